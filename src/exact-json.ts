@@ -1,0 +1,279 @@
+/** Reads JSON (RFC 8259) with exact integers and with the place of every fault. Nothing else in `src` reads JSON. */
+import { type InexactNumber, parseNumber } from './int64.ts'
+
+/** What is wrong with a JSON text, and at which byte of it. `atEnd`: the text is right as far as it goes. */
+export class JsonFault extends Error {
+  readonly offset: number
+  readonly atEnd: boolean
+  constructor(message: string, offset: number, atEnd = false) {
+    super(message)
+    this.offset = offset
+    this.atEnd = atEnd
+  }
+}
+
+/**
+ * The value of a JSON text in UTF-8: what `JSON.parse` gives, but with integers beyond 2^53 as bigints, and numbers
+ * that it would round as InexactNumbers. Throws a JsonFault.
+ */
+export function parseJson(bytes: Buffer): unknown {
+  const text = bytes.toString()
+  // A literal of at most 15 digits without an exponent is never rounded, and JSON.parse is several times faster.
+  if (!/[\d.]{16}|\d[eE]/.test(text)) {
+    try {
+      return JSON.parse(text)
+    } catch {
+      // Read again below, for the place and the fault in our own words.
+    }
+  }
+  const reader = new JsonReader(bytes)
+  const value = reader.readValue()
+  reader.readEnd()
+  return value
+}
+
+/** Where a byte of a text is for a person: line and column from 1, the column in characters. */
+export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
+  const before = bytes.subarray(0, offset).toString()
+  const lines = before.split(/\r\n|\n|\r/)
+  return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 }
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+const comma = 0x2c
+const colon = 0x3a
+const minus = 0x2d
+const numberBytes = Buffer.from('0123456789+-.eE')
+
+/** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
+export class JsonReader {
+  readonly bytes: Buffer
+  /** The offset of the next byte. */
+  at = 0
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  /** The next byte that is not white space; -1 at the end. */
+  peek(): number {
+    const { bytes } = this
+    let { at } = this
+    while (at < bytes.length) {
+      const byte = bytes[at]
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
+      at++
+    }
+    this.at = at
+    return at < bytes.length ? (bytes[at] ?? -1) : -1
+  }
+
+  fail(expected: string): never {
+    const byte = this.peek()
+    if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at, true)
+    const character = String.fromCodePoint(
+      this.bytes
+        .subarray(this.at, this.at + 4)
+        .toString()
+        .codePointAt(0) ?? 0,
+    )
+    throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
+  }
+
+  /** Takes the byte if it is the next, and tells whether it was. */
+  take(byte: number): boolean {
+    if (this.peek() !== byte) return false
+    this.at++
+    return true
+  }
+
+  takeObjectStart(): boolean {
+    return this.take(openBrace)
+  }
+
+  takeArrayStart(): boolean {
+    return this.take(openBracket)
+  }
+
+  /** Whether the object just entered (`first`) or read from has another member; takes the comma or the brace. */
+  readMore(close: '}' | ']', first: boolean, member: string): boolean {
+    const end = close === '}' ? closeBrace : closeBracket
+    if (first) return !this.take(end)
+    if (this.take(comma)) {
+      if (this.peek() === end) this.fail(member)
+      return true
+    }
+    if (!this.take(end)) this.fail(`"," or "${close}"`)
+    return false
+  }
+
+  readColon(): void {
+    if (!this.take(colon)) this.fail('":"')
+  }
+
+  readEnd(): void {
+    if (this.peek() !== -1) this.fail('the end')
+  }
+
+  /** Takes the first of the texts (JSON strings, quotes included) that comes next; its index, or -1. */
+  takeOneOf(texts: readonly Buffer[]): number {
+    this.peek()
+    const { bytes, at } = this
+    for (let index = 0; index < texts.length; index++) {
+      const text = texts[index]
+      if (text === undefined) continue
+      let i = 0
+      while (i < text.length && bytes[at + i] === text[i]) i++
+      if (i === text.length) {
+        this.at = at + i
+        return index
+      }
+    }
+    return -1
+  }
+
+  readString(what = 'a string'): string {
+    if (this.peek() !== quote) this.fail(what)
+    const { bytes } = this
+    const start = this.at + 1
+    let ascii = 0
+    let at = start
+    for (; at < bytes.length; at++) {
+      const byte = bytes[at] ?? 0
+      if (byte === quote) {
+        this.at = at + 1
+        return ascii < 0x80 ? bytes.toString('latin1', start, at) : bytes.toString('utf8', start, at)
+      }
+      if (byte === backslash || byte < 0x20) break
+      ascii |= byte
+    }
+    return this.#readEscapedString(start, at)
+  }
+
+  #readEscapedString(start: number, from: number): string {
+    const { bytes } = this
+    let at = from
+    for (; at < bytes.length; at++) {
+      const byte = bytes[at] ?? 0
+      if (byte < 0x20) {
+        this.at = at
+        throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
+      }
+      if (byte === quote) break
+      if (byte !== backslash) continue
+      const escape = bytes.toString('latin1', at + 1, at + 6)
+      const taken = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape)
+      if (taken === null) {
+        if (/^u?[\dA-Fa-f]*$/.test(escape) && at + 1 + escape.length === bytes.length) break
+        throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
+      }
+      at += taken[0].length
+    }
+    if (bytes[at] !== quote)
+      throw new JsonFault('expected the closing quote, got the end', bytes.length, true)
+    this.at = at + 1
+    // The grammar was checked above; JSON.parse only decodes the escapes.
+    return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
+  }
+
+  readNumber(): number | bigint | InexactNumber {
+    const { bytes } = this
+    this.peek()
+    let { at } = this
+    let value = 0
+    for (; at < bytes.length; at++) {
+      const digit = (bytes[at] ?? 0) - 0x30
+      if (digit < 0 || digit > 9) break
+      value = value * 10 + digit
+    }
+    const length = at - this.at
+    const next = bytes[at] ?? 0
+    const isPlain = length > 0 && length < 16 && (bytes[this.at] !== 0x30 || length === 1)
+    if (isPlain && next !== 0x2e && next !== 0x65 && next !== 0x45) {
+      this.at = at
+      return value
+    }
+    while (numberBytes.includes(bytes[at] ?? 0)) at++
+    const text = bytes.toString('latin1', this.at, at)
+    if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(text)) {
+      const atEnd = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?)?)?$/.test(text)
+      throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, atEnd ? at : this.at, atEnd)
+    }
+    this.at = at
+    return parseNumber(text)
+  }
+
+  /** Reads any value, however deeply it is nested: a hostile body must not overflow the stack. */
+  readValue(): unknown {
+    const open: Container[] = []
+    for (;;) {
+      let value = this.#readScalarOrOpen(open)
+      for (;;) {
+        const container = open.at(-1)
+        if (container === undefined) return value
+        const first = container === value
+        if (!first) add(container, value)
+        if (
+          this.readMore(container.isArray ? ']' : '}', first, container.isArray ? 'a value' : 'a member name')
+        ) {
+          if (!container.isArray) {
+            container.key = this.readString('a member name in double quotes')
+            this.readColon()
+          }
+          break
+        }
+        open.pop()
+        value = container.value
+      }
+    }
+  }
+
+  /** A scalar, or a container, which is then pushed on the stack of open ones. */
+  #readScalarOrOpen(open: Container[]): unknown {
+    const byte = this.peek()
+    if (byte === openBrace || byte === openBracket) {
+      this.at++
+      const isArray = byte === openBracket
+      const container: Container = { isArray, value: isArray ? [] : {}, key: '' }
+      open.push(container)
+      return container
+    }
+    if (byte === quote) return this.readString()
+    if (byte === minus || (byte >= 0x30 && byte <= 0x39)) return this.readNumber()
+    const word = /^[a-z]*/.exec(this.bytes.toString('latin1', this.at, this.at + 6))?.[0] ?? ''
+    const literal = literals.find(([name]) => name === word)
+    if (literal === undefined) {
+      const isCut = word !== '' && this.at + word.length === this.bytes.length
+      if (isCut && literals.some(([name]) => name.startsWith(word))) {
+        throw new JsonFault('expected a value, got the end', this.bytes.length, true)
+      }
+      this.fail('a value')
+    }
+    this.at += word.length
+    return literal[1]
+  }
+}
+
+const literals: readonly (readonly [string, unknown])[] = [
+  ['true', true],
+  ['false', false],
+  ['null', null],
+]
+
+interface Container {
+  readonly isArray: boolean
+  readonly value: unknown[] | Record<string, unknown>
+  key: string
+}
+
+function add({ value, key }: Container, item: unknown): void {
+  if (Array.isArray(value)) value.push(item)
+  // As JSON.parse does: `__proto__` is a member like any other, never the prototype.
+  else
+    Object.defineProperty(value, key, { value: item, enumerable: true, writable: true, configurable: true })
+}

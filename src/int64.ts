@@ -1,0 +1,57 @@
+/** Integers of the interface's format int64: from -2^63 to 2^63-1, held exactly. Knows numbers, not JSON. */
+
+/** A `number` while it is safe (below 2^53 either way), a `bigint` beyond, so that equal integers are `===`. */
+export type Int64 = number | bigint
+
+export const maxInt64 = 2n ** 63n - 1n
+export const minInt64 = -(2n ** 63n)
+
+/** A JSON number that is neither an exact integer nor the double it would become; only its text is true. */
+export class InexactNumber {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export function isInt64(value: unknown): value is Int64 {
+  return typeof value === 'bigint' ? value >= minInt64 && value <= maxInt64 : Number.isSafeInteger(value)
+}
+
+/** The integer after this one, or undefined past 2^63-1. */
+export function nextInt64(value: Int64): Int64 | undefined {
+  if (typeof value === 'number' && value < Number.MAX_SAFE_INTEGER) return value + 1
+  const next = BigInt(value) + 1n
+  return next <= maxInt64 ? next : undefined
+}
+
+/** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); anything else is undefined. */
+export function parseId(text: string): Int64 | undefined {
+  if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
+  return text.length < 16 ? Number(text) : narrow(BigInt(text))
+}
+
+/**
+ * Reads a JSON number without rounding: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1), an
+ * integer beyond 2^53 is a bigint, and what neither a double nor an int64 holds exactly is an InexactNumber.
+ */
+export function parseNumber(text: string): number | bigint | InexactNumber {
+  const double = Number(text)
+  if (Number.isSafeInteger(double) && String(double) === text) return double
+  const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  if (significant === '') return 0
+  const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
+  if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double
+  // 20 digits are past 2^63; without this bound `1e999999999` would ask for a gigabyte of zeros.
+  if (significant.length + zeros > 19) return new InexactNumber(text)
+  const magnitude = BigInt(significant + '0'.repeat(zeros))
+  return narrow(text.startsWith('-') ? -magnitude : magnitude)
+}
+
+function narrow(value: bigint): Int64 {
+  const double = Number(value)
+  return Number.isSafeInteger(double) ? double : value
+}

@@ -1,0 +1,91 @@
+/** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. In memory only. */
+import type { Int64 } from '../int64.ts'
+import type { Pet, PetStatus } from './pet.ts'
+
+export interface PetQuery {
+  readonly limit: number
+  readonly status?: PetStatus | undefined
+  /** Only pets with a higher id. */
+  readonly after?: Int64 | undefined
+}
+
+export interface PetPage {
+  /** By ascending id, at most `limit`. */
+  readonly pets: readonly Pet[]
+  /** How many match the status, on this page or not. */
+  readonly total: number
+  readonly hasMore: boolean
+}
+
+export class PetIndex {
+  readonly #all: Pet[]
+  readonly #byStatus: Readonly<Record<PetStatus, Pet[]>>
+
+  /** The pets come by ascending id. */
+  constructor(pets: readonly Pet[] = []) {
+    this.#all = []
+    this.#byStatus = { available: [], pending: [], sold: [] }
+    for (const pet of pets) this.add(pet)
+  }
+
+  get size(): number {
+    return this.#all.length
+  }
+
+  get highestId(): Int64 {
+    return this.#all.at(-1)?.id ?? 0
+  }
+
+  /** The pet's id is higher than any so far. */
+  add(pet: Pet): void {
+    this.#all.push(pet)
+    this.#byStatus[pet.status].push(pet)
+  }
+
+  get(id: Int64): Pet | undefined {
+    const pet = this.#all[firstAfter(this.#all, id) - 1]
+    return pet?.id === id ? pet : undefined
+  }
+
+  list({ limit, status, after }: PetQuery): PetPage {
+    const matches = status === undefined ? this.#all : this.#byStatus[status]
+    const from = after === undefined ? 0 : firstAfter(matches, after)
+    const pets = matches.slice(from, from + limit)
+    return { pets, total: matches.length, hasMore: from + limit < matches.length }
+  }
+
+  /** What an edit did, as a person counts it. */
+  changesTo(next: PetIndex): { added: number; removed: number; changed: number } {
+    let kept = 0
+    let changed = 0
+    for (let here = 0, there = 0; here < this.size && there < next.size;) {
+      const old = this.#all[here]
+      const now = next.#all[there]
+      if (old === undefined || now === undefined) break
+      if (old.id === now.id) {
+        kept++
+        if (!isSamePet(old, now)) changed++
+      }
+      if (old.id <= now.id) here++
+      if (now.id <= old.id) there++
+    }
+    return { added: next.size - kept, removed: this.size - kept, changed }
+  }
+}
+
+export function isSamePet(a: Pet, b: Pet): boolean {
+  return a.id === b.id && a.name === b.name && a.categoryId === b.categoryId && a.status === b.status
+}
+
+/** The position of the first pet with a higher id. */
+function firstAfter(pets: readonly Pet[], id: Int64): number {
+  let low = 0
+  let high = pets.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const pet = pets[middle]
+    if (pet !== undefined && pet.id <= id) low = middle + 1
+    else high = middle
+  }
+  return low
+}

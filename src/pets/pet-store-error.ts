@@ -1,0 +1,34 @@
+/** Why the store cannot take a pet now; the code is the one that a client sees (README, error codes). */
+export type PetStoreErrorCode =
+  | 'data_file_invalid'
+  | 'storage_failed'
+  | 'insufficient_storage'
+  | 'shutting_down'
+
+/** The message is for a client: it names no path and no library. */
+export class PetStoreError extends Error {
+  readonly code: PetStoreErrorCode
+  constructor(code: PetStoreErrorCode, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+const diskIsFull = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+
+/** The error for a file system call that failed. */
+export function storageError(cause: unknown): PetStoreError {
+  if (diskIsFull.has(errorCode(cause))) {
+    return new PetStoreError(
+      'insufficient_storage',
+      'There is no room left to store the pet; nothing was stored.',
+      cause,
+    )
+  }
+  return new PetStoreError('storage_failed', 'The pet could not be stored; nothing was stored.', cause)
+}
+
+/** The code of a system error, such as `ENOSPC`; empty for any other error. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}

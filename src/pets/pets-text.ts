@@ -1,0 +1,357 @@
+/**
+ * The text of the data file: reads it with the place of every fault, finds where the next pet goes, and tells an append
+ * that was cut off from a mistake. Bytes in, values and bytes out; it touches no file.
+ */
+import { isUtf8 } from 'node:buffer'
+import * as v from 'valibot'
+import { JsonFault, JsonReader, placeOf } from '../exact-json.ts'
+import { type Int64, isInt64, nextInt64 } from '../int64.ts'
+import { defaultStatus, formatPet, type Pet, petStatuses, SeedPetSchema } from './pet.ts'
+
+/** How the file ends behind its last pet. A commit overwrites exactly these bytes. */
+const closing = '\n  ]\n}\n'
+const closingBytes = Buffer.from(closing)
+
+/** What a commit puts between the last pet and the next. */
+const separator = ',\n    '
+
+/** A commit is never longer, so a torn one is not either. */
+export const maxAppendBytes = 16 * 2 ** 20
+
+/** A data file's text, understood. Offsets are in bytes. */
+export interface PetsText {
+  /** By ascending id, each id once. */
+  readonly pets: Pet[]
+  /** Where the last pet ends; the next one goes here. */
+  readonly end: number
+  /** Whether `closing` follows `end`, so that the next pet can go there in place. */
+  readonly isAppendable: boolean
+  /** The ids given to pets that had none, and the offsets in the text where they belong. */
+  readonly assigned: readonly { readonly offset: number; readonly id: Int64 }[]
+  /** What comes before the first pet in a text that has the pets last. */
+  readonly head: Buffer
+  /** Where the first pet may begin. */
+  readonly start: number
+}
+
+/** What is wrong with a data file's text. `tornAt` is where a torn append begins, when it is nothing worse. */
+export class PetsFault extends Error {
+  readonly line: number
+  readonly column: number
+  readonly tornAt: number | undefined
+  constructor(message: string, bytes: Buffer, offset: number, tornAt?: number) {
+    super(message)
+    const { line, column } = placeOf(bytes, offset)
+    this.line = line
+    this.column = column
+    this.tornAt = tornAt
+  }
+}
+
+/** Reads a data file's text; an empty one holds no pets. Throws a PetsFault. */
+export function parsePetsText(bytes: Buffer): PetsText {
+  const validLength = isUtf8(bytes) ? bytes.length : findInvalidUtf8(bytes)
+  const parser = new PetsParser(bytes.subarray(0, validLength))
+  try {
+    const text = parser.parse()
+    if (validLength < bytes.length) throw new JsonFault('expected UTF-8', validLength)
+    return text
+  } catch (error) {
+    if (error instanceof ValueFault) throw new PetsFault(error.message, bytes, error.offset)
+    if (!(error instanceof JsonFault)) throw error
+    const isCutCharacter = error.offset === validLength && validLength < bytes.length
+    const atEnd = error.atEnd && validLength + 3 >= bytes.length
+    const isTorn = parser.count > 0 && isTornAppend(bytes, parser.end, atEnd)
+    const message = isCutCharacter ? 'expected UTF-8' : error.message
+    throw new PetsFault(message, bytes, error.offset, isTorn ? parser.end : undefined)
+  }
+}
+
+/** The bytes that put the pets behind the last one and close the file again, to be written at `end`. */
+export function formatAppend(pets: readonly Pet[]): Buffer {
+  return Buffer.from(pets.map((pet) => separator + formatPet(pet)).join('') + closing)
+}
+
+/** What an append of these bytes leaves to overwrite next time. */
+export const closingLength = closing.length
+
+/** The bytes that take an append at `end` back. */
+export const closingText: Buffer = closingBytes
+
+/** The whole text, appendable, with ids where they were missing and more pets behind; the rest as it was written. */
+export function formatPetsText(bytes: Buffer, text: PetsText, added: readonly Pet[] = []): Buffer {
+  const pieces: Buffer[] = [text.head]
+  let from = text.start
+  for (const { offset, id } of text.assigned) {
+    pieces.push(bytes.subarray(from, offset), Buffer.from(`"id":${id},`))
+    from = offset
+  }
+  pieces.push(bytes.subarray(from, text.end))
+  const count = text.pets.length
+  if (count > 0) pieces.push(formatAppend(added))
+  else if (added.length > 0) pieces.push(formatAppend(added).subarray(1))
+  else pieces.push(Buffer.from(']\n}\n'))
+  return Buffer.concat(pieces)
+}
+
+/** The text up to `tornAt`, closed again. */
+export function healPetsText(bytes: Buffer, tornAt: number): Buffer {
+  return Buffer.concat([bytes.subarray(0, tornAt), closingBytes])
+}
+
+/** A member with a value that the schema refuses; the message begins with its path. */
+class ValueFault extends Error {
+  readonly offset: number
+  constructor(message: string, offset: number) {
+    super(message)
+    this.offset = offset
+  }
+}
+
+const memberTexts = ['"id"', '"name"', '"categoryId"', '"status"'].map((text) => Buffer.from(text))
+const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
+const idMember = 0
+const nameMember = 1
+const categoryIdMember = 2
+const requiredMembers = (1 << nameMember) | (1 << categoryIdMember)
+
+class PetsParser {
+  readonly #reader: JsonReader
+  readonly #pets: Pet[] = []
+  /** Pets without an id, by their index, and where it belongs. */
+  readonly #withoutId = new Map<number, number>()
+  /** The ids so far, once they are seen to be out of order: only then can one come twice. */
+  #ids: Set<Int64> | undefined
+  #highest: Int64 = 0
+  /** Where the last whole pet ends. */
+  end = 0
+
+  constructor(bytes: Buffer) {
+    this.#reader = new JsonReader(bytes)
+    const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+    if (bytes.subarray(0, 3).equals(byteOrderMark)) this.#reader.at = 3
+  }
+
+  /** How many whole pets were read. */
+  get count(): number {
+    return this.#pets.length
+  }
+
+  parse(): PetsText {
+    const reader = this.#reader
+    const { bytes } = reader
+    if (reader.peek() === -1) return { ...blank, start: reader.at, end: reader.at }
+    let start: number | undefined
+    let schema: Buffer | undefined
+    let schemaIsLast = false
+    if (!reader.takeObjectStart()) reader.fail('"{"')
+    for (let first = true; reader.readMore('}', first, 'a member name'); first = false) {
+      reader.peek()
+      const offset = reader.at
+      const name = reader.readString('a member name in double quotes')
+      reader.readColon()
+      reader.peek()
+      const valueOffset = reader.at
+      if (name === 'pets' && start === undefined) {
+        start = this.#readPets()
+      } else if (name === '$schema' && schema === undefined) {
+        if (typeof reader.readValue() !== 'string')
+          throw new ValueFault('$schema: expected a string', valueOffset)
+        schema = bytes.subarray(valueOffset, reader.at)
+        schemaIsLast = start !== undefined
+      } else {
+        const isKnown = name === 'pets' || name === '$schema'
+        throw new ValueFault(
+          isKnown ? `${name}: is given twice` : `${name}: is not a member of the file`,
+          offset,
+        )
+      }
+    }
+    reader.readEnd()
+    if (start === undefined) throw new ValueFault('pets: is required', 0)
+    const isAppendable = this.count > 0 && bytes.subarray(this.end).equals(closingBytes)
+    const head = schemaIsLast && schema !== undefined ? `{\n  "$schema": ${schema},\n  "pets": [` : undefined
+    const assigned = this.#assignIds()
+    const isInOrder = this.#ids === undefined && assigned.length === 0
+    return {
+      assigned,
+      pets: isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+      end: this.end,
+      isAppendable,
+      head: head === undefined ? bytes.subarray(0, start) : Buffer.from(head),
+      start,
+    }
+  }
+
+  #readPets(): number {
+    const reader = this.#reader
+    const offset = reader.at
+    if (!reader.takeArrayStart()) {
+      reader.readValue()
+      throw new ValueFault('pets: expected an array', offset)
+    }
+    const start = reader.at
+    this.end = start
+    for (let first = true; reader.readMore(']', first, 'a pet'); first = false) {
+      reader.peek()
+      const petOffset = reader.at
+      const { id, ...rest } = this.#readPet()
+      this.#addPet(id, rest, petOffset)
+      this.end = reader.at
+    }
+    return start
+  }
+
+  #addPet(id: Int64 | undefined, rest: Omit<Pet, 'id'>, offset: number): void {
+    const { name, categoryId, status } = rest
+    if (id === undefined) {
+      this.#withoutId.set(this.count, offset + 1)
+    } else if (id > this.#highest) {
+      this.#highest = id
+      this.#ids?.add(id)
+    } else {
+      this.#ids ??= new Set(this.#pets.map((pet) => pet.id))
+      if (this.#ids.has(id)) throw new ValueFault(`pets[${this.count}].id: ${id} is given twice`, offset)
+      this.#ids.add(id)
+    }
+    this.#pets.push({ id: id ?? 0, name, categoryId, status })
+  }
+
+  /** One pet. What is not plainly right is read again by the schema, which knows the words for it. */
+  #readPet(): Omit<Pet, 'id'> & { id?: Int64 | undefined } {
+    const reader = this.#reader
+    const offset = reader.at
+    if (!reader.takeObjectStart()) return this.#readUnusualPet(offset)
+    let seen = 0
+    let id: unknown
+    let name = ''
+    let categoryId: unknown
+    let status: Pet['status'] | undefined = defaultStatus
+    for (let first = true; reader.readMore('}', first, 'a member name'); first = false) {
+      const member = reader.takeOneOf(memberTexts)
+      if (member === -1 || (seen & (1 << member)) !== 0) return this.#readUnusualPet(offset)
+      seen |= 1 << member
+      reader.readColon()
+      const byte = reader.peek()
+      const isString = byte === 0x22
+      const isNumber = byte === 0x2d || (byte >= 0x30 && byte <= 0x39)
+      if (isString ? member === idMember || member === categoryIdMember : !isNumber)
+        return this.#readUnusualPet(offset)
+      if (member === idMember) id = reader.readNumber()
+      else if (member === categoryIdMember) categoryId = reader.readNumber()
+      else if (!isString) return this.#readUnusualPet(offset)
+      else if (member === nameMember) name = reader.readString()
+      else status = petStatuses[reader.takeOneOf(statusTexts)]
+      if (status === undefined) return this.#readUnusualPet(offset)
+    }
+    const isComplete = (seen & requiredMembers) === requiredMembers
+    const hasId = (seen & (1 << idMember)) !== 0
+    if (!isComplete || !isInt64(categoryId) || !name.isWellFormed()) return this.#readUnusualPet(offset)
+    if (!hasId) return { name, categoryId, status }
+    if (!isInt64(id) || id <= 0) return this.#readUnusualPet(offset)
+    return { id, name, categoryId, status }
+  }
+
+  #readUnusualPet(offset: number): v.InferOutput<typeof SeedPetSchema> {
+    const reader = this.#reader
+    const path = `pets[${this.count}]`
+    const offsets = new Map<string, number>()
+    reader.at = offset
+    let value: unknown
+    if (reader.takeObjectStart()) {
+      const members: [string, unknown][] = []
+      for (let first = true; reader.readMore('}', first, 'a member name'); first = false) {
+        reader.peek()
+        const memberOffset = reader.at
+        const name = reader.readString('a member name in double quotes')
+        if (offsets.has(name)) throw new ValueFault(`${path}.${name}: is given twice`, memberOffset)
+        offsets.set(name, memberOffset)
+        reader.readColon()
+        members.push([name, reader.readValue()])
+      }
+      value = Object.fromEntries(members)
+    } else {
+      value = reader.readValue()
+    }
+    const result = v.safeParse(SeedPetSchema, value)
+    if (result.success) return result.output
+    const [issue] = result.issues
+    const member = v.getDotPath(issue)
+    const place = member === null ? offset : (offsets.get(member) ?? offset)
+    throw new ValueFault(`${path}${member === null ? '' : `.${member}`}: ${issue.message}`, place)
+  }
+
+  /** Gives the pets that lack one the next ids, in their order in the file. */
+  #assignIds(): PetsText['assigned'] {
+    let last = this.#highest
+    return Array.from(this.#withoutId, ([index, offset]) => {
+      const id = nextInt64(last)
+      const pet = this.#pets[index]
+      if (id === undefined || pet === undefined)
+        throw new ValueFault(`pets[${index}]: no id is left for it`, offset)
+      last = id
+      this.#pets[index] = { ...pet, id }
+      return { offset, id }
+    })
+  }
+}
+
+/** A file with nothing in it, as it was before its first pet. */
+const blank: PetsText = {
+  pets: [],
+  end: 0,
+  isAppendable: false,
+  assigned: [],
+  head: Buffer.from('{\n  "pets": ['),
+  start: 0,
+}
+
+/**
+ * Whether the bytes from `end`, behind the last whole pet, are what a crash can leave of one append: its beginning, or
+ * pages of it still empty or not yet replaced. A person's slip (a trailing comma, a missing one) is none of these.
+ */
+function isTornAppend(bytes: Buffer, end: number, atEnd: boolean): boolean {
+  if (bytes.length - end > maxAppendBytes) return false
+  return atEnd || hasEmptyPage(bytes, end) || isMixture(bytes.subarray(end).toString('latin1'))
+}
+
+const sectorBytes = 512
+
+/** Whether a run of NULs is one that a disk makes: up to the end, or from or to the border of a sector. */
+function hasEmptyPage(bytes: Buffer, end: number): boolean {
+  for (let from = bytes.indexOf(0, end); from !== -1; from = bytes.indexOf(0, from)) {
+    let to = from
+    while (bytes[to] === 0) to++
+    if (from === end || from % sectorBytes === 0 || to % sectorBytes === 0 || to === bytes.length) return true
+    from = to
+  }
+  return false
+}
+
+/** Whether the rest begins with the old closing and goes on with the new pet, or the other way round. */
+function isMixture(rest: string): boolean {
+  const opening = `${separator}{"id"`
+  for (let cut = 1; cut <= closing.length; cut++) {
+    if (rest === opening.slice(0, cut) + closing.slice(cut)) return true
+    if (rest.startsWith(closing.slice(0, cut) + opening.slice(cut))) return true
+  }
+  return false
+}
+
+/** The offset of the first byte that is not UTF-8. */
+function findInvalidUtf8(bytes: Buffer): number {
+  for (let line = 0; line < bytes.length;) {
+    const newline = bytes.indexOf(0x0a, line)
+    const next = newline === -1 ? bytes.length : newline + 1
+    if (!isUtf8(bytes.subarray(line, next))) {
+      for (let at = line; ;) {
+        const lead = bytes[at] ?? 0
+        const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
+        if (!isUtf8(bytes.subarray(at, at + length))) return at
+        at += length
+      }
+    }
+    line = next
+  }
+  return bytes.length
+}
