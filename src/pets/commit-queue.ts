@@ -48,11 +48,8 @@ export class CommitQueue<Item, Result> {
 
   async #work(): Promise<void> {
     while (this.#tasks.length > 0 || this.#waiting.length > 0) {
-      // One after the other is the point of a queue.
-      // oxlint-disable no-await-in-loop
       await this.#tasks.shift()?.()
       if (this.#waiting.length > 0) await this.#settle(this.#waiting.splice(0, maxBatchItems))
-      // oxlint-enable no-await-in-loop
     }
     this.#isBusy = false
   }

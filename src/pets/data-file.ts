@@ -163,7 +163,6 @@ export class DataFile implements Adapter<PetData> {
       try {
         // An editor that saves in place empties the file first.
         const isWhole = last.text !== undefined && bytes.length > 0
-        // oxlint-disable-next-line no-await-in-loop -- looks again until the file is whole
         if (last.text !== undefined && (isWhole || (isSteady && identity !== undefined))) {
           await this.#take(bytes, last.text, identity)
           return this.data
@@ -179,7 +178,6 @@ export class DataFile implements Adapter<PetData> {
           : this.#invalid(last.fault)
       }
       if (now - start > patienceMs) throw new DataFileInvalid(`${this.path}: is being written`, false)
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await delay(lookAgainMs)
     }
   }

@@ -102,7 +102,6 @@ export class PetStore {
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
     let made: readonly (Pet | Error)[] = []
     for (;;) {
-      // oxlint-disable no-await-in-loop -- as often as somebody edits the file in the very moment of the commit
       await this.#takeEdit()
       const { pets } = this.#low.data
       const count = pets.length
@@ -116,7 +115,6 @@ export class PetStore {
         if (error instanceof DataFileEdited) continue
         throw this.#failing(error)
       }
-      // oxlint-enable no-await-in-loop
       for (const pet of added) this.#index.add(pet)
       this.version++
       this.#sayWorking()

@@ -1,0 +1,220 @@
+/** The service as a request listener: routes to operations, in the order of checks, and turns errors into answers. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createBearerAuth } from './http/bearer-auth.ts'
+import { createCors } from './http/cors.ts'
+import { type ErrorCode, HttpError } from './http/http-error.ts'
+import { readJsonBody, RequestAborted } from './http/json-body.ts'
+import { errorReply, formatReply, jsonReply, type Reply, sendReply } from './http/reply.ts'
+import { createRouter, type Match, parseQuery } from './http/router.ts'
+import { openApiDocument } from './openapi.ts'
+import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
+import { type Page, pageHeaders } from './page.ts'
+import type { PetStore } from './pets/pet-store.ts'
+import { PetStoreError } from './pets/pet-store-error.ts'
+
+export interface AppOptions {
+  readonly store: PetStore
+  readonly apiKeys: readonly string[]
+  readonly corsOrigins?: '*' | readonly string[] | undefined
+  /** The path of another app that this one is mounted under, such as `/store`; requests come with it or without. */
+  readonly basePath?: string | undefined
+  readonly page: Page
+  /** Called for every answer. */
+  readonly onAnswer?: ((answer: Answer) => void) | undefined
+}
+
+/** An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. */
+export interface Answer {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly milliseconds: number
+  /** What an internal_error was, in a word. */
+  readonly cause?: string | undefined
+}
+
+/** How a request's Expect header was understood (RFC 9110 section 10.1.1). */
+export type Expectation = 'none' | 'continue' | 'unknown'
+
+export interface App {
+  handle(request: IncomingMessage, response: ServerResponse, expectation?: Expectation): void
+  /** Answers a request that could not be read to its end; the connection closes. */
+  refuse(response: ServerResponse, code: ErrorCode): void
+  /** The bytes of the answer to what is no readable request. */
+  formatRefusal(code: ErrorCode): string
+  /** From now on every request is refused. */
+  beginClosing(): void
+}
+
+/** A path's operations by method. HEAD follows GET. */
+interface Resource {
+  readonly operations: Readonly<Partial<Record<string, Operation>>>
+  readonly allow: string
+}
+
+export function createApp(options: AppOptions): App {
+  const { store, apiKeys, corsOrigins = '*', basePath = '', page, onAnswer } = options
+  const authenticate = createBearerAuth(apiKeys)
+  const cors = createCors(corsOrigins)
+  const openApi = JSON.stringify(openApiDocument(basePath))
+  let isClosing = false
+
+  const findResource = createRouter({
+    '/v1/pets': createResource({ GET: listPets(store), POST: createPet(store) }),
+    '/v1/pets/{petId}': createResource({ GET: getPet(store) }),
+    '/v1/store/orders': createResource({ GET: listOrders() }),
+    '/healthz': createResource({ GET: openOperation(() => jsonReply(200, '{"status":"ok"}')) }),
+    '/openapi.json': createResource({ GET: openOperation(() => jsonReply(200, openApi)) }),
+    '/': createResource({
+      GET: openOperation(() => ({
+        status: 200,
+        headers: pageHeaders(page),
+        body: page.html,
+        type: 'text/html; charset=utf-8',
+      })),
+    }),
+  })
+
+  function respond(
+    request: IncomingMessage,
+    expectation: Expectation,
+    sendContinue: () => void,
+  ): Reply | Promise<Reply> {
+    checkFraming(request, expectation)
+    if (isClosing) throw new HttpError('shutting_down')
+    const { method = '', url = '' } = request
+    if (method === 'OPTIONS' && url === '*') return optionsReply('GET, HEAD, POST, OPTIONS')
+    const match = findResource(withoutBase(url))
+    if (match === undefined) throw new HttpError('not_found')
+    const { operations, allow } = match.resource
+    if (method === 'OPTIONS') return optionsReply(allow)
+    const operation = operations[method === 'HEAD' ? 'GET' : method]
+    if (operation === undefined) throw new HttpError('method_not_allowed', undefined, ['Allow', allow])
+    return operate(operation, match, request, expectation === 'continue' ? sendContinue : undefined)
+  }
+
+  function operate(
+    operation: Operation,
+    { params, query }: Match<Resource>,
+    request: IncomingMessage,
+    sendContinue: (() => void) | undefined,
+  ): Reply | Promise<Reply> {
+    try {
+      if (operation.isOpen !== true) authenticate(findAuthorization(request))
+      const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
+      const reply = operation.handle({ params, query: parseQuery(query), basePath, readBody })
+      if (operation.headers === undefined || reply instanceof Promise) return reply
+      return { ...reply, headers: [...operation.headers, ...reply.headers] }
+    } catch (error) {
+      if (operation.headers === undefined || !(error instanceof HttpError)) throw error
+      throw new HttpError(error.code, error.message, [...operation.headers, ...error.headers])
+    }
+  }
+
+  function withoutBase(url: string): string {
+    return basePath !== '' && url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : url
+  }
+
+  function optionsReply(allow: string): Reply {
+    return { status: 204, headers: ['Allow', allow, ...cors.preflightHeaders(allow)] }
+  }
+
+  function answer(response: ServerResponse, reply: Reply, start: number, cause?: string): void {
+    // A request that ended early was answered where it ended.
+    if (response.headersSent || response.destroyed) return
+    const { method = '', url = '', headers } = response.req
+    const common = [...everyAnswer, ...cors.answerHeaders(headers.origin)]
+    if (isClosing) common.push('Connection', 'close')
+    sendReply(response, reply, common)
+    if (onAnswer === undefined) return
+    const [path = ''] = url.split('?')
+    onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start, cause })
+  }
+
+  function answerError(response: ServerResponse, error: unknown, start: number): void {
+    if (error instanceof RequestAborted) return
+    if (error instanceof HttpError) answer(response, errorReply(error), start)
+    else if (error instanceof PetStoreError)
+      answer(response, errorReply(new HttpError(error.code, error.message)), start)
+    else
+      answer(
+        response,
+        errorReply(new HttpError('internal_error')),
+        start,
+        error instanceof Error ? error.name : typeof error,
+      )
+  }
+
+  return {
+    handle(request, response, expectation = 'none') {
+      const start = onAnswer === undefined ? 0 : performance.now()
+      try {
+        const reply = respond(request, expectation, () => response.writeContinue())
+        if (reply instanceof Promise) {
+          reply.then(
+            (later) => answer(response, later, start),
+            (error: unknown) => answerError(response, error, start),
+          )
+        } else {
+          answer(response, reply, start)
+        }
+      } catch (error) {
+        // The client may keep back its body for good now, so what follows cannot be told from it (RFC 9110 10.1.1).
+        if (expectation !== 'none') response.shouldKeepAlive = false
+        answerError(response, error, start)
+      }
+    },
+    refuse(response, code) {
+      response.shouldKeepAlive = false
+      answer(response, errorReply(new HttpError(code)), performance.now())
+    },
+    formatRefusal(code) {
+      const headers = code === 'method_not_allowed' ? ['Allow', 'GET, HEAD, POST, OPTIONS'] : []
+      return formatReply(errorReply(new HttpError(code, undefined, headers)), [
+        ...everyAnswer,
+        ...cors.answerHeaders(undefined),
+      ])
+    },
+    beginClosing() {
+      isClosing = true
+    },
+  }
+}
+
+const everyAnswer = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
+
+function createResource(operations: Resource['operations']): Resource {
+  const allow = Object.keys(operations).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  return { operations, allow: [...allow, 'OPTIONS'].join(', ') }
+}
+
+function openOperation(handle: () => Reply): Operation {
+  return { isOpen: true, handle }
+}
+
+/** What Node leaves to us: exactly one Host, well-formed (RFC 9112 section 3.2), and no expectation but one. */
+function checkFraming(request: IncomingMessage, expectation: Expectation): void {
+  const hosts = countHeader(request, 'host')
+  if (hosts > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
+  if (hosts === 0 && request.httpVersion !== '1.0')
+    throw new HttpError('malformed_request', 'Host: is required')
+  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(request.headers.host ?? '')) {
+    throw new HttpError('malformed_request', 'Host: expected a host, and a port if need be')
+  }
+  if (expectation === 'unknown') throw new HttpError('expectation_failed')
+}
+
+/** Two keys are as good as none: Node would silently take the first of them. */
+function findAuthorization(request: IncomingMessage): string | undefined {
+  return countHeader(request, 'authorization') > 1 ? undefined : request.headers.authorization
+}
+
+/** `headersDistinct` knows this too, but costs 2 µs a request; this costs next to nothing. */
+function countHeader({ rawHeaders }: IncomingMessage, name: string): number {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const header = rawHeaders[i]
+    if (header !== undefined && header.length === name.length && header.toLowerCase() === name) count++
+  }
+  return count
+}

@@ -1,0 +1,66 @@
+/** Reads a request's body as JSON, within its limit; every way that it can be wrong has its refusal. */
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { JsonFault, parseJson, placeOf } from '../exact-json.ts'
+import { HttpError } from './http-error.ts'
+
+export const maxBodyBytes = 65_536
+
+/** The client went away in the middle of its body: there is nobody to answer. */
+export class RequestAborted extends Error {}
+
+/**
+ * Throws unsupported_media_type, content_too_large, malformed_json, or RequestAborted. `sendContinue` is called when the
+ * head decides nothing, for a client that waits for it (RFC 9110 section 10.1.1).
+ */
+export async function readJsonBody(request: IncomingMessage, sendContinue?: () => void): Promise<unknown> {
+  checkMediaType(request)
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw new HttpError('content_too_large')
+  sendContinue?.()
+  return parseBody(await readBytes(request))
+}
+
+function checkMediaType({ headers }: IncomingMessage): void {
+  const type = headers['content-type']
+  // RFC 8259 section 8.1: JSON is UTF-8, whatever a charset says; another one is a client that means something else.
+  if (type !== undefined && type !== 'application/json') {
+    const [name = '', ...parameters] = type.toLowerCase().split(';')
+    const charset = parameters.find((parameter) => parameter.trim().startsWith('charset='))
+    const isUtf8Named = charset === undefined || /^\s*charset="?utf-?8"?\s*$/.test(charset)
+    if (name.trim() !== 'application/json' || !isUtf8Named) throw new HttpError('unsupported_media_type')
+  }
+  if (headers['content-encoding'] !== undefined) {
+    throw new HttpError('unsupported_media_type', undefined, ['Accept-Encoding', 'identity'])
+  }
+}
+
+function readBytes(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      // What still comes is read and dropped: a client that is cut off while it sends may never see the answer.
+      if (size > maxBodyBytes) reject(new HttpError('content_too_large'))
+      else chunks.push(chunk)
+    })
+    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
+    request.on('error', () => reject(new RequestAborted()))
+    request.on('close', () => reject(new RequestAborted()))
+  })
+}
+
+function parseBody(bytes: Buffer): unknown {
+  // RFC 8259 section 8.1: a byte order mark may be ignored.
+  const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+  const text = hasMark ? bytes.subarray(3) : bytes
+  if (text.length === 0) throw new HttpError('malformed_json', 'body: is empty; expected a JSON object')
+  if (!isUtf8(text)) throw new HttpError('malformed_json', 'body: is not UTF-8')
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error
+    const { line, column } = placeOf(text, error.offset)
+    throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}`)
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
+ * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Knows no methods and no pets.
+ */
+import { HttpError } from './http-error.ts'
+
+export interface Match<Resource> {
+  readonly resource: Resource
+  /** The path parameters, decoded, by name. */
+  readonly params: Readonly<Record<string, string>>
+  /** What follows the `?`, as sent; empty without one. */
+  readonly query: string
+}
+
+export type Router<Resource> = (target: string) => Match<Resource> | undefined
+
+/** Makes a router of path templates such as `/v1/pets/{petId}`, where the template written out wins. */
+export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>): Router<Resource> {
+  const fixed = new Map(Object.entries(resources).filter(([template]) => !template.includes('{')))
+  const templates = Object.entries(resources)
+    .filter(([template]) => template.includes('{'))
+    .map(([template, resource]) => ({ segments: template.split('/'), resource }))
+
+  return (target) => {
+    const { path, query } = splitTarget(target)
+    const plain = fixed.get(path)
+    if (plain !== undefined) return { resource: plain, params: {}, query }
+    // Decoded after the split, so that `%2F` is no `/` (RFC 3986 section 2.2).
+    const segments = path.split('/').map(decode)
+    const written = path.includes('%') && !segments.some((segment) => segment.includes('/'))
+    const resource = written ? fixed.get(segments.join('/')) : undefined
+    if (resource !== undefined) return { resource, params: {}, query }
+    for (const template of templates) {
+      const params = matchSegments(template.segments, segments)
+      if (params !== undefined) return { resource: template.resource, params, query }
+    }
+    return undefined
+  }
+}
+
+/** The values of each parameter of a query, decoded, in their order. Throws malformed_request on a bad escape. */
+export function parseQuery(query: string): ReadonlyMap<string, readonly string[]> {
+  const values = new Map<string, string[]>()
+  if (query === '') return values
+  for (const pair of query.split('&')) {
+    const equals = pair.indexOf('=')
+    const name = decode((equals === -1 ? pair : pair.slice(0, equals)).replaceAll('+', ' '))
+    const value = equals === -1 ? '' : decode(pair.slice(equals + 1).replaceAll('+', ' '))
+    const earlier = values.get(name)
+    if (earlier === undefined) values.set(name, [value])
+    else earlier.push(value)
+  }
+  return values
+}
+
+function splitTarget(target: string): { path: string; query: string } {
+  let rest = target
+  if (!target.startsWith('/')) {
+    // Absolute-form, as a proxy sends it: scheme, authority, path (RFC 9112 section 3.2.2).
+    const absolute = /^https?:\/\/[^/?#]+(.*)$/i.exec(target)
+    if (absolute === null) throw malformed('expected a path that begins with "/"')
+    rest = absolute[1] ?? ''
+    if (!rest.startsWith('/')) rest = `/${rest}`
+  }
+  if (rest.includes('#')) throw malformed('a fragment ("#…") is not sent')
+  const mark = rest.indexOf('?')
+  const path = mark === -1 ? rest : rest.slice(0, mark)
+  const query = mark === -1 ? '' : rest.slice(mark + 1)
+  if (query.includes('%')) parseQuery(query)
+  return { path, query }
+}
+
+function matchSegments(
+  template: readonly string[],
+  segments: readonly string[],
+): Record<string, string> | undefined {
+  if (template.length !== segments.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, part] of template.entries()) {
+    const segment = segments[index] ?? ''
+    if (part.startsWith('{')) params[part.slice(1, -1)] = segment
+    else if (part !== segment) return undefined
+  }
+  return params
+}
+
+function decode(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw malformed(`"${text}" has an escape ("%…") that is not one of UTF-8`)
+  }
+}
+
+function malformed(fault: string): HttpError {
+  return new HttpError('malformed_request', `request target: ${fault}`)
+}

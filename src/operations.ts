@@ -1,0 +1,123 @@
+/** The operations of interface section 4, one function each: from a checked request to a reply. */
+import * as v from 'valibot'
+import { HttpError } from './http/http-error.ts'
+import { jsonReply, type Reply } from './http/reply.ts'
+import { type Int64, parseId } from './int64.ts'
+import { describe, formatPet, NewPetSchema, type PetStatus, PetStatusSchema } from './pets/pet.ts'
+import type { PetStore } from './pets/pet-store.ts'
+
+/** Page sizes of a list (interface section 8). */
+export const limits = { minimum: 1, maximum: 100, default: 20 } as const
+
+/** When getPet was deprecated (RFC 9745, seconds since 1970) and when it goes (RFC 8594, interface section 9). */
+export const deprecation = '@1795219200'
+export const sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'
+
+export interface OperationRequest {
+  readonly params: Readonly<Record<string, string>>
+  /** The values of each query parameter. */
+  readonly query: ReadonlyMap<string, readonly string[]>
+  /** The path that the service is mounted under; empty at the root of a server. */
+  readonly basePath: string
+  readBody(): Promise<unknown>
+}
+
+export interface Operation {
+  /** How far the operation can be relied on (interface section 9); none carries a marker now. */
+  readonly stability?: 'experimental' | 'beta'
+  /** Whether it answers without a key. */
+  readonly isOpen?: boolean
+  /** What each of its answers carries, refusals too. */
+  readonly headers?: readonly string[]
+  readonly handle: (request: OperationRequest) => Reply | Promise<Reply>
+}
+
+/** Interface section 4.1. Pages on by `after` and the Link header (RFC 8288). */
+export function listPets(store: PetStore): Operation {
+  return {
+    handle({ query, basePath }) {
+      const { limit, status, after } = parseListQuery(query)
+      const { pets, total, hasMore } = store.list({ limit, status, after })
+      const headers = ['X-Total-Count', String(total)]
+      const last = pets.at(-1)
+      if (hasMore && last !== undefined) {
+        const filter = status === undefined ? '' : `&status=${status}`
+        headers.push('Link', `<${basePath}/v1/pets?limit=${limit}${filter}&after=${last.id}>; rel="next"`)
+      }
+      return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
+    },
+  }
+}
+
+/** Interface section 4.2. The pet is durable when the reply is there. */
+export function createPet(store: PetStore): Operation {
+  return {
+    async handle({ basePath, readBody }) {
+      const result = v.safeParse(NewPetSchema, await readBody())
+      if (!result.success) throw new HttpError('invalid_body', result.issues.map(describeIssue).join('; '))
+      const pet = await store.create(result.output)
+      return jsonReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
+    },
+  }
+}
+
+/** Interface section 4.3, deprecated. */
+export function getPet(store: PetStore): Operation {
+  return {
+    headers: ['Deprecation', deprecation, 'Sunset', sunset],
+    handle({ params: { petId = '' } }) {
+      const id = parseId(petId)
+      const pet = id === undefined ? undefined : store.get(id)
+      if (pet === undefined)
+        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
+      return jsonReply(200, formatPet(pet))
+    },
+  }
+}
+
+/** Named by the interface (section 1) without a contract. */
+export function listOrders(): Operation {
+  return {
+    handle() {
+      throw new HttpError('not_implemented')
+    },
+  }
+}
+
+interface ListQuery {
+  readonly limit: number
+  readonly status: PetStatus | undefined
+  readonly after: Int64 | undefined
+}
+
+function parseListQuery(query: OperationRequest['query']): ListQuery {
+  const faults: string[] = []
+  const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
+    const values = query.get(name)
+    if (values === undefined) return undefined
+    const [text = ''] = values
+    const value = parse(text)
+    if (values.length > 1) faults.push(`${name}: is given ${values.length} times`)
+    else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describe(text)}`)
+    return value
+  }
+  const { minimum, maximum } = limits
+  const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
+  const status = read('status', parseStatus, 'available, pending or sold')
+  const after = read('after', parseId, 'the id of a pet')
+  if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
+  return { limit: limit ?? limits.default, status, after }
+}
+
+function parseLimit(text: string): number | undefined {
+  const limit = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : 0
+  return limit >= limits.minimum && limit <= limits.maximum ? limit : undefined
+}
+
+function parseStatus(text: string): PetStatus | undefined {
+  return v.is(PetStatusSchema, text) ? text : undefined
+}
+
+function describeIssue(issue: v.BaseIssue<unknown>): string {
+  return `${v.getDotPath(issue) ?? 'body'}: ${issue.message}`
+}

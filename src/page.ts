@@ -1,0 +1,21 @@
+/** The page at `/`: one HTML text that was put together from `src/page` by the build, or is now, when run from source. */
+
+export interface Page {
+  readonly html: string
+  /** The value of its Content-Security-Policy. */
+  readonly policy: string
+}
+
+/** Filled in by the build. */
+declare const PETSTORE_PAGE: Page | undefined
+
+export async function loadPage(): Promise<Page> {
+  if (typeof PETSTORE_PAGE !== 'undefined') return PETSTORE_PAGE
+  const { buildPage } = await import('./build-page.ts')
+  return buildPage()
+}
+
+/** The headers of the page, besides those of every answer. */
+export function pageHeaders({ policy }: Page): readonly string[] {
+  return ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer']
+}
