@@ -2,7 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors } from './http/cors.ts'
-import { type ErrorCode, HttpError } from './http/http-error.ts'
+import { HttpError } from './http/http-error.ts'
+import type { Expectation, Handler } from './http/listener.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
 import { errorReply, formatReply, jsonReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, type Match, parseQuery } from './http/router.ts'
@@ -33,15 +34,7 @@ export interface Answer {
   readonly cause?: string | undefined
 }
 
-/** How a request's Expect header was understood (RFC 9110 section 10.1.1). */
-export type Expectation = 'none' | 'continue' | 'unknown'
-
-export interface App {
-  handle(request: IncomingMessage, response: ServerResponse, expectation?: Expectation): void
-  /** Answers a request that could not be read to its end; the connection closes. */
-  refuse(response: ServerResponse, code: ErrorCode): void
-  /** The bytes of the answer to what is no readable request. */
-  formatRefusal(code: ErrorCode): string
+export interface App extends Handler {
   /** From now on every request is refused. */
   beginClosing(): void
 }
@@ -54,6 +47,7 @@ interface Resource {
 
 export function createApp(options: AppOptions): App {
   const { store, apiKeys, corsOrigins = '*', basePath = '', page, onAnswer } = options
+  if (!/^(?:\/[^/?#]+)*$/.test(basePath)) throw new TypeError('basePath: expected a path such as /store')
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const openApi = JSON.stringify(openApiDocument(basePath))
@@ -124,7 +118,7 @@ export function createApp(options: AppOptions): App {
     if (response.headersSent || response.destroyed) return
     const { method = '', url = '', headers } = response.req
     const common = [...everyAnswer, ...cors.answerHeaders(headers.origin)]
-    if (isClosing) common.push('Connection', 'close')
+    if (isClosing) response.shouldKeepAlive = false
     sendReply(response, reply, common)
     if (onAnswer === undefined) return
     const [path = ''] = url.split('?')
@@ -148,8 +142,14 @@ export function createApp(options: AppOptions): App {
   return {
     handle(request, response, expectation = 'none') {
       const start = onAnswer === undefined ? 0 : performance.now()
+      // A client that is not told to continue may keep back its body for good: what follows cannot be told from it.
+      if (expectation !== 'none') response.shouldKeepAlive = false
+      const sendContinue = (): void => {
+        response.shouldKeepAlive = true
+        response.writeContinue()
+      }
       try {
-        const reply = respond(request, expectation, () => response.writeContinue())
+        const reply = respond(request, expectation, sendContinue)
         if (reply instanceof Promise) {
           reply.then(
             (later) => answer(response, later, start),
@@ -159,8 +159,6 @@ export function createApp(options: AppOptions): App {
           answer(response, reply, start)
         }
       } catch (error) {
-        // The client may keep back its body for good now, so what follows cannot be told from it (RFC 9110 10.1.1).
-        if (expectation !== 'none') response.shouldKeepAlive = false
         answerError(response, error, start)
       }
     },

@@ -12,20 +12,19 @@ const exposed = [
   'Location, Link, X-Total-Count, Deprecation, Sunset, WWW-Authenticate, Allow',
 ]
 
-/** `*` for any origin, or the origins themselves, none included. */
+/** Whether a browser would send it so: scheme and host in small letters, no path (RFC 6454 section 6.2). */
+export function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text
+}
+
+/** `*` for any origin, or the origins themselves, none included. Throws on what no browser would send. */
 export function createCors(origins: '*' | readonly string[]): Cors {
-  const preflightHeaders = (allow: string): readonly string[] => [
-    'Access-Control-Allow-Methods',
-    allow,
-    'Access-Control-Allow-Headers',
-    'Authorization, Content-Type',
-    'Access-Control-Max-Age',
-    '600',
-  ]
   if (origins === '*') {
     const headers = ['Access-Control-Allow-Origin', '*', ...exposed]
     return { answerHeaders: () => headers, preflightHeaders }
   }
+  if (!origins.every(isOrigin))
+    throw new TypeError('corsOrigins: expected origins such as https://example.org')
   if (origins.length === 0) return { answerHeaders: () => [], preflightHeaders: () => [] }
   // The answer depends on the origin, also when it names none (RFC 9110 section 12.5.5).
   const refused = ['Vary', 'Origin']
@@ -33,4 +32,15 @@ export function createCors(origins: '*' | readonly string[]): Cors {
     origins.map((origin) => [origin, ['Access-Control-Allow-Origin', origin, ...exposed, ...refused]]),
   )
   return { answerHeaders: (origin) => allowed.get(origin ?? '') ?? refused, preflightHeaders }
+}
+
+function preflightHeaders(allow: string): readonly string[] {
+  return [
+    'Access-Control-Allow-Methods',
+    allow,
+    'Access-Control-Allow-Headers',
+    'Authorization, Content-Type',
+    'Access-Control-Max-Age',
+    '600',
+  ]
 }

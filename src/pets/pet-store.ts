@@ -47,7 +47,7 @@ export class PetStore {
   /** Why the file cannot be used since its last edit. */
   #fault: DataFileInvalid | undefined
   #isFailing = false
-  #isClosed = false
+  #closed: Promise<void> | undefined
   /** Grows with every change of what is listed. */
   version = 0
 
@@ -74,7 +74,7 @@ export class PetStore {
 
   /** Resolves when the pet is durable; rejects with a PetStoreError, and then nothing was stored. */
   create(newPet: NewPet): Promise<Pet> {
-    if (this.#isClosed)
+    if (this.#closed !== undefined)
       return Promise.reject(new PetStoreError('shutting_down', 'The store is shutting down.'))
     return this.#queue.add(newPet)
   }
@@ -92,11 +92,10 @@ export class PetStore {
   }
 
   /** Waits for the creations under way, syncs, and gives the file free. Can be called again. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return
-    this.#isClosed = true
+  close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#queue.run(async () => this.#file?.close())
+    this.#closed ??= this.#queue.run(async () => this.#file?.close())
+    return this.#closed
   }
 
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {

@@ -1,0 +1,177 @@
+/**
+ * Node's HTTP server, made to answer in our voice where Node would answer by itself with an empty body, and to close
+ * within a bound. Knows sockets and time limits, and nothing of what is served.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { ErrorCode } from './http-error.ts'
+
+/** How a request's Expect header was understood (RFC 9110 section 10.1.1). */
+export type Expectation = 'none' | 'continue' | 'unknown'
+
+/** What answers, for each way that a request can come. */
+export interface Handler {
+  handle(request: IncomingMessage, response: ServerResponse, expectation?: Expectation): void
+  /** Answers a request that could not be read to its end; the connection closes. */
+  refuse(response: ServerResponse, code: ErrorCode): void
+  /** The bytes of the answer to what is no readable request, or was meant for a proxy. */
+  formatRefusal(code: ErrorCode): string
+}
+
+export interface TimeLimits {
+  /** For the request line and headers. */
+  readonly headersMs: number
+  /** For a whole request. */
+  readonly requestMs: number
+  /** How often both are looked after. */
+  readonly checkEveryMs: number
+  /** For a socket on which nothing moves, such as a client that does not read its answer. */
+  readonly idleMs: number
+  /** For what is in flight when the server closes. */
+  readonly closeMs: number
+}
+
+const defaultLimits: TimeLimits = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  checkEveryMs: 2_000,
+  idleMs: 60_000,
+  closeMs: 5_000,
+}
+
+/** The request line and all headers together. */
+export const maxHeadBytes = 16_384
+
+/** How long a refused client may go on sending before it is cut off: a reset in mid-send would lose it the answer. */
+const lingerMs = 1_000
+
+export interface Listener {
+  /** Rejects with the system's error, such as EADDRINUSE. */
+  listen(port: number, host: string): Promise<AddressInfo>
+  /** Stops accepting, finishes what is in flight within the limit, and cuts off the rest. Can be called again. */
+  close(): Promise<void>
+}
+
+export function createListener(handler: Handler, limits: Partial<TimeLimits> = {}): Listener {
+  const { headersMs, requestMs, checkEveryMs, idleMs, closeMs } = { ...defaultLimits, ...limits }
+  const server = createServer({
+    connectionsCheckingInterval: checkEveryMs,
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    maxHeaderSize: maxHeadBytes,
+    insecureHTTPParser: false,
+    // Node's own check answers with an empty body; the handler has one that does not.
+    requireHostHeader: false,
+  })
+  // Node drops what is beyond this many header lines without a word; 16 KiB is limit enough.
+  server.maxHeadersCount = 0
+  server.timeout = idleMs
+
+  const sockets = new Set<Socket>()
+  /** The newest response on each socket. Responses go out in order, so when it is done they all are. */
+  const newest = new WeakMap<Socket, ServerResponse>()
+  const refused = new WeakSet<Socket>()
+  let closed: Promise<void> | undefined
+
+  const on = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) => {
+    newest.set(request.socket, response)
+    if (closed !== undefined) response.once('close', () => request.socket.destroySoon())
+    handler.handle(request, response, expectation)
+  }
+  server.on('request', on('none'))
+  server.on('checkContinue', on('continue'))
+  server.on('checkExpectation', on('unknown'))
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  // No tunnels here (RFC 9110 section 9.3.6).
+  server.on('connect', (_request, socket: Socket) => {
+    socket.on('error', () => socket.destroy())
+    refuseSocket(socket, 'method_not_allowed')
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // After the first error every further byte is one.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const code = codeOf(error)
+    const response = newest.get(socket)
+    const isDone = response === undefined || response.writableFinished
+    if (response !== undefined && !response.req.complete) {
+      // The fault is in this request's body. If it has its answer already, there is nothing more to say.
+      if (response.headersSent) socket.destroy()
+      else handler.refuse(response, code)
+    } else if (isDone) {
+      refuseSocket(socket, code)
+    } else {
+      // The fault is behind a request that is still being answered; its answer goes first (RFC 9112 section 9.3.2).
+      response.once('close', () => refuseSocket(socket, code))
+    }
+  })
+
+  function refuseSocket(socket: Socket, code: ErrorCode): void {
+    if (!socket.writable) return
+    socket.end(handler.formatRefusal(code))
+    const cutOff = setTimeout(() => socket.destroy(), lingerMs).unref()
+    socket.once('end', () => socket.destroy()).once('close', () => clearTimeout(cutOff))
+  }
+
+  async function close(): Promise<void> {
+    const ended = new Promise<void>((resolve) => {
+      server.close(() => resolve())
+    })
+    // server.close() waits for sockets that never sent a request, and for requests that never end.
+    for (const socket of sockets) {
+      const response = newest.get(socket)
+      if (response === undefined || response.writableFinished) socket.destroy()
+      else response.once('close', () => socket.destroySoon())
+    }
+    const cutOff = setTimeout(() => {
+      for (const socket of sockets) socket.destroy()
+    }, closeMs)
+    await ended
+    clearTimeout(cutOff)
+  }
+
+  return {
+    async listen(port, host) {
+      await startListening(server, port, host)
+      const address = server.address()
+      if (address === null || typeof address === 'string') throw new Error('the server has no address')
+      return address
+    },
+    close() {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+function startListening(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, host, backlog: 1024 }, () => {
+      server.off('error', reject)
+      // From here on only accepting can fail, for want of file descriptors; the next connection may be lucky.
+      server.on('error', () => {})
+      resolve()
+    })
+  })
+}
+
+function codeOf(error: NodeJS.ErrnoException): ErrorCode {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return 'request_header_fields_too_large'
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return 'content_too_large'
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return 'request_timeout'
+    default:
+      return 'malformed_request'
+  }
+}

@@ -1,0 +1,98 @@
+/** The program: environment, console, signals and exit codes. Nothing else touches them. */
+import { randomBytes } from 'node:crypto'
+import type { Answer } from './app.ts'
+import { type Config, ConfigFault, parseConfig } from './config.ts'
+import { type PetStoreServer, startPetStore } from './pet-store-server.ts'
+import { DataFileInvalid } from './pets/data-file.ts'
+import { errorCode } from './pets/pet-store-error.ts'
+
+/** Whoever reads the output may go away (`| head`); the service stays. */
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
+void run()
+
+async function run(): Promise<void> {
+  let config: Config | undefined
+  try {
+    config = parseConfig(process.env)
+    const madeKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
+    const server = await start(config, madeKey)
+    stopOnSignals(server)
+    if (config.log !== 'silent') console.log(startText(server, config, madeKey))
+  } catch (error) {
+    const lines = describeFailure(error, config)
+    if (lines === undefined) throw error
+    for (const line of lines) console.error(line)
+    process.exitCode = 1
+  }
+}
+
+function start(
+  { apiKeys, corsOrigins, dataFile, host, log, port }: Config,
+  madeKey?: string,
+): Promise<PetStoreServer> {
+  const say = log === 'silent' ? {} : { onLine: (line: string) => console.log(line) }
+  const report =
+    log === 'silent' ? {} : { onAnswer: (answer: Answer) => sayAnswer(answer, log === 'requests') }
+  const keys = madeKey === undefined ? apiKeys : [madeKey]
+  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, ...say, ...report })
+}
+
+function sayAnswer({ cause, method, milliseconds, path, status }: Answer, isWanted: boolean): void {
+  if (isWanted) console.log(`${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`)
+  if (cause !== undefined) console.error(`internal_error in ${method} ${path}: ${cause}`)
+}
+
+function startText(server: PetStoreServer, { dataFile }: Config, madeKey?: string): string {
+  const count = server.countPets()
+  // Keys of the environment are not printed; a shell that has them fills in the first.
+  const key = madeKey ?? '${PETSTORE_API_KEYS%%,*}'
+  const made =
+    madeKey === undefined
+      ? []
+      : [`API key for this run: ${madeKey} (set PETSTORE_API_KEYS to choose your own)`]
+  return [
+    `Petstore listens on ${server.url}`,
+    `Data file: ${dataFile}, ${count} ${count === 1 ? 'pet' : 'pets'}`,
+    ...made,
+    'Try:',
+    `  curl -H "Authorization: Bearer ${key}" ${server.url}/v1/pets`,
+  ].join('\n')
+}
+
+/** The first signal ends the service in order, the second at once. */
+function stopOnSignals(server: PetStoreServer): void {
+  let isStopping = false
+  const stop = (exitCode: number): void => {
+    if (isStopping) process.exit(exitCode)
+    isStopping = true
+    // A disk that never answers must not keep the process: what it has not synced was not acknowledged.
+    setTimeout(() => process.exit(1), 6_000).unref()
+    server.close().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    )
+  }
+  process.on('SIGINT', () => stop(130))
+  process.on('SIGTERM', () => stop(143))
+}
+
+/** What a person can mend, in plain lines; undefined for anything else. */
+function describeFailure(error: unknown, config: Config | undefined): readonly string[] | undefined {
+  if (error instanceof ConfigFault) return error.lines
+  if (error instanceof DataFileInvalid) return [error.message]
+  if (config === undefined) return undefined
+  const { host, port } = config
+  switch (errorCode(error)) {
+    case 'EADDRINUSE':
+      return [`PORT: ${port} is taken by another program on ${host}`]
+    case 'EACCES':
+      return [`PORT: ${port} needs a privilege that this user does not have`]
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return [`HOST: ${host} is not an address of this machine`]
+    default:
+      return undefined
+  }
+}
