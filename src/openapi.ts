@@ -1,6 +1,6 @@
 /**
  * The interface as an OpenAPI 3.1 document, from the same limits, names and catalogue as the code. It describes the
- * three operations under `/v1`; what a reader needs is said here, since the page at `/` shows nothing else.
+ * three operations under `/v1`, in words for a person: the page at `/` shows these, and so do other tools.
  */
 import { catalogue, type ErrorCode } from './http/http-error.ts'
 import { maxBodyBytes } from './http/json-body.ts'
@@ -10,23 +10,15 @@ import { defaultStatus, type NewPet, type Pet, petStatuses } from './pets/pet.ts
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'
 
-/** Marks what the interface is silent about and this service adds. */
+/** Marks what this service adds where the interface is silent. */
 const extension = { 'x-extension': true }
-
-const description = `A pet store: list the animals, add one, fetch one.
-
-Every operation needs an API key, sent as \`Authorization: Bearer <API_KEY>\`.
-
-Bodies are JSON in UTF-8. A number of format \`int64\` is any integer from -2^63 to 2^63-1, and is kept exactly; beyond 2^53 a client must not read it into a double.
-
-Every refusal has the same body, an \`Error\`: a \`code\` for programs, a \`message\` for people that names each fault, and the \`status\` of the answer.`
 
 const rex: Pet = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
 const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
 const newPet: NewPet = { name: 'Pip', categoryId: 3, status: 'pending' }
 const createdPet: Pet = { id: 13, ...newPet }
 
-/** What the service says where the catalogue is not specific enough to be an example. */
+/** Messages of the examples for codes whose own says too little. */
 const exampleMessages: Partial<Record<ErrorCode, string>> = {
   malformed_request: 'request target: "%zz" has an escape ("%…") that is not one of UTF-8',
   invalid_parameter: `limit: expected an integer from ${limits.minimum} to ${limits.maximum}, got "0"`,
@@ -43,7 +35,12 @@ export function openApiDocument(basePath: string): object {
       title: 'Petstore',
       version: interfaceVersion,
       summary: 'Lists, adds and fetches the animals of a pet store.',
-      description,
+      description:
+        'Bodies are JSON in UTF-8. Every operation needs an API key, sent as `Authorization: Bearer <API_KEY>`.\n\n' +
+        'An integer of format `int64` is from -2^63 to 2^63-1 and is kept exactly, also where a double would round ' +
+        'it (beyond 2^53).\n\n' +
+        'Every refusal has an `Error` as its body: a `code` for programs, a `message` for people that names each ' +
+        'fault, and the `status` of the answer.',
       contact: { name: 'Whoever runs this service' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -58,13 +55,21 @@ export function openApiDocument(basePath: string): object {
       '/pets': { get: listPets(basePath), post: createPet(basePath) },
       '/pets/{petId}': { get: getPet() },
     },
-    components: { schemas, responses, headers, securitySchemes },
+    components: {
+      schemas,
+      responses: { Unauthorized: unauthorized, OtherRefusal: otherRefusal },
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: 'The API key, as the bearer token.' },
+      },
+    },
   }
 }
 
 function listPets(basePath: string): object {
   const { minimum, maximum } = limits
-  const next = `<${basePath}/v1/pets?limit=${limits.default}&status=sold&after=37>; rel="next"`
+  const afterDescription =
+    'Return only animals with an id above this: the page after the one that ends with it, as the `Link` header of ' +
+    'that page says. An extension of this service.'
   return {
     operationId: 'listPets',
     tags: ['animals'],
@@ -74,15 +79,9 @@ function listPets(basePath: string): object {
       'availability. Other query parameters are ignored.',
     parameters: [
       query('limit', 'Maximum number of animals returned.', { type: 'integer', ...limits }, limits.default),
-      query('status', 'Return only animals with this status.', ref('schemas', 'PetStatus'), 'sold'),
+      query('status', 'Return only animals with this status.', ref('PetStatus'), 'sold'),
       {
-        ...query(
-          'after',
-          'Return only animals with a greater id: the page after the one that ends with this id. An extension of ' +
-            'this service; the `Link` header of a page has it filled in.',
-          idSchema,
-          37,
-        ),
+        ...query('after', afterDescription, idSchema, 37),
         ...extension,
       },
     ],
@@ -91,30 +90,29 @@ function listPets(basePath: string): object {
         description: 'The animals of this page; an empty array when there are none.',
         headers: {
           'X-Total-Count': {
-            description: 'The number of animals that match, on all pages. An extension of this service.',
-            required: true,
-            schema: { type: 'integer', minimum: 0 },
+            ...header('How many animals match, on all pages. An extension of this service.', {
+              type: 'integer',
+              minimum: 0,
+            }),
             example: 2,
             ...extension,
           },
           Link: {
-            description:
-              'The next page (RFC 8288), with the same `limit` and `status`; absent on the last one. An extension ' +
-              'of this service.',
-            schema: { type: 'string' },
-            example: next,
+            ...header('The next page (RFC 8288); absent on the last one. An extension of this service.'),
+            required: false,
+            example: `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`,
             ...extension,
           },
         },
-        content: json(ref('schemas', 'Pets'), { page: [rex, mia], empty: [] }),
+        content: json(ref('Pets'), { page: [rex, mia], empty: [] }),
       },
       400: refusal(
         `A query parameter is given twice or is not valid: a \`limit\` that is no plain decimal from ${minimum} to ` +
-          `${maximum}, an unknown \`status\`, an \`after\` that cannot be an id. Or the request is not well-formed HTTP.`,
+          `${maximum}, an unknown \`status\`, an \`after\` that is no id. Or the request is not well-formed HTTP.`,
         ['invalid_parameter', 'malformed_request'],
       ),
-      401: ref('responses', 'Unauthorized'),
-      default: ref('responses', 'OtherRefusal'),
+      401: ref('Unauthorized', 'responses'),
+      default: ref('OtherRefusal', 'responses'),
     },
   }
 }
@@ -125,88 +123,77 @@ function createPet(basePath: string): object {
     tags: ['animals'],
     summary: 'Add an animal',
     description:
-      'Adds a new animal to the store. It is on disk when the answer comes. The `id` is assigned by the service: one ' +
-      'in the body is ignored, as every unknown member is.',
+      'Adds a new animal to the store. The `id` is assigned by the service; one in the body is ignored, as every ' +
+      'unknown member is.',
     requestBody: {
-      description: `The animal as a JSON object in UTF-8, at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
+      description: `The animal, in at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
       required: true,
-      content: json(ref('schemas', 'NewPet'), { complete: newPet, shortest: { name: 'Rex', categoryId: 1 } }),
+      content: json(ref('NewPet'), { complete: newPet, shortest: { name: 'Rex', categoryId: 1 } }),
     },
     responses: {
       201: {
-        description: 'Animal added; the body carries the assigned `id`.',
+        description: 'Animal added, durably; the body carries the assigned `id`.',
         headers: {
           Location: {
-            description: 'The path of the new animal.',
-            required: true,
-            schema: { type: 'string', format: 'uri-reference' },
+            ...header('The path of the new animal.', { type: 'string', format: 'uri-reference' }),
             example: `${basePath}/v1/pets/${createdPet.id}`,
           },
         },
-        content: json(ref('schemas', 'Pet'), { added: createdPet }),
+        content: json(ref('Pet'), { added: createdPet }),
       },
       400: refusal(
-        'Body is missing required fields or contains invalid values; all of them are named. Or the body is not JSON, ' +
-          'or the request is not well-formed HTTP.',
+        'Body is missing required fields or contains invalid values, each of which is named. Or it is not JSON, or ' +
+          'the request is not well-formed HTTP.',
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
-      401: ref('responses', 'Unauthorized'),
-      413: refusal('The body is too large.', ['content_too_large']),
+      401: ref('Unauthorized', 'responses'),
+      413: refusal(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
       415: refusal(
-        'The body is of another media type than `application/json`, or is encoded.',
+        'The body is of another media type than `application/json`, or has a Content-Encoding.',
         ['unsupported_media_type'],
-        {
-          'Accept-Encoding': {
-            description: 'Sent when the body came with a Content-Encoding: none is understood.',
-            schema: { type: 'string', const: 'identity' },
-          },
-        },
+        { 'Accept-Encoding': { ...header('With a Content-Encoding: none is understood.'), required: false } },
       ),
-      503: refusal('The animal cannot be stored now. Nothing was stored; it can be sent again later.', [
+      503: refusal('Nothing was stored; the animal can be sent again later.', [
         'data_file_invalid',
         'storage_failed',
         'shutting_down',
       ]),
-      507: refusal('No room is left, on the disk or in the ids. Nothing was stored.', [
-        'insufficient_storage',
-      ]),
-      default: ref('responses', 'OtherRefusal'),
+      507: refusal('No room is left to store the animal; nothing was stored.', ['insufficient_storage']),
+      default: ref('OtherRefusal', 'responses'),
     },
   }
 }
 
 function getPet(): object {
-  const headers = { Deprecation: ref('headers', 'Deprecation'), Sunset: ref('headers', 'Sunset') }
+  const headers = {
+    Deprecation: header('Since when it is deprecated (RFC 9745).', { type: 'string', const: deprecation }),
+    Sunset: header('When it is scheduled for removal (RFC 8594).', { type: 'string', const: sunset }),
+  }
   return {
     operationId: 'getPet',
     tags: ['animals'],
     summary: 'Get an animal',
     description:
-      'Returns details for a single animal. Deprecated, and to be removed on 5 December 2030: use `GET /pets` with ' +
-      'the `status` filter instead. Until then it behaves as described.',
+      'Returns details for a single animal. Deprecated and scheduled for removal on 5 December 2030: use `GET /pets` ' +
+      'with the `status` filter instead. Until then it behaves as described here.',
     deprecated: true,
-    // The date by itself, as tools that compare documents read it.
     'x-sunset': new Date(sunset).toISOString().slice(0, 10),
     parameters: [
       {
         name: 'petId',
         in: 'path',
-        description: 'Identifier of the animal to retrieve, as a plain decimal; anything else is not found.',
+        description: 'Identifier of the animal to retrieve, a plain decimal; anything else is not found.',
         required: true,
         schema: idSchema,
         example: rex.id,
       },
     ],
     responses: {
-      200: {
-        description: 'The requested animal.',
-        headers,
-        content: json(ref('schemas', 'Pet'), { found: rex }),
-      },
+      200: { description: 'The requested animal.', headers, content: json(ref('Pet'), { found: rex }) },
       400: refusal('The request is not well-formed HTTP.', ['malformed_request']),
       401: { ...unauthorized, headers: { ...unauthorized.headers, ...headers } },
       404: refusal('The requested resource could not be found.', ['not_found'], headers),
-      default: ref('responses', 'OtherRefusal'),
+      default: ref('OtherRefusal', 'responses'),
     },
   }
 }
@@ -214,17 +201,11 @@ function getPet(): object {
 const idSchema = { type: 'integer', format: 'int64', minimum: 1 }
 
 const newPetProperties = {
-  name: {
-    type: 'string',
-    description: "The animal's name: any well-formed Unicode text, an empty one too.",
-  },
-  categoryId: {
-    type: 'integer',
-    // Its limits are left to the format: a JSON number that holds them is rounded by most readers, and by this writer.
-    format: 'int64',
-    description: 'Identifier of the category the animal belongs to.',
-  },
-  status: { ...ref('schemas', 'PetStatus'), description: 'Availability status of the animal.' },
+  name: { type: 'string', description: "The animal's name: any well-formed Unicode, the empty string too." },
+  // Its limits are left to the format: most tools read a JSON number as a double, which cannot hold them.
+  categoryId: { type: 'integer', format: 'int64', description: 'Identifier of the category it belongs to.' },
+  // In words, not as `default`: openapi-typescript makes a member with one required.
+  status: { ...ref('PetStatus'), description: `Availability status; \`${defaultStatus}\` when omitted.` },
 }
 
 const schemas = {
@@ -233,11 +214,9 @@ const schemas = {
     description: 'An animal in the store.',
     required: ['id', 'name', 'categoryId', 'status'],
     properties: {
-      id: {
-        ...idSchema,
-        description: 'Unique identifier assigned by the service on creation, counted up from 1.',
-      },
+      id: { ...idSchema, description: 'Unique identifier, assigned by the service on creation.' },
       ...newPetProperties,
+      status: { ...ref('PetStatus'), description: 'Availability status of the animal.' },
     },
     examples: [rex],
   },
@@ -245,107 +224,55 @@ const schemas = {
     type: 'object',
     description: 'An animal to add.',
     required: ['name', 'categoryId'],
-    properties: {
-      ...newPetProperties,
-      status: {
-        ...ref('schemas', 'PetStatus'),
-        description: `Availability status of the animal; \`${defaultStatus}\` when omitted.`,
-        default: defaultStatus,
-      },
-    },
+    properties: newPetProperties,
     examples: [newPet],
   },
-  Pets: {
-    type: 'array',
-    description: 'Animals, by ascending id.',
-    items: ref('schemas', 'Pet'),
-    examples: [[rex, mia]],
-  },
-  PetStatus: {
-    type: 'string',
-    description: 'Availability of an animal.',
-    enum: petStatuses,
-    examples: [defaultStatus],
-  },
+  Pets: { type: 'array', description: 'Animals, by ascending id.', items: ref('Pet') },
+  PetStatus: { type: 'string', description: 'Availability of an animal.', enum: petStatuses },
   Error: {
     type: 'object',
     description: 'Why a request was refused.',
     required: ['code', 'message', 'status'],
     properties: {
       code: { type: 'string', enum: Object.keys(catalogue), description: 'Machine-readable error code.' },
-      message: { type: 'string', description: 'Human-readable description, each fault with its place.' },
-      status: {
-        type: 'integer',
-        minimum: 400,
-        maximum: 599,
-        description: 'The HTTP status code of the response.',
-      },
+      message: { type: 'string', description: 'Human-readable description, with the place of each fault.' },
+      status: { type: 'integer', description: 'The HTTP status code of the response.' },
     },
-    examples: [errorExample('not_found')],
-  },
-}
-
-const headers = {
-  Deprecation: {
-    description: 'When the operation was deprecated (RFC 9745): seconds since 1970.',
-    required: true,
-    schema: { type: 'string', const: deprecation },
-  },
-  Sunset: {
-    description: 'When the operation is scheduled for removal (RFC 8594).',
-    required: true,
-    schema: { type: 'string', const: sunset },
   },
 }
 
 const unauthorized = refusal('Missing or invalid API key.', ['unauthorized'], {
   'WWW-Authenticate': {
-    description:
-      'How to authenticate (RFC 6750); it has `error="invalid_token"` when a key was sent but is not valid.',
-    required: true,
-    schema: { type: 'string' },
+    ...header('The scheme (RFC 6750), with `error="invalid_token"` when a key was sent but is not valid.'),
     example: 'Bearer realm="petstore"',
   },
 })
 
-const responses = {
-  Unauthorized: unauthorized,
-  OtherRefusal: refusal(
-    'What any request may meet besides: a method that the path does not take, a request that is too slow or whose ' +
-      'headers are too large, an expectation that cannot be met, a fault in the service, or its end.',
-    [
-      'method_not_allowed',
-      'request_timeout',
-      'expectation_failed',
-      'request_header_fields_too_large',
-      'internal_error',
-      'not_implemented',
-      'shutting_down',
-    ],
-    {
-      Allow: {
-        description: 'The methods that the path takes, with a 405.',
-        schema: { type: 'string' },
-        example: 'GET, HEAD, POST, OPTIONS',
-      },
-    },
-  ),
-}
+const otherRefusal = refusal(
+  'What a request may meet besides: a method that the path does not take, a request that is too slow or whose ' +
+    'headers are too large, an expectation that cannot be met, a fault of the service, or its end.',
+  [
+    'method_not_allowed',
+    'request_timeout',
+    'expectation_failed',
+    'request_header_fields_too_large',
+    'internal_error',
+    'not_implemented',
+    'shutting_down',
+  ],
+  { Allow: { ...header('With a 405: the methods that the path takes.'), required: false } },
+)
 
-const securitySchemes = {
-  apiKey: {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'The API key as the bearer token: `Authorization: Bearer <API_KEY>`.',
-  },
-}
-
-function ref(kind: 'schemas' | 'responses' | 'headers', name: string): { $ref: string } {
+function ref(name: string, kind: 'schemas' | 'responses' = 'schemas'): { $ref: string } {
   return { $ref: `#/components/${kind}/${name}` }
 }
 
-function query(name: string, text: string, schema: object, example: unknown): object {
-  return { name, in: 'query', description: text, schema, example }
+function query(name: string, description: string, schema: object, example: unknown): object {
+  return { name, in: 'query', description, schema, example }
+}
+
+function header(description: string, schema: object = { type: 'string' }): object {
+  return { description, required: true, schema }
 }
 
 function json(schema: object, examples: Readonly<Record<string, unknown>>): object {
@@ -353,13 +280,11 @@ function json(schema: object, examples: Readonly<Record<string, unknown>>): obje
   return { 'application/json': { schema, examples: Object.fromEntries(values) } }
 }
 
-function errorExample(code: ErrorCode): object {
-  const [status, message] = catalogue[code]
-  return { code, message: exampleMessages[code] ?? message, status }
-}
-
-/** A refusal for any of these codes, each with an example. */
-function refusal<Headers extends object>(text: string, codes: readonly ErrorCode[], headers?: Headers) {
-  const examples = Object.fromEntries(codes.map((code) => [code, errorExample(code)]))
-  return { description: text, ...(headers && { headers }), content: json(ref('schemas', 'Error'), examples) }
+/** A refusal for any of these codes, with an example of each. */
+function refusal(description: string, codes: readonly ErrorCode[], headers: Record<string, object> = {}) {
+  const examples = codes.map((code) => {
+    const [status, message] = catalogue[code]
+    return [code, { code, message: exampleMessages[code] ?? message, status }]
+  })
+  return { description, headers, content: json(ref('Error'), Object.fromEntries(examples)) }
 }
