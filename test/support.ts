@@ -1,0 +1,247 @@
+/** What the tests share: temporary folders, a started service, a started program, and raw bytes on a socket. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type PetStoreServer, type PetStoreServerOptions, startPetStore } from '../src/pet-store-server.ts'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+export const key = 'test-key'
+export const authorization = `Bearer ${key}`
+
+/** A new folder, gone after the test. */
+export function makeFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A data file in a new folder, with this text, or with these lines as its pets. */
+export function makeDataFile(t: TestContext, content: string | readonly string[] = []): string {
+  const path = join(makeFolder(t), 'pets.json')
+  const lines = typeof content === 'string' ? [] : content
+  const pets = lines.length === 0 ? '[]' : `[\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]`
+  writeFileSync(path, typeof content === 'string' ? content : `{\n  "pets": ${pets}\n}\n`)
+  return path
+}
+
+/** The pets' lines in a data file, without the commas. */
+export function readPetLines(path: string): readonly string[] {
+  const lines = readFileSync(path, 'utf8').split('\n')
+  return lines.filter((line) => line.startsWith('    {')).map((line) => line.trim().replace(/,$/, ''))
+}
+
+export interface ReceivedAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+export interface RequestOptions {
+  readonly method?: string
+  /** Sent as it is when it is a string or bytes, as JSON otherwise. */
+  readonly body?: unknown
+  /** The key's header is sent unless it is overwritten; null leaves a header out. */
+  readonly headers?: Readonly<Record<string, string | null>>
+}
+
+/** Sends a request with the test key, JSON by default, and reads the answer as text. */
+export async function send(url: string, path: string, options: RequestOptions = {}): Promise<ReceivedAnswer> {
+  const { body, method = body === undefined ? 'GET' : 'POST' } = options
+  const headers = new Headers({ authorization })
+  if (body !== undefined) headers.set('content-type', 'application/json')
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    if (value === null) headers.delete(name)
+    else headers.set(name, value)
+  }
+  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
+  const response = await fetch(url + path, {
+    method,
+    headers,
+    body: isRaw ? (body ?? null) : JSON.stringify(body),
+  })
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+export interface StartedApp {
+  readonly server: PetStoreServer
+  readonly url: string
+  /** What was said about the data file. */
+  readonly lines: string[]
+  readonly send: (path: string, options?: RequestOptions) => Promise<ReceivedAnswer>
+}
+
+/** Starts the service in this process, in memory unless a data file is given, and closes it after the test. */
+export async function startApp(
+  t: TestContext,
+  options: Partial<PetStoreServerOptions> = {},
+): Promise<StartedApp> {
+  const lines: string[] = []
+  const { dataFile, pets = [], ...rest } = options
+  const common = { apiKeys: [key], onLine: (line: string) => lines.push(line), ...rest }
+  const server = await startPetStore(dataFile === undefined ? { ...common, pets } : { ...common, dataFile })
+  t.after(() => server.close())
+  return { server, url: server.url, lines, send: (path, request) => send(server.url, path, request) }
+}
+
+export interface StartedProgram {
+  readonly child: ChildProcess
+  readonly url: string
+  /** The key that it printed, or the test key. */
+  readonly key: string
+  /** Standard output and error so far. */
+  readonly output: () => string
+  /** Resolves with the first match in the output; rejects when the program ends without one. */
+  readonly waitFor: (pattern: RegExp) => Promise<RegExpExecArray>
+  /** Resolves with exit code and signal. */
+  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+}
+
+/** Runs the program from source in `cwd`; it may end by itself. It is killed after the test. */
+export function runProgram(
+  t: TestContext,
+  cwd: string,
+  env: NodeJS.ProcessEnv = {},
+): Omit<StartedProgram, 'url' | 'key'> {
+  const { NODE_TEST_CONTEXT: _context, ...inherited } = process.env
+  const entry = process.env['PETSTORE_TEST_ENTRY'] ?? join(root, 'src/server.ts')
+  const loader = entry.endsWith('.ts') ? ['--import', import.meta.resolve('tsx')] : []
+  const clean = Object.fromEntries(
+    Object.entries(inherited).filter(([name]) => !name.startsWith('PETSTORE_')),
+  )
+  const child = spawn(process.execPath, [...loader, entry], { cwd, env: { ...clean, PORT: '0', ...env } })
+  t.after(() => child.kill('SIGKILL'))
+  let output = ''
+  const watchers = new Set<() => void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      for (const watch of watchers) watch()
+    })
+  }
+  const ended = once(child, 'close').then(([code, signal]: (number | NodeJS.Signals | null)[]) => ({
+    code: typeof code === 'number' ? code : null,
+    signal: typeof signal === 'string' ? signal : null,
+  }))
+  const waitFor = (pattern: RegExp): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      const watch = (): void => {
+        const match = pattern.exec(output)
+        if (match === null) return
+        watchers.delete(watch)
+        resolve(match)
+      }
+      watchers.add(watch)
+      watch()
+      void ended.then(() => reject(new Error(`ended without ${pattern}:\n${output}`)))
+    })
+  return { child, output: () => output, waitFor, ended }
+}
+
+/** Runs the program from source and waits until it listens. */
+export async function startProgram(
+  t: TestContext,
+  cwd: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<StartedProgram> {
+  const program = runProgram(t, cwd, { PETSTORE_API_KEYS: key, ...env })
+  const [, url = ''] = await program.waitFor(/listens on (http:\S+)\n/)
+  const printed = /API key for this run: (\S+)/.exec(program.output())?.[1]
+  return { ...program, url, key: printed ?? key }
+}
+
+export interface RawAnswer {
+  readonly status: number
+  readonly reason: string
+  /** By small name; the last line of a name that came twice. */
+  readonly headers: ReadonlyMap<string, string>
+  readonly headerLines: readonly string[]
+  readonly body: string
+}
+
+/** A raw connection: what is written goes out as it is, what comes is read one answer at a time. */
+export interface RawClient {
+  readonly socket: Socket
+  write(bytes: string | Uint8Array): void
+  /** The next answer. `to` tells that it has no body (HEAD). Rejects when the connection ends before it is whole. */
+  read(to?: 'HEAD'): Promise<RawAnswer>
+  /** Resolves when the server has closed the connection. */
+  readonly closed: Promise<void>
+}
+
+export async function connectRaw(t: TestContext, url: string): Promise<RawClient> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  t.after(() => socket.destroy())
+  await once(socket, 'connect')
+  let received = Buffer.alloc(0)
+  let isEnded = false
+  let wake: (() => void) | undefined
+  socket.on('data', (chunk) => {
+    received = Buffer.concat([received, chunk])
+    wake?.()
+  })
+  const closed = new Promise<void>((resolve) => {
+    for (const event of ['end', 'close', 'error']) {
+      socket.on(event, () => {
+        isEnded = true
+        wake?.()
+        resolve()
+      })
+    }
+  })
+  const read = async (to?: 'HEAD'): Promise<RawAnswer> => {
+    for (;;) {
+      const answer = takeAnswer(received, to === 'HEAD')
+      if (answer !== undefined) {
+        received = received.subarray(answer.length)
+        return answer
+      }
+      if (isEnded)
+        throw new Error(`the connection ended behind ${JSON.stringify(received.toString('latin1'))}`)
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  }
+  return { socket, write: (bytes) => socket.write(bytes), read, closed }
+}
+
+function takeAnswer(bytes: Buffer, isHead: boolean): (RawAnswer & { length: number }) | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end === -1) return undefined
+  const [start = '', ...headerLines] = bytes.subarray(0, end).toString('latin1').split('\r\n')
+  const [, status = '', reason = ''] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(start) ?? []
+  assert.notEqual(status, '', `not an answer: ${JSON.stringify(start)}`)
+  const pairs = headerLines.map((line) => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
+  })
+  const headers = new Map(pairs)
+  assert.equal(headers.has('transfer-encoding'), false, 'every answer has a length')
+  const hasBody = !isHead && !status.startsWith('1') && status !== '204'
+  const length = end + 4 + (hasBody ? Number(headers.get('content-length')) : 0)
+  if (bytes.length < length) return undefined
+  const body = bytes.subarray(end + 4, length).toString()
+  return { status: Number(status), reason, headers, headerLines, body, length }
+}
+
+/** Asserts that the answer is a refusal in the interface's form (section 7), and gives its message. */
+export function assertRefusal(answer: RawAnswer | ReceivedAnswer, status: number, code: string): string {
+  const text = 'text' in answer ? answer.text : answer.body
+  const error: unknown = JSON.parse(text)
+  assert.ok(
+    typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string',
+    text,
+  )
+  assert.deepEqual({ ...error, message: '' }, { code, message: '', status }, text)
+  assert.equal(answer.status, status)
+  assert.equal(answer.headers.get('content-type'), 'application/json')
+  assert.equal(answer.headers.get('content-length'), String(Buffer.byteLength(text)))
+  return error.message
+}
