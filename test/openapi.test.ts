@@ -1,0 +1,168 @@
+/**
+ * The OpenAPI document says what the code does: its limits, names, codes and examples. What public tools say of it is held
+ * by `test/openapi/`, which has its own package.json.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { catalogue } from '../src/http/http-error.ts'
+import { maxBodyBytes } from '../src/http/json-body.ts'
+import { openApiDocument } from '../src/openapi.ts'
+import { deprecation, limits, sunset } from '../src/operations.ts'
+import { defaultStatus, petStatuses } from '../src/pets/pet.ts'
+import { assertRefusal, startApp } from './support.ts'
+
+test('GET /openapi.json answers the document without a key', async (t) => {
+  const { send } = await startApp(t)
+  const answer = await send('/openapi.json', { headers: { authorization: null } })
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers.get('content-type'), 'application/json')
+  assert.deepEqual(JSON.parse(answer.text), document(''))
+})
+
+test('describes the three operations, each with its tag, and no other', () => {
+  assert.deepEqual(
+    operations().map(({ method, path, operation }) => [operation['operationId'], method, path]),
+    [
+      ['listPets', 'get', '/pets'],
+      ['createPet', 'post', '/pets'],
+      ['getPet', 'get', '/pets/{petId}'],
+    ],
+  )
+  for (const { operation } of operations()) assert.deepEqual(operation['tags'], ['animals'])
+  assert.deepEqual(at('x-tagGroups', 0, 'name'), 'Store')
+  assert.deepEqual(at('x-tagGroups', 1), { name: 'Pets', tags: ['animals'] })
+  assert.deepEqual(at('security'), [{ apiKey: [] }])
+})
+
+test('names the path that the service is mounted under', () => {
+  const mounted = JSON.stringify(document('/store'))
+  assert.equal(at('servers', 0, 'url'), '/v1')
+  assert.match(mounted, /"servers":\[\{"url":"\/store\/v1"/)
+  assert.equal(mounted.replaceAll('/store/v1', '/v1'), JSON.stringify(document('')))
+})
+
+test('has the limits, the statuses and the dates of the code', () => {
+  const [limit, status, after] = list('paths', '/pets', 'get', 'parameters')
+  assert.deepEqual(member(limit, 'schema'), { type: 'integer', ...limits })
+  assert.deepEqual(resolve(member(status, 'schema')), at('components', 'schemas', 'PetStatus'))
+  assert.deepEqual(at('components', 'schemas', 'PetStatus', 'enum'), petStatuses)
+  assert.equal(member(after, 'x-extension'), true)
+  const newPet = at('components', 'schemas', 'NewPet')
+  assert.match(
+    String(member(newPet, 'properties', 'status', 'description')),
+    new RegExp(`\`${defaultStatus}\``),
+  )
+  const createPet = at('paths', '/pets', 'post')
+  assert.match(String(member(createPet, 'requestBody', 'description')), new RegExp(`\\b${maxBodyBytes}\\b`))
+  const getPet = at('paths', '/pets/{petId}', 'get')
+  assert.equal(member(getPet, 'deprecated'), true)
+  assert.equal(member(getPet, 'x-sunset'), '2030-12-05')
+  const headers = member(getPet, 'responses', '200', 'headers')
+  assert.equal(member(headers, 'Deprecation', 'schema', 'const'), deprecation)
+  assert.equal(member(headers, 'Sunset', 'schema', 'const'), sunset)
+})
+
+test('has each code of the catalogue, as an example of an answer with its status', () => {
+  const seen = new Set<string>()
+  for (const { operation } of operations()) {
+    for (const [status, response] of Object.entries(resolve(operation['responses']))) {
+      if (Number(status) < 400) continue
+      for (const [name, example] of Object.entries(examplesOf(response))) {
+        const { code, status: exampleStatus } = resolve(member(example, 'value'))
+        assert.equal(code, name)
+        assert.equal(exampleStatus, Object.entries(catalogue).find(([known]) => known === code)?.[1][0])
+        if (status !== 'default') assert.equal(String(exampleStatus), status)
+        seen.add(name)
+      }
+    }
+  }
+  assert.deepEqual([...seen].toSorted(), Object.keys(catalogue).toSorted())
+  assert.deepEqual(at('components', 'schemas', 'Error', 'properties', 'code', 'enum'), Object.keys(catalogue))
+})
+
+test('every reference leads to something, and every component is led to', () => {
+  const references = new Set(
+    Array.from(JSON.stringify(document('')).matchAll(/"\$ref":"#\/([^"]+)"/g), ([, path = '']) => path),
+  )
+  for (const path of references) assert.ok(at(...path.split('/')) !== undefined, path)
+  for (const kind of ['schemas', 'responses']) {
+    for (const name of Object.keys(resolve(at('components', kind)))) {
+      assert.ok(references.has(`components/${kind}/${name}`), name)
+    }
+  }
+})
+
+test('the examples of refusals are what the service answers', async (t) => {
+  const { send } = await startApp(t)
+  const requests = {
+    malformed_request: ['get', '/pets', '/v1/pets?status=%zz'],
+    invalid_parameter: ['get', '/pets', '/v1/pets?limit=0'],
+    malformed_json: ['post', '/pets', '/v1/pets', ''],
+    invalid_body: ['post', '/pets', '/v1/pets', '{"categoryId":"x"}'],
+    content_too_large: ['post', '/pets', '/v1/pets', ' '.repeat(maxBodyBytes + 1)],
+    not_found: ['get', '/pets/{petId}', '/v1/pets/99'],
+  } as const
+  for (const [code, [method, path, target, body]] of Object.entries(requests)) {
+    const answer = await send(target, { body, method: method.toUpperCase() })
+    const response = at('paths', path, method, 'responses', String(answer.status))
+    const example = resolve(member(examplesOf(response)[code], 'value'))
+    assert.equal(assertRefusal(answer, answer.status, code), example['message'])
+  }
+})
+
+test('the examples of animals are what the service takes and answers', async (t) => {
+  const { send } = await startApp(t)
+  const body = at('paths', '/pets', 'post', 'requestBody')
+  for (const example of Object.values(examplesOf(body))) {
+    const given = resolve(member(example, 'value'))
+    const answer = await send('/v1/pets', { body: given })
+    assert.equal(answer.status, 201)
+    const { id, ...pet }: Record<string, unknown> = JSON.parse(answer.text)
+    assert.deepEqual(pet, { status: defaultStatus, ...given })
+    assert.equal(answer.headers.get('location'), `/v1/pets/${String(id)}`)
+  }
+  const added = at('paths', '/pets', 'post', 'responses', '201')
+  const { id, ...pet } = resolve(member(examplesOf(added)['added'], 'value'))
+  assert.deepEqual(pet, member(examplesOf(body)['complete'], 'value'))
+  assert.equal(member(added, 'headers', 'Location', 'example'), `/v1/pets/${String(id)}`)
+})
+
+/** The document as a client reads it. */
+function document(basePath: string): unknown {
+  return JSON.parse(JSON.stringify(openApiDocument(basePath)))
+}
+
+function at(...path: readonly (string | number)[]): unknown {
+  return member(document(''), ...path)
+}
+
+/** What is at the path, below each reference on the way; undefined when nothing is. */
+function member(value: unknown, ...path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>((parent, name) => resolve(parent)[name], value)
+}
+
+/** The object, with what it refers to; what stands beside a reference counts (OpenAPI 3.1, as JSON Schema has it). */
+function resolve(value: unknown): Record<string, unknown> {
+  assert.ok(typeof value === 'object' && value !== null, `not an object: ${JSON.stringify(value)}`)
+  const { $ref, ...rest }: { $ref?: unknown } = value
+  const referred = $ref === undefined ? {} : resolve(at(...String($ref).slice('#/'.length).split('/')))
+  return { ...referred, ...rest }
+}
+
+function list(...path: readonly (string | number)[]): readonly unknown[] {
+  return Object.values(resolve(at(...path)))
+}
+
+function examplesOf(body: unknown): Record<string, unknown> {
+  return resolve(member(body, 'content', 'application/json', 'examples'))
+}
+
+function operations(): readonly { method: string; path: string; operation: Record<string, unknown> }[] {
+  return Object.entries(resolve(at('paths'))).flatMap(([path, item]) =>
+    Object.entries(resolve(item)).map(([method, operation]) => ({
+      method,
+      path,
+      operation: resolve(operation),
+    })),
+  )
+}

@@ -1,0 +1,56 @@
+/** The data file that comes with the service, and its schema, which editors read: both say what the code says. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { defaultStatus, formatPet, petStatuses, SeedPetSchema } from '../src/pets/pet.ts'
+import { parsePetsText } from '../src/pets/pets-text.ts'
+import { root } from './support.ts'
+
+interface PetsJsonSchema {
+  readonly properties: Record<string, object>
+  readonly definitions: {
+    readonly pet: { readonly required: readonly string[]; readonly properties: Record<string, object> }
+  }
+}
+
+const dataFile = readFileSync(join(root, 'data/pets.json'))
+// A file of ours, whose members are then looked at one by one.
+const schema = JSON.parse(readFileSync(join(root, 'data/pets.schema.json'), 'utf8')) as PetsJsonSchema
+const members = schema.definitions.pet.properties
+
+test('data/pets.json holds a dozen animals, of every status and of several categories', () => {
+  const { pets } = parsePetsText(dataFile)
+  assert.deepEqual(
+    pets.map(({ id }) => id),
+    Array.from({ length: 12 }, (_, index) => index + 1),
+  )
+  assert.deepEqual(new Set(pets.map(({ status }) => status)), new Set(petStatuses))
+  assert.ok(new Set(pets.map(({ categoryId }) => categoryId)).size >= 3)
+})
+
+test('data/pets.json is written as the server writes, and names its schema', () => {
+  const { pets, isAppendable } = parsePetsText(dataFile)
+  const lines = pets.map((pet) => `    ${formatPet(pet)}`).join(',\n')
+  const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
+  assert.equal(dataFile.toString(), `${head}${lines}\n  ]\n}\n`)
+  assert.ok(isAppendable)
+})
+
+test('data/pets.schema.json has the members of the file and of a pet, no more and no fewer', () => {
+  assert.deepEqual(Object.keys(schema.properties), ['$schema', 'pets'])
+  const { entries } = SeedPetSchema.pipe[1]
+  assert.deepEqual(Object.keys(members), Object.keys(entries))
+  const required = Object.entries(entries).filter(([, entry]) => entry.type !== 'exact_optional')
+  assert.deepEqual(
+    schema.definitions.pet.required,
+    required.map(([name]) => name),
+  )
+})
+
+test('data/pets.schema.json offers each status, and names the one that is given when it is left out', () => {
+  const { status } = members
+  assert.ok(status !== undefined && 'enum' in status && 'default' in status)
+  assert.deepEqual(status.enum, petStatuses)
+  assert.equal(status.default, defaultStatus)
+})
