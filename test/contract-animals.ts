@@ -1,0 +1,105 @@
+/** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
+import { randomInt } from 'node:crypto'
+import type { Answer, Client } from './contract-client.ts'
+import { Blocked, isSuccess, readId, readPets, statuses } from './contract-expect.ts'
+import { isObject } from './contract-json.ts'
+
+export const maxLimit = 100
+/** Of each status, so that all together are more than the largest page. */
+const stockOfEachStatus = 34
+
+export interface Animal {
+  id: string
+  pet: Record<string, unknown>
+  answer: Answer
+}
+
+export interface Animals {
+  /** Adds an animal that a case of another section than 4.2 needs. */
+  addAnimal(members?: Record<string, string>): Promise<Animal>
+  /** The same animal each time, for a case that only needs one to be there. */
+  anyAnimal(): Promise<Animal>
+  /** Fetches an animal that a case of another section than 4.3 needs. */
+  fetchAnimal(id: string): Promise<Answer>
+  /** Makes sure, once, that the store holds more animals than any page, and more of each status than a default page. */
+  stock(): Promise<void>
+  /** A status that fewer animals have than a page holds, so that a list of it has to show each of them. */
+  findRoom(): Promise<string | undefined>
+}
+
+export function createAnimals(client: Client): Animals {
+  let any: Promise<Animal> | undefined
+  let stocking: Promise<void> | undefined
+
+  const addAnimal = async (members: Record<string, string> = {}): Promise<Animal> => {
+    const answer = await client.add(newPet(members))
+    if (!isSuccess(answer)) throw new Blocked('4.2', `createPet answered ${answer.received}`)
+    const animal = { id: readId(answer), pet: isObject(answer.json) ? answer.json : {}, answer }
+    if (client.addedIds.indexOf(animal.id) < client.addedIds.length - 1)
+      throw new Blocked('2', `id ${animal.id} was given to two animals`)
+    if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
+      throw new Blocked(
+        '3',
+        `an animal sent with status ${members['status']} was answered ${answer.received}`,
+      )
+    return animal
+  }
+
+  const listOf = async (status: string) =>
+    readPets(await client.list(`?status=${status}&limit=${maxLimit}`)).filter(
+      (pet) => pet['status'] === status,
+    )
+
+  const fill = async (status: string): Promise<void> => {
+    const missing = stockOfEachStatus - (await listOf(status)).length
+    // One after the other: the smallest servers have no room for many connections at once.
+    for (let added = 0; added < missing; added += 1) await addAnimal({ status: quote(status) })
+  }
+
+  return {
+    addAnimal,
+    anyAnimal() {
+      any ??= addAnimal()
+      return any
+    },
+    async fetchAnimal(id) {
+      const answer = await client.get(id)
+      if (answer.status !== 200)
+        throw new Blocked('4.3', `getPet answered ${answer.received} to an added animal`)
+      return answer
+    },
+    stock() {
+      stocking ??= statuses.reduce((before, status) => before.then(() => fill(status)), Promise.resolve())
+      return stocking
+    },
+    async findRoom() {
+      // From the last one on: an animal without a status of its own is mostly available.
+      for (const status of statuses.toReversed())
+        if (readPets(await client.list(`?status=${status}&limit=${maxLimit}`)).length < maxLimit - 1)
+          return status
+      return undefined
+    },
+  }
+}
+
+/** A name that no constraint has cause to refuse: letters only, not long, never used before. */
+export function newName(): string {
+  const letters = Array.from({ length: 9 }, () => String.fromCodePoint(randomInt(97, 123)))
+  return `Rex${letters.join('')}`
+}
+
+/**
+ * A creation body as JSON text. Members are JSON text as well, so that each int64 is sent digit for digit; undefined leaves one
+ * out.
+ */
+export function newPet(members: Record<string, string | undefined> = {}): string {
+  const all = { name: quote(newName()), categoryId: '1', ...members }
+  const pairs = Object.entries(all).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${quote(name)}:${value}`],
+  )
+  return `{${pairs.join(',')}}`
+}
+
+export function quote(text: string): string {
+  return JSON.stringify(text)
+}

@@ -1,0 +1,166 @@
+/**
+ * The contract suite's way to a pet store: one request at a time over HTTP, and answers that can say of themselves, in words,
+ * what was sent and what came back. Knows the addresses and the key; what an answer must look like is `contract.test.ts`'s.
+ */
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { isObject, parseExactJson } from './contract-json.ts'
+
+const answerTimeLimitMs = 10_000
+const shownBodyChars = 300
+
+export interface Answer {
+  /** What was asked, in words: the method, the address, the key's part in it, the body. Never the key. */
+  sent: string
+  status: number
+  contentType: string
+  text: string
+  /** What came back, in words. */
+  received: string
+  /** The body as JSON with exact integers; undefined when it is no JSON. */
+  json: unknown
+}
+
+export interface Call {
+  method?: string
+  body?: string
+  /** Another `Authorization` than the good key's: its value (null sends none), and how a message names it. */
+  authorization?: { value: string | null; words: string }
+  headers?: Record<string, string>
+}
+
+/** No answer came: refused, dropped, or too late. */
+export class NoAnswer extends Error {
+  /** Why, in a few words. */
+  readonly reason: string
+  /** The server is not there (any more), so that no other request has a chance either. */
+  readonly isUnreachable: boolean
+
+  constructor(sent: string, error: Error) {
+    const reason = nameFailure(error)
+    super(`  sent:     ${sent}\n  expected: an answer\n  received: none, ${reason}`)
+    this.reason = reason
+    this.isUnreachable = codeOf(error) in unreachableCodes
+  }
+}
+
+export interface Client {
+  base: string
+  key: string
+  send(path: string, call?: Call): Promise<Answer>
+  /** Refusals that the three operations gave so far: all of them owe an Error body. */
+  refusals: Answer[]
+  /** Ids that creations were answered with so far, in decimal. */
+  addedIds: string[]
+  list(query?: string, call?: Call): Promise<Answer>
+  add(body: string, call?: Call): Promise<Answer>
+  get(petId: string, call?: Call): Promise<Answer>
+}
+
+export function createClient(base: string, key: string): Client {
+  const refusals: Answer[] = []
+  const addedIds: string[] = []
+  const send = (path: string, call: Call = {}) => sendRequest(base + path, key, call)
+  const operate = async (path: string, call: Call) => {
+    const answer = await send(path, call)
+    if (answer.status >= 400) refusals.push(answer)
+    return answer
+  }
+  return {
+    base,
+    key,
+    send,
+    refusals,
+    addedIds,
+    list: (query = '', call = {}) => operate(`/pets${query}`, call),
+    async add(body, call = {}) {
+      const answer = await operate('/pets', { ...call, method: 'POST', body })
+      const id = isObject(answer.json) ? answer.json['id'] : undefined
+      if (answer.status < 300 && id !== undefined) addedIds.push(String(id))
+      return answer
+    },
+    get: (petId, call = {}) => operate(`/pets/${petId}`, call),
+  }
+}
+
+function sendRequest(address: string, key: string, call: Call): Promise<Answer> {
+  const { method = 'GET', body, authorization = { value: `Bearer ${key}`, words: 'with the key' } } = call
+  const sent = `${method} ${address}, ${authorization.words}${body === undefined ? '' : `, body ${shorten(body) || '(empty)'}`}`
+  const headers: Record<string, string> = { Accept: 'application/json', ...call.headers }
+  if (authorization.value !== null) headers['Authorization'] = authorization.value
+  if (body !== undefined) {
+    headers['Content-Type'] = 'application/json'
+    headers['Content-Length'] = String(Buffer.byteLength(body))
+  }
+  return new Promise((resolve, reject) => {
+    const start = address.startsWith('https:') ? requestHttps : requestHttp
+    // A connection for each request: no server's idle timeout can race with the next one, and none keeps the process alive.
+    const request = start(address, { method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', fail)
+      response.on('end', () => {
+        clearTimeout(timer)
+        const status = response.statusCode ?? 0
+        const contentType = response.headers['content-type'] ?? ''
+        const text = Buffer.concat(chunks).toString('utf8')
+        const phrase =
+          response.headers.location && status < 400
+            ? `to ${response.headers.location}`
+            : response.statusMessage
+        resolve({
+          sent,
+          status,
+          contentType,
+          text,
+          received: `${status} ${phrase}, ${contentType || 'no Content-Type'}, ${shorten(text) || 'an empty body'}`,
+          json: parseOrUndefined(text),
+        })
+      })
+    })
+    const timer = setTimeout(
+      () => request.destroy(new Error(`not within ${answerTimeLimitMs / 1000} seconds`)),
+      answerTimeLimitMs,
+    )
+    function fail(error: Error): void {
+      clearTimeout(timer)
+      reject(new NoAnswer(sent, error))
+    }
+    request.on('error', fail)
+    request.end(body)
+  })
+}
+
+const unreachableCodes: Record<string, string> = {
+  ECONNREFUSED: 'nothing listens there (connection refused)',
+  ENOTFOUND: 'there is no host of that name',
+  EAI_AGAIN: 'the host name could not be looked up',
+  EHOSTUNREACH: 'there is no way to that host',
+  ENETUNREACH: 'there is no way to that network',
+  ETIMEDOUT: 'the host does not react',
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+function nameFailure(error: Error): string {
+  const code = codeOf(error)
+  if (code === 'ECONNRESET' || code === 'EPIPE')
+    return 'the server closed the connection without an answer: it may have crashed on this request'
+  return unreachableCodes[code] ?? (error.message || code)
+}
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return parseExactJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+function shorten(text: string): string {
+  return text.length <= shownBodyChars
+    ? text
+    : `${text.slice(0, shownBodyChars)}… (${text.length} characters)`
+}

@@ -1,0 +1,163 @@
+/**
+ * What the contract suite says when an answer breaks the interface: what was sent, what was expected, what came back. An
+ * attendee reads these without knowing the suite, in a terminal, so there is no stack in them.
+ */
+import type { Answer } from './contract-client.ts'
+import { isInt64, isObject } from './contract-json.ts'
+
+export const statuses = ['available', 'pending', 'sold']
+
+/** The interface is broken, and the message says how. */
+export class Violation extends Error {}
+
+/**
+ * A case cannot be judged because an answer that it builds on is broken, which is another section's to report. So a fault
+ * fails where it belongs instead of everywhere.
+ */
+export class Blocked extends Error {
+  /** The number of the section that has to fail for this. */
+  readonly section: string
+
+  constructor(section: string, reason: string) {
+    super(reason)
+    this.section = section
+  }
+}
+
+export function violate(answer: Answer, expected: string, received = answer.received): never {
+  throw new Violation(`  sent:     ${answer.sent}\n  expected: ${expected}\n  received: ${received}`)
+}
+
+export function isSuccess(answer: Answer): boolean {
+  return answer.status >= 200 && answer.status < 300
+}
+
+/** A refusal that blames the request. A 5xx is none: it says that the service failed. */
+export function isRefusal(answer: Answer): boolean {
+  return answer.status >= 400 && answer.status < 500
+}
+
+export function expectStatus(answer: Answer, allowed: number[], words = allowed.join(' or ')): void {
+  if (!allowed.includes(answer.status)) violate(answer, words)
+}
+
+/** For a section that is not about which success status it is. */
+export function expectSuccess(answer: Answer, words = 'success'): void {
+  if (!isSuccess(answer)) violate(answer, words)
+}
+
+export function expectJson(answer: Answer): void {
+  const mediaType = answer.contentType.split(';')[0]?.trim().toLowerCase()
+  if (mediaType !== 'application/json') violate(answer, 'Content-Type: application/json')
+  if (answer.json === undefined) violate(answer, 'a body that is JSON')
+}
+
+/** Integers are given as bigints, and may come as strings of the same digits: types are section 2's, by expectPet. */
+export function expectMembers(answer: Answer, members: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(members)) {
+    const given = readMember(answer, name)
+    const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
+    if (!isSame) violate(answer, `${name} ${show(value)}`, `${name} ${show(given)}: ${answer.received}`)
+  }
+}
+
+export function expectPet(answer: Answer, pet: unknown): void {
+  const refuse = (fault: string) =>
+    violate(answer, 'an animal with name (string), categoryId and id (int64)', fault)
+  if (!isObject(pet)) return refuse(`${show(pet)}, which is no object`)
+  if (typeof pet['name'] !== 'string') refuse(`name ${show(pet['name'])}, which is no string`)
+  for (const member of ['categoryId', 'id'])
+    if (!isInt64(pet[member])) refuse(`${member} ${show(pet[member])}, which is no int64 integer`)
+}
+
+export function expectAtMost(answer: Answer, limit: number): void {
+  expectStatus(answer, [200])
+  const { length } = readPets(answer)
+  if (length > limit) violate(answer, `at most ${limit} animals`, `${length} animals`)
+}
+
+export function expectCount(answer: Answer, count: number): void {
+  expectStatus(answer, [200])
+  const { length } = readPets(answer)
+  if (length !== count) violate(answer, `${count} animals, for the store holds more`, `${length} animals`)
+}
+
+export function expectOnly(answer: Answer, status: string): void {
+  expectStatus(answer, [200])
+  const stray = readPets(answer).find((pet) => pet['status'] !== status)
+  if (stray !== undefined)
+    violate(
+      answer,
+      `only animals that are ${status}`,
+      `animal ${idOf(stray)} with status ${show(stray['status'])}`,
+    )
+}
+
+/** For a list with limit=100. A full page may leave the animal out, for the order of a list is open. */
+export function expectListed(answer: Answer, id: string): void {
+  const pets = readPets(answer)
+  if (pets.length < 100 && !pets.some((pet) => idOf(pet) === id))
+    violate(answer, `animal ${id} among them, as added`, `${pets.length} animals, that one not among them`)
+}
+
+/** The animals of a list answer, for a case that is not about the list's status or form. */
+export function readPets(answer: Answer): Record<string, unknown>[] {
+  if (answer.status !== 200) throw new Blocked('4.1', `${answer.sent} was answered ${answer.received}`)
+  if (!Array.isArray(answer.json)) throw new Blocked('2', `the list is no bare array: ${answer.received}`)
+  return answer.json.map((pet: unknown) => (isObject(pet) ? pet : {}))
+}
+
+export function expectId(answer: Answer, id: string): void {
+  const given = readMember(answer, 'id')
+  if (String(given) !== id) violate(answer, `id ${id}`, `id ${show(given)}: ${answer.received}`)
+}
+
+/** In decimal, whether it came as an integer, as it must, or otherwise. */
+export function idOf(pet: Record<string, unknown>): string {
+  return String(pet['id'])
+}
+
+/** The id that a creation was answered with. */
+export function readId(answer: Answer): string {
+  const id = readMember(answer, 'id')
+  if (id === undefined) throw new Blocked('2', `the added animal came without an id: ${answer.received}`)
+  return String(id)
+}
+
+/** Undefined, too, when the body is no object. */
+export function readMember(answer: Answer, name: string): unknown {
+  return isObject(answer.json) ? answer.json[name] : undefined
+}
+
+export function isStatus(value: unknown): value is string {
+  return typeof value === 'string' && statuses.includes(value)
+}
+
+export const errorBodyWords = 'an Error body: {"code": string, "message": string, "status": integer}'
+
+/** What keeps a body from being an Error (section 2), or undefined. */
+export function findErrorFault(answer: Answer): string | undefined {
+  if (!isObject(answer.json)) return 'the body is no JSON object'
+  const { code, message, status } = answer.json
+  const faults: string[] = []
+  if (typeof code !== 'string') faults.push(`code is ${show(code)}`)
+  if (typeof message !== 'string') faults.push(`message is ${show(message)}`)
+  if (typeof status !== 'bigint') faults.push(`status is ${show(status)}`)
+  return faults.length === 0 ? undefined : faults.join(', ')
+}
+
+export function findStatusFault(answer: Answer): string | undefined {
+  const status = readMember(answer, 'status')
+  return status === BigInt(answer.status)
+    ? undefined
+    : `status is ${show(status)} in an answer ${answer.status}`
+}
+
+/** JSON text of a value with exact integers. */
+export function show(value: unknown): string {
+  if (value === undefined) return '(missing)'
+  if (typeof value === 'bigint') return String(value)
+  return JSON.stringify(value, (_name, member: unknown) =>
+    typeof member === 'bigint' ? `${member}` : member,
+  )
+}

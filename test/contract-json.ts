@@ -1,0 +1,34 @@
+/**
+ * JSON with exact integers, for judging answers: `JSON.parse` alone rounds beyond 2^53, and a rounded answer must not be
+ * mistaken for an exact one (nor the other way round). Every integer comes back as a bigint, whatever its size.
+ */
+
+// A member name that no answer has: a number stands as {"<mark>": "<its digits>"} between the two passes.
+const mark = ' the digits of a number '
+
+/** Throws a SyntaxError for what is no JSON. */
+export function parseExactJson(text: string): unknown {
+  JSON.parse(text)
+  const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) =>
+    token.startsWith('"') ? token : `{"${mark}":"${token}"}`,
+  )
+  return JSON.parse(marked, (_name, value: unknown) => {
+    const digits = isObject(value) ? value[mark] : undefined
+    return typeof digits === 'string' ? parseNumber(digits) : value
+  })
+}
+
+function parseNumber(digits: string): bigint | number {
+  const integer = /^(-?\d+)(?:\.0+)?$/.exec(digits)?.[1]
+  if (integer !== undefined) return BigInt(integer)
+  const number = Number(digits)
+  return Number.isSafeInteger(number) ? BigInt(number) : number
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isInt64(value: unknown): value is bigint {
+  return typeof value === 'bigint' && BigInt.asIntN(64, value) === value
+}

@@ -1,0 +1,171 @@
+/**
+ * A small pet store in memory that keeps the interface, and can be made to break it in one place: what the contract suite is
+ * tried against. It shares no code with the service, so that a fault of the service cannot hide in both.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { isInt64, isObject, parseExactJson } from './contract-json.ts'
+
+export interface Pet {
+  id: bigint
+  name: string
+  categoryId: bigint
+  status?: string
+}
+
+export interface Reply {
+  /** 0 drops the connection. */
+  status: number
+  type: string
+  text: string
+}
+
+export interface Asked {
+  method: string
+  path: string
+  query: URLSearchParams
+  authorization: string
+  body: string
+}
+
+/** The places where a server can be made another one. */
+export interface Behaviour {
+  isAuthorized(asked: Asked, key: string): boolean
+  /** The page size for what `limit` says (null: nothing); undefined refuses it. */
+  readLimit(limit: string | null): number | undefined
+  /** The animals that a filter lets through (null: no filter); undefined refuses it. */
+  filter(pets: Pet[], status: string | null): Pet[] | undefined
+  /** Undefined refuses the body. */
+  readNewPet(body: Record<string, unknown>, pets: Pet[]): Omit<Pet, 'id'> | undefined
+  newId(pets: Pet[], body: Record<string, unknown>): bigint
+  save(pets: Pet[], pet: Pet): void
+  /** The animal that a petId names; a number refuses it with that status. */
+  find(pets: Pet[], petId: string): Pet | number
+  malformed(): Reply
+  /** An operation that the interface does not give. */
+  other(pets: Pet[], asked: Asked): Reply
+  /** Has the last word on every answer. */
+  rewrite(reply: Reply, asked: Asked): Reply
+}
+
+export const reference: Behaviour = {
+  isAuthorized: ({ authorization }, key) => authorization === `Bearer ${key}`,
+  readLimit(limit) {
+    if (limit === null) return 20
+    return /^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 100 ? Number(limit) : undefined
+  },
+  filter(pets, status) {
+    if (status === null) return pets
+    return isStatus(status) ? pets.filter((pet) => pet.status === status) : undefined
+  },
+  readNewPet({ name, categoryId, status = 'available' }) {
+    if (typeof name !== 'string' || !isInt64(categoryId) || !isStatus(status)) return undefined
+    return { name, categoryId, status }
+  },
+  newId: (pets) => (pets.at(-1)?.id ?? 0n) + 1n,
+  save: (pets, pet) => void pets.push(pet),
+  find: (pets, petId) => pets.find(({ id }) => String(id) === petId) ?? 404,
+  malformed: () => refuse(400),
+  other: () => refuse(404),
+  rewrite: (answer) => answer,
+}
+
+export interface WrongServer {
+  url: string
+  close(): Promise<void>
+}
+
+export async function startServer(
+  key: string,
+  change: Partial<Behaviour> = {},
+  pets: Pet[] = [],
+): Promise<WrongServer> {
+  const behaviour = { ...reference, ...change }
+  const server = createServer((request, response) => {
+    void answerRequest(behaviour, key, pets, request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A server that listens on a port has an address of this form (Node's documentation of server.address).
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  }
+}
+
+async function answerRequest(
+  behaviour: Behaviour,
+  key: string,
+  pets: Pet[],
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  const { pathname, searchParams } = new URL(`http://store${request.url}`)
+  const asked = {
+    method: request.method ?? '',
+    path: pathname,
+    query: searchParams,
+    authorization: request.headers.authorization ?? '',
+    body: Buffer.concat(chunks).toString(),
+  }
+  const { status, type, text } = behaviour.rewrite(operate(behaviour, key, pets, asked), asked)
+  if (status === 0) response.destroy()
+  else response.writeHead(status, { 'Content-Type': type }).end(text)
+}
+
+function operate(behaviour: Behaviour, key: string, pets: Pet[], asked: Asked): Reply {
+  const petId = /^\/v1\/pets\/([^/]+)$/.exec(asked.path)?.[1]
+  if (!behaviour.isAuthorized(asked, key)) return refuse(401)
+  if (asked.method === 'GET' && petId !== undefined) return getPet(behaviour, pets, petId)
+  if (asked.method === 'GET' && asked.path === '/v1/pets') return listPets(behaviour, pets, asked.query)
+  if (asked.method === 'POST' && asked.path === '/v1/pets') return createPet(behaviour, pets, asked.body)
+  return behaviour.other(pets, asked)
+}
+
+function listPets({ readLimit, filter }: Behaviour, pets: Pet[], query: URLSearchParams): Reply {
+  const limit = readLimit(query.get('limit'))
+  const matches = filter(pets, query.get('status'))
+  if (limit === undefined || matches === undefined) return refuse(400)
+  return reply(200, `[${matches.slice(0, limit).map(formatPet).join(',')}]`)
+}
+
+function createPet(behaviour: Behaviour, pets: Pet[], text: string): Reply {
+  let body: unknown
+  try {
+    body = parseExactJson(text)
+  } catch {
+    return behaviour.malformed()
+  }
+  const values = isObject(body) ? behaviour.readNewPet(body, pets) : undefined
+  if (values === undefined || !isObject(body)) return refuse(400)
+  const pet = { id: behaviour.newId(pets, body), ...values }
+  behaviour.save(pets, pet)
+  return reply(201, formatPet(pet))
+}
+
+function getPet({ find }: Behaviour, pets: Pet[], petId: string): Reply {
+  const found = find(pets, petId)
+  return typeof found === 'number' ? refuse(found) : reply(200, formatPet(found))
+}
+
+export function isStatus(value: unknown): value is string {
+  return value === 'available' || value === 'pending' || value === 'sold'
+}
+
+export function reply(status: number, text: string): Reply {
+  return { status, type: 'application/json', text }
+}
+
+export function refuse(status: number): Reply {
+  return reply(
+    status,
+    JSON.stringify({ code: `refused_${status}`, message: `This is a refusal ${status}.`, status }),
+  )
+}
+
+export function formatPet({ id, name, categoryId, status }: Pet): string {
+  const state = status === undefined ? '' : `,"status":${JSON.stringify(status)}`
+  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId}${state}}`
+}
