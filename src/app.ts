@@ -143,9 +143,10 @@ export function createApp(options: AppOptions): App {
     handle(request, response, expectation = 'none') {
       const start = onAnswer === undefined ? 0 : performance.now()
       // A client that is not told to continue may keep back its body for good: what follows cannot be told from it.
+      const { shouldKeepAlive } = response
       if (expectation !== 'none') response.shouldKeepAlive = false
       const sendContinue = (): void => {
-        response.shouldKeepAlive = true
+        response.shouldKeepAlive = shouldKeepAlive
         response.writeContinue()
       }
       try {
