@@ -74,9 +74,20 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   let closed: Promise<void> | undefined
 
   const on = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) => {
-    newest.set(request.socket, response)
-    if (closed !== undefined) response.once('close', () => request.socket.destroySoon())
-    handler.handle(request, response, expectation)
+    const { socket } = request
+    const before = newest.get(socket)
+    newest.set(socket, response)
+    if (closed !== undefined) response.once('close', () => socket.destroySoon())
+    // Node hands out a pipelined request while those before it are under way. They take effect in their order: a list
+    // shows the creation before it (RFC 9112 section 9.3.2). Behind an answer that closes, nothing does (section 9.6).
+    if (before === undefined || (before.writableEnded && before.shouldKeepAlive)) {
+      handler.handle(request, response, expectation)
+    } else if (!before.writableEnded) {
+      before.once('close', () => {
+        if (socket.destroyed || !before.shouldKeepAlive || response.headersSent) return
+        handler.handle(request, response, expectation)
+      })
+    }
   }
   server.on('request', on('none'))
   server.on('checkContinue', on('continue'))
