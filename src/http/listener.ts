@@ -66,6 +66,8 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   // Node drops what is beyond this many header lines without a word; 16 KiB is limit enough.
   server.maxHeadersCount = 0
   server.timeout = idleMs
+  // A client may end its half and wait for the answers (RFC 9112 section 9.6); Node's types lack its setting for that.
+  Object.assign(server, { httpAllowHalfOpen: true })
 
   const sockets = new Set<Socket>()
   /** The newest response on each socket. Responses go out in order, so when it is done they all are. */
