@@ -42,7 +42,7 @@ const defaultLimits: TimeLimits = {
 /** The request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** How long a refused client may go on sending before it is cut off: a reset in mid-send would lose it the answer. */
+/** How long a client may go on sending behind its last answer. */
 const lingerMs = 1_000
 
 export interface Listener {
@@ -97,51 +97,56 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
+    // Node's own way to close behind a last answer, which would lose it to a client that is still sending.
+    socket.destroySoon = () => hangUp(socket)
   })
   // No tunnels here (RFC 9110 section 9.3.6).
   server.on('connect', (_request, socket: Socket) => {
     socket.on('error', () => socket.destroy())
-    refuseSocket(socket, 'method_not_allowed')
+    // Node no longer reads here; the client's end would go unseen.
+    socket.resume()
+    whenAnswered(socket, () => hangUp(socket, handler.formatRefusal('method_not_allowed')))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // After the first error every further byte is one.
     if (refused.has(socket)) return
     refused.add(socket)
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    if (error.code === 'ECONNRESET') {
       socket.destroy()
       return
     }
     const code = codeOf(error)
     const response = newest.get(socket)
-    const isDone = response === undefined || response.writableFinished
-    if (response !== undefined && !response.req.complete) {
-      // The fault is in this request's body. If it has its answer already, there is nothing more to say.
-      if (response.headersSent) socket.destroy()
-      else handler.refuse(response, code)
-    } else if (isDone) {
-      refuseSocket(socket, code)
+    if (response === undefined || response.req.complete) {
+      // The fault is behind what is still being answered.
+      whenAnswered(socket, () => hangUp(socket, handler.formatRefusal(code)))
+    } else if (response.headersSent) {
+      // The fault is in the body of a request that has its answer: there is nothing more to say.
+      whenAnswered(socket, () => hangUp(socket))
     } else {
-      // The fault is behind a request that is still being answered; its answer goes first (RFC 9112 section 9.3.2).
-      response.once('close', () => refuseSocket(socket, code))
+      handler.refuse(response, code)
     }
   })
 
-  function refuseSocket(socket: Socket, code: ErrorCode): void {
-    if (!socket.writable) return
-    socket.end(handler.formatRefusal(code))
-    const cutOff = setTimeout(() => socket.destroy(), lingerMs).unref()
-    socket.once('end', () => socket.destroy()).once('close', () => clearTimeout(cutOff))
+  /** Runs when all requests so far have their answers, which go out first (RFC 9112 section 9.3.2). */
+  function whenAnswered(socket: Socket, run: () => void): void {
+    const response = newest.get(socket)
+    if (response === undefined || response.writableFinished) run()
+    else response.once('close', run)
   }
 
   async function close(): Promise<void> {
+    // Node would take for idle a socket whose answer is still on its way.
+    server.closeIdleConnections = () => {}
     const ended = new Promise<void>((resolve) => {
       server.close(() => resolve())
     })
     // server.close() waits for sockets that never sent a request, and for requests that never end.
     for (const socket of sockets) {
       const response = newest.get(socket)
-      if (response === undefined || response.writableFinished) socket.destroy()
-      else response.once('close', () => socket.destroySoon())
+      if (response !== undefined && !response.writableFinished) response.once('close', () => hangUp(socket))
+      // What is hung up on closes by itself.
+      else if (socket.writable) socket.destroy()
     }
     const cutOff = setTimeout(() => {
       for (const socket of sockets) socket.destroy()
@@ -162,6 +167,18 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
       return closed
     },
   }
+}
+
+/**
+ * Closes in stages (RFC 9112 section 9.6): no more is sent, what comes is read and dropped, and only then the socket goes.
+ * A reset while the client sends would lose it the answer.
+ */
+function hangUp(socket: Socket, lastWords = ''): void {
+  if (!socket.writable) return
+  socket.end(lastWords, () => {
+    const cutOff = setTimeout(() => socket.destroy(), lingerMs).unref()
+    socket.once('close', () => clearTimeout(cutOff))
+  })
 }
 
 function startListening(server: Server, port: number, host: string): Promise<void> {
