@@ -6,7 +6,7 @@ import { HttpError } from './http/http-error.ts'
 import type { Expectation, Handler } from './http/listener.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
 import { errorReply, formatReply, jsonReply, type Reply, sendReply } from './http/reply.ts'
-import { createRouter, type Match, parseQuery } from './http/router.ts'
+import { createRouter, type Match } from './http/router.ts'
 import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import { type Page, pageHeaders } from './page.ts'
@@ -96,7 +96,7 @@ export function createApp(options: AppOptions): App {
     try {
       if (operation.isOpen !== true) authenticate(findAuthorization(request))
       const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
-      const reply = operation.handle({ params, query: parseQuery(query), basePath, readBody })
+      const reply = operation.handle({ params, query, basePath, readBody })
       if (operation.headers === undefined || reply instanceof Promise) return reply
       return { ...reply, headers: [...operation.headers, ...reply.headers] }
     } catch (error) {
