@@ -57,7 +57,10 @@ export function expectMembers(answer: Answer, members: Record<string, unknown>):
   for (const [name, value] of Object.entries(members)) {
     const given = readMember(answer, name)
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
-    if (!isSame) violate(answer, `${name} ${show(value)}`, `${name} ${show(given)}: ${answer.received}`)
+    const isBig = typeof value === 'bigint' && !Number.isSafeInteger(Number(value))
+    const hint = isBig ? ' (a double rounds it: read and write it as a 64-bit integer)' : ''
+    if (!isSame)
+      violate(answer, `${name} ${show(value)}${hint}`, `${name} ${show(given)}: ${answer.received}`)
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * JSON with exact integers, for judging answers: `JSON.parse` alone rounds beyond 2^53, and a rounded answer must not be
- * mistaken for an exact one (nor the other way round). Every integer comes back as a bigint, whatever its size.
+ * mistaken for an exact one (nor the other way round). Every integer comes back as a bigint, whatever its size. It is not the
+ * service's own reader, so that a fault of that one cannot hide here.
  */
 
 // A member name that no answer has: a number stands as {"<mark>": "<its digits>"} between the two passes.

@@ -4,8 +4,8 @@
  * With `PETSTORE_URL` (the base address; `/v1` is appended when it does not end so) and `PETSTORE_API_KEY` it verifies any
  * running implementation; without them it starts this one. Where the interface is silent, every answer is accepted.
  *
- * It needs no prior data and takes none away. It adds animals: about 100 on the first run, so that a full page can be told from
- * a short one, and about 80 on each. The interface has no way to delete them; a service that has one is asked to, at the end.
+ * It needs no prior data and takes none away. It adds animals: about 140 on the first run, so that a full page can be told from a
+ * short one, and 60 on each later one. The interface has no way to delete them; a service that has one is asked to, at the end.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { after, describe, test as nodeTest, type TestContext } from 'node:test'
