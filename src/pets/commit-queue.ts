@@ -1,10 +1,7 @@
 /**
  * Group commit: one batch at a time, and what comes in the meantime is the next batch. Each caller is settled by its own
- * batch, so a failing one fails only its own. Knows neither pets nor files.
+ * batch, so a failing one fails only its own. Everything is done in the order in which it came. Knows neither pets nor files.
  */
-
-/** More than this in one batch gains nothing, and keeps the first of them waiting. */
-const maxBatchItems = 128
 
 interface Waiting<Item, Result> {
   readonly item: Item
@@ -12,34 +9,43 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void
 }
 
+type Task = () => Promise<void>
+
 export class CommitQueue<Item, Result> {
   readonly #commit: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
-  #waiting: Waiting<Item, Result>[] = []
-  #tasks: (() => Promise<void>)[] = []
+  readonly #maxBatchItems: number
+  #entries: (Waiting<Item, Result> | Task)[] = []
   #isBusy = false
 
   /** `commit` gives a result or an error for each item, in order; if it throws, the whole batch failed. */
-  constructor(commit: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>) {
+  constructor(
+    commit: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>,
+    maxBatchItems: number,
+  ) {
     this.#commit = commit
+    this.#maxBatchItems = maxBatchItems
   }
 
   /** Puts the item into the next batch; the promise is that batch's. */
   add(item: Item): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject })
-      this.#start()
-    })
+    return new Promise((resolve, reject) => this.#enter({ item, resolve, reject }))
   }
 
-  /** Runs the task alone, between two batches. */
+  /** Runs the task alone, after what came before it. */
   run<T>(task: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#tasks.push(() => task().then(resolve, reject))
-      this.#start()
+      this.#enter(async () => {
+        try {
+          resolve(await task())
+        } catch (error) {
+          reject(error)
+        }
+      })
     })
   }
 
-  #start(): void {
+  #enter(entry: Waiting<Item, Result> | Task): void {
+    this.#entries.push(entry)
     if (this.#isBusy) return
     this.#isBusy = true
     // After all sockets that are ready now were read: their creations belong in one batch.
@@ -47,11 +53,27 @@ export class CommitQueue<Item, Result> {
   }
 
   async #work(): Promise<void> {
-    while (this.#tasks.length > 0 || this.#waiting.length > 0) {
-      await this.#tasks.shift()?.()
-      if (this.#waiting.length > 0) await this.#settle(this.#waiting.splice(0, maxBatchItems))
+    for (;;) {
+      const batch = this.#takeBatch()
+      if (batch.length > 0) await this.#settle(batch)
+      const [next] = this.#entries
+      if (next === undefined) break
+      if (typeof next !== 'function') continue
+      this.#entries.shift()
+      await next()
     }
     this.#isBusy = false
+  }
+
+  /** The items at the head of the queue, up to the next task. */
+  #takeBatch(): readonly Waiting<Item, Result>[] {
+    const batch: Waiting<Item, Result>[] = []
+    for (const entry of this.#entries) {
+      if (typeof entry === 'function' || batch.length === this.#maxBatchItems) break
+      batch.push(entry)
+    }
+    this.#entries.splice(0, batch.length)
+    return batch
   }
 
   async #settle(batch: readonly Waiting<Item, Result>[]): Promise<void> {

@@ -1,17 +1,16 @@
 /**
  * The data file as lowdb's adapter. `write` appends: it overwrites only the closing brackets, syncs, and then makes sure
- * that it is still the file at that path; a failed one leaves the file as it was. `read` never takes a half-saved file.
- * Every file system call goes through `FileSystem`, the seam at which tests record them and make them fail.
+ * that it is still the file at that path; a failed one leaves the file as it was. `read` takes no half-saved file, and
+ * nothing that is not durable. Nothing that somebody else wrote is ever overwritten.
  */
-import nodeFs from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
+import { Disk, type FileSystem, type Identity, isSame, NotAFile, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import type { Pet } from './pet.ts'
-import { errorCode } from './pet-store-error.ts'
+import { describeSystemError, errorCode } from './pet-store-error.ts'
 import {
-  closingLength,
   closingText,
   formatAppend,
   formatPetsText,
@@ -25,27 +24,6 @@ import {
 export interface PetData {
   pets: Pet[]
 }
-
-export type FileSystem = Pick<
-  typeof nodeFs,
-  | 'closeSync'
-  | 'fchmodSync'
-  | 'fchownSync'
-  | 'fdatasync'
-  | 'fstatSync'
-  | 'fsync'
-  | 'ftruncateSync'
-  | 'mkdirSync'
-  | 'openSync'
-  | 'readFileSync'
-  | 'readSync'
-  | 'readlinkSync'
-  | 'realpathSync'
-  | 'renameSync'
-  | 'rmSync'
-  | 'statSync'
-  | 'writeSync'
->
 
 export interface DataFileOptions {
   /** Takes a line for the person who runs the server. */
@@ -66,118 +44,110 @@ export class DataFileInvalid extends Error {
 /** Somebody else wrote the file: it has to be read before it can be written. */
 export class DataFileEdited extends Error {}
 
-/** What tells one state of a file from another, as far as `stat` can. */
-type Identity = Pick<nodeFs.BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'> | undefined
-
-/** An invalid or empty file that stays the same for so long is meant, not half-saved. */
+/** An invalid, empty or missing file that stays so for this long is meant, not half-saved. */
 const settleMs = 400
 /** A file that changes for longer than this is not waited for. */
 const patienceMs = 1500
 const lookAgainMs = 40
 
 /** Opens the data file, made if missing, healed if its last append is torn. Throws a DataFileInvalid. */
-export async function openDataFile(path: string, options: DataFileOptions = {}): Promise<DataFile> {
-  const fs = options.fileSystem ?? nodeFs
+export async function openDataFile(
+  path: string,
+  options: DataFileOptions = {},
+): Promise<{ file: DataFile; data: PetData }> {
+  const disk = new Disk(options.fileSystem)
   let lock: FileLock | undefined
   try {
-    await makeFolder(fs, dirname(resolve(path)))
-    lock = await lockFile(followLinks(fs, resolve(path)))
+    await disk.makeFolder(dirname(disk.followLinks(resolve(path))))
+    lock = await lockFile(disk.followLinks(resolve(path)))
     if (lock === undefined) throw new DataFileInvalid(`${path}: another server has this file open`)
-    const file = new DataFile(path, fs, lock, options.say)
-    await file.open()
-    return file
+    const file = new DataFile(path, disk, lock, options.say)
+    for (;;) {
+      const data = await file.open()
+      if (data !== undefined) return { file, data }
+      await delay(lookAgainMs)
+    }
   } catch (error) {
     await lock?.release()
     if (error instanceof DataFileInvalid || errorCode(error) === '') throw error
-    throw new DataFileInvalid(`${path}: cannot be opened (${errorCode(error)})`)
+    throw new DataFileInvalid(`${path}: cannot be opened: ${describeSystemError(error)}`)
   }
 }
 
 export class DataFile implements Adapter<PetData> {
   readonly path: string
-  readonly #fs: FileSystem
+  readonly #disk: Disk
   readonly #lock: FileLock
   readonly #say: (line: string) => void
-  #pets: Pet[] = []
   /** The file as it was when it was last read or written, valid or not. */
   #identity: Identity
   /** Whether it was seen to be edited in the middle of a write, so that it has to be read whatever `stat` says. */
   #isUnknown = false
+  /** How many of the pets are in the file. */
+  #count = 0
   /** Where the next pet goes, if it can go there in place. */
   #end = 0
   #isAppendable = false
-  /** How many of the pets are in the file. */
-  #count = 0
   /** Open for appends; undefined until the next one. */
   #descriptor: number | undefined
   /** Whether a failed append could not be taken back yet. */
   #isTorn = false
+  /** An append that may have fallen behind the text of an editor that was just saving in place. */
+  #stray: { readonly at: number; readonly bytes: Buffer } | undefined
 
-  constructor(path: string, fs: FileSystem, lock: FileLock, say: (line: string) => void = () => {}) {
+  constructor(path: string, disk: Disk, lock: FileLock, say: (line: string) => void = () => {}) {
     this.path = path
-    this.#fs = fs
+    this.#disk = disk
     this.#lock = lock
     this.#say = say
   }
 
-  /** For openDataFile alone. */
-  async open(): Promise<void> {
-    const { bytes, identity } = this.#readBytes()
-    this.#identity = identity
+  /** For openDataFile alone. Undefined when somebody wrote the file meanwhile, and it has to be opened again. */
+  async open(): Promise<PetData | undefined> {
+    const { bytes, identity } = await this.#readWhole()
     try {
       const text = parsePetsText(bytes)
-      if (identity === undefined) await this.#replace(formatPetsText(bytes, text))
-      await this.#take(bytes, text, this.#look())
+      return await this.#take(bytes, text, identity, identity === undefined)
     } catch (error) {
-      // oxlint-disable-next-line typescript/return-await
-      if (error instanceof DataFileEdited) return this.open()
+      if (error instanceof DataFileEdited) return undefined
       if (!(error instanceof PetsFault)) throw error
       if (error.tornAt === undefined) throw this.#invalid(error)
-      await this.#heal(bytes, error.tornAt)
+      return await this.#heal(bytes, error.tornAt, identity)
     }
-  }
-
-  /** The pets as they were last read, for lowdb to begin with. */
-  get data(): PetData {
-    return { pets: this.#pets }
   }
 
   /** Whether the file at the path is another one, or was written by somebody else, since it was read or written here. */
   isEdited(): boolean {
-    return this.#isUnknown || !isSame(this.#look(), this.#identity)
+    return this.#isUnknown || !isSame(this.#disk.look(this.path), this.#identity)
   }
 
   /** Reads an edited file. Throws a DataFileInvalid, and then is not edited until it changes again. */
   async read(): Promise<PetData> {
     const start = performance.now()
     let steadySince = start
-    let last: { identity: Identity; text?: PetsText; fault?: PetsFault } | undefined
+    let last: (Understood & { readonly identity: Identity }) | undefined
     for (;;) {
+      const { bytes, identity } = await this.#readWhole()
       const now = performance.now()
-      const { bytes, identity } = this.#readBytes()
       if (last === undefined || !isSame(identity, last.identity)) {
         steadySince = now
-        last = { identity, ...understand(bytes) }
+        last = { identity, ...this.#understand(bytes) }
       }
-      const isSteady = now - steadySince >= settleMs
-      try {
-        // An editor that saves in place empties the file first.
-        const isWhole = last.text !== undefined && bytes.length > 0
-        if (last.text !== undefined && (isWhole || (isSteady && identity !== undefined))) {
-          await this.#take(bytes, last.text, identity)
-          return this.data
+      // An editor that saves in place empties the file first, and may take its time with the rest.
+      const isEmpty = last.text?.end === last.bytes.length
+      if (last.text !== undefined && !isEmpty) {
+        const isStrayed = last.bytes.length < bytes.length
+        try {
+          return await this.#take(last.bytes, last.text, identity, isStrayed)
+        } catch (error) {
+          if (!(error instanceof DataFileEdited)) throw error
         }
-      } catch (error) {
-        if (!(error instanceof DataFileEdited)) throw error
+      } else if (now - steadySince >= settleMs) {
+        this.#leave(identity)
+        if (last.fault !== undefined) throw this.#invalid(last.fault)
+        throw new DataFileInvalid(`${this.path}: is ${identity === undefined ? 'missing' : 'empty'}`)
       }
-      if (isSteady) {
-        this.#identity = identity
-        this.#isUnknown = false
-        throw last.fault === undefined
-          ? new DataFileInvalid(`${this.path}: is missing`)
-          : this.#invalid(last.fault)
-      }
-      if (now - start > patienceMs) throw new DataFileInvalid(`${this.path}: is being written`, false)
+      if (now - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
     }
   }
@@ -190,326 +160,206 @@ export class DataFile implements Adapter<PetData> {
     const added = pets.slice(this.#count)
     if (added.length === 0) return
     await this.mend()
-    if (this.isEdited()) throw new DataFileEdited()
-    if (this.#isAppendable) await this.#append(added)
-    else await this.#rewrite(added)
-    this.#count = pets.length
+    if (!this.#isAppendable) await this.#makeAppendable()
+    await this.#append(added)
+    this.#count += added.length
   }
 
   /** Takes back what a failed append left, if it could not be taken back then. Throws the file system's error. */
   async mend(): Promise<void> {
-    if (!this.#isTorn || this.#descriptor === undefined || this.isEdited()) return
-    const fs = this.#fs
-    try {
-      // In this order each state between is a torn append, which heals when opened.
-      fs.ftruncateSync(this.#descriptor, this.#end + closingLength)
-      this.#writeAll(this.#descriptor, closingText, this.#end)
-      await this.#syncData(this.#descriptor)
-      this.#isTorn = false
-    } finally {
-      this.#identity = fs.fstatSync(this.#descriptor, { bigint: true })
-    }
+    if (!this.#isTorn || this.isEdited()) return
+    await this.#takeBack()
+    // It may have been read, and found invalid, in the meantime.
+    this.#isUnknown = true
   }
 
+  /** Gives the file free. What was acknowledged is durable already. */
   async close(): Promise<void> {
-    try {
-      if (this.#descriptor !== undefined && !this.#isTorn) await this.#syncData(this.#descriptor)
-    } finally {
-      this.#closeDescriptor()
-      await this.#lock.release()
-    }
+    // What cannot be taken back now heals when the file is opened again.
+    await this.mend().catch(() => {})
+    this.#forget()
+    await this.#lock.release()
   }
 
   async #append(added: readonly Pet[]): Promise<void> {
-    const fs = this.#fs
-    const bytes = formatAppend(added)
+    const bytes = formatAppend(added, this.#count === 0)
     let written: Identity
     try {
-      const descriptor = this.#openForAppend()
+      const descriptor = (this.#descriptor ??= this.#disk.fs.openSync(this.path, 'r+'))
       // The look and the write follow each other without a pause: an edit in between would be overwritten.
       if (this.isEdited()) throw new DataFileEdited()
       this.#isTorn = true
-      this.#writeAll(descriptor, bytes, this.#end)
-      written = fs.fstatSync(descriptor, { bigint: true })
-      this.#checkGround(descriptor)
-      await this.#syncData(descriptor)
+      this.#disk.write(descriptor, bytes, this.#end)
+      written = this.#disk.identify(descriptor)
+      if (!this.#hasGround(descriptor)) {
+        this.#stray = { at: this.#end, bytes }
+        throw new DataFileEdited()
+      }
+      await this.#disk.syncData(descriptor)
+      if (!isSame(this.#disk.look(this.path), written)) throw new DataFileEdited()
     } catch (error) {
       if (error instanceof DataFileEdited) this.#forget()
-      else if (written === undefined || isSame(this.#look(), written)) await this.#takeBack()
+      else await this.#giveUp(written)
       throw error
     }
     this.#isTorn = false
-    if (!isSame(this.#look(), written)) {
-      this.#forget()
-      throw new DataFileEdited()
-    }
     this.#identity = written
-    this.#end += bytes.length - closingLength
+    this.#end += bytes.length - closingText.length
+  }
+
+  /** Whether the text before the append is still there: an editor may have emptied the file in the same instant. */
+  #hasGround(descriptor: number): boolean {
+    const before = Buffer.alloc(1)
+    this.#disk.fs.readSync(descriptor, before, 0, 1, this.#end - 1)
+    return before.toString() === (this.#count === 0 ? '[' : '}')
+  }
+
+  /** After a failed append: an edit that came meanwhile has to be read, else the file is put back as it was. */
+  async #giveUp(written: Identity): Promise<void> {
+    if (!this.#isTorn) return
+    try {
+      if (written !== undefined) {
+        this.#identity = written
+        if (this.isEdited()) return this.#forget()
+      }
+      await this.#takeBack()
+    } catch {
+      // When the disk fails in this too, the next write and the next look try again.
+    }
   }
 
   async #takeBack(): Promise<void> {
-    if (!this.#isTorn || this.#descriptor === undefined) return
-    this.#identity = this.#fs.fstatSync(this.#descriptor, { bigint: true })
-    // When the disk fails in this too, the next write and the next look try again.
-    await this.mend().catch(() => {})
-  }
-
-  /** An editor that emptied the file in the instant before our write would find a hole and our pets behind it. */
-  #checkGround(descriptor: number): void {
-    const before = Buffer.alloc(1)
-    this.#fs.readSync(descriptor, before, 0, 1, this.#end - 1)
-    if (before.toString() === '}') return
-    const hole = this.#readBytes().bytes.indexOf(0)
-    if (hole !== -1) this.#fs.ftruncateSync(descriptor, hole)
-    throw new DataFileEdited()
-  }
-
-  /** The first pet of a file, or the first behind a layout that is not ours: the rest stays as it was written. */
-  async #rewrite(added: readonly Pet[]): Promise<void> {
+    const descriptor = this.#descriptor
+    if (descriptor === undefined) return
     try {
-      const { bytes, identity } = this.#readBytes()
-      if (!isSame(identity, this.#identity)) throw new DataFileEdited()
-      const next = formatPetsText(bytes, parsePetsText(bytes), added)
-      await this.#replace(next, bytes)
-      const after = this.#readBytes()
-      if (!after.bytes.equals(next)) throw new DataFileEdited()
-      this.#identity = after.identity
-      this.#end = next.length - closingLength
-      this.#isAppendable = true
-    } catch (error) {
-      if (!(error instanceof DataFileEdited || error instanceof PetsFault)) throw error
-      this.#forget()
-      throw new DataFileEdited()
+      // In this order each state between is a torn append, which heals when opened.
+      this.#disk.fs.ftruncateSync(descriptor, this.#end + closingText.length)
+      this.#disk.write(descriptor, closingText, this.#end)
+    } finally {
+      // Not after the sync: an edit may fall into it.
+      this.#identity = this.#disk.identify(descriptor)
     }
+    await this.#disk.syncData(descriptor)
+    this.#isTorn = false
   }
 
-  /** Makes a text that was read the file's state here; gives ids where they are missing, in the file as well. */
-  async #take(bytes: Buffer, text: PetsText, identity: Identity): Promise<void> {
-    if (text.assigned.length > 0) {
-      this.#identity = identity
-      const next = formatPetsText(bytes, text)
-      await this.#replace(next, bytes)
-      const after = this.#readBytes()
-      if (!after.bytes.equals(next)) throw new DataFileEdited()
-      await this.#take(next, parsePetsText(next), after.identity)
-      return
-    }
-    this.#closeDescriptor()
+  /** Brings a layout that is not ours into a form that pets can be appended to; what stands there stays as it is. */
+  async #makeAppendable(): Promise<void> {
+    if (this.isEdited()) throw new DataFileEdited()
+    const { bytes, identity } = await this.#readWhole()
+    if (!isSame(identity, this.#identity)) throw new DataFileEdited()
+    await this.#rewrite(bytes, parsePetsText(bytes), identity)
+  }
+
+  /** Makes a text that was read the state here; first gives ids where they are missing, in the file as well. */
+  async #take(bytes: Buffer, text: PetsText, identity: Identity, mustRewrite = false): Promise<PetData> {
+    if (mustRewrite || text.assigned.length > 0) return this.#rewrite(bytes, text, identity)
     // What was read is served and built upon from now on, so it must not be lost either.
-    await this.#withFile(this.path, 'r', (descriptor) => this.#syncData(descriptor))
-    this.#identity = identity
-    this.#pets = text.pets
+    await this.#disk.syncFile(this.path)
+    this.#leave(identity)
+    this.#stray = undefined
     this.#count = text.pets.length
     this.#end = text.end
     this.#isAppendable = text.isAppendable
-    this.#isTorn = false
-    this.#isUnknown = false
+    return { pets: text.pets }
   }
 
-  async #heal(bytes: Buffer, tornAt: number): Promise<void> {
-    const next = healPetsText(bytes, tornAt)
-    let text: PetsText
+  /** Puts a text that was read into the file again, with ids and appendable, unless the file is another by now. */
+  async #rewrite(bytes: Buffer, text: PetsText, identity: Identity): Promise<PetData> {
+    const next = formatPetsText(bytes, text)
+    const isExpected = (): boolean => isSame(this.#disk.look(this.path), identity)
+    const target = this.#disk.followLinks(resolve(this.path))
+    if (!(await this.#disk.replace(target, next, isExpected))) throw new DataFileEdited()
+    const after = await this.#readWhole()
+    if (!after.bytes.equals(next)) throw new DataFileEdited()
+    return this.#take(next, parsePetsText(next), after.identity)
+  }
+
+  async #heal(bytes: Buffer, tornAt: number, identity: Identity): Promise<PetData | undefined> {
+    const healed = healPetsText(bytes, tornAt)
+    const time = new Date().toISOString().replaceAll(':', '-')
+    const torn = `${this.#disk.followLinks(resolve(this.path))}.torn-${time}`
     try {
-      text = parsePetsText(next)
+      const text = parsePetsText(healed)
+      await this.#disk.make(torn, bytes.subarray(tornAt))
+      await this.#disk.syncFolder(dirname(torn))
+      const data = await this.#rewrite(healed, text, identity)
+      const kept = `${bytes.length - tornAt} bytes behind the last whole pet are kept in ${basename(torn)}`
+      this.#say(`${this.path}: the last write was cut off; ${kept}`)
+      return data
     } catch (error) {
+      if (error instanceof DataFileEdited) return undefined
       throw error instanceof PetsFault ? this.#invalid(error) : error
     }
-    const torn = `${followLinks(this.#fs, resolve(this.path))}.torn-${new Date().toISOString().replaceAll(':', '-')}`
-    await this.#withFile(torn, 'wx', async (descriptor) => {
-      this.#writeAll(descriptor, bytes.subarray(tornAt), 0)
-      await this.#syncAll(descriptor)
-    })
-    await this.#replace(next, bytes)
-    const kept = `${bytes.length - tornAt} bytes behind the last whole pet are kept in ${basename(torn)}`
-    this.#say(`${this.path}: the last write was cut off; ${kept}`)
-    await this.#take(next, text, this.#look())
   }
 
-  /**
-   * Puts another text in the file's place, all of it or nothing: written beside it, synced, renamed over it. Keeps mode
-   * and owner and follows a symbolic link. If the rename cannot be made durable, the previous text is put back.
-   */
-  async #replace(next: Buffer, previous?: Buffer): Promise<void> {
-    const fs = this.#fs
-    const target = followLinks(fs, resolve(this.path))
-    const temporary = `${target}.tmp`
-    const old = fs.statSync(target, { throwIfNoEntry: false })
-    const write = async (bytes: Buffer): Promise<void> => {
-      fs.rmSync(temporary, { force: true })
-      await this.#withFile(temporary, 'wx', async (descriptor) => {
-        if (old !== undefined) keepOwner(fs, descriptor, old)
-        this.#writeAll(descriptor, bytes, 0)
-        await this.#syncAll(descriptor)
-      })
-    }
-    try {
-      await write(next)
-      if (this.isEdited()) throw new DataFileEdited()
-      await this.#moveOver(temporary, target, next)
-    } catch (error) {
-      fs.rmSync(temporary, { force: true })
-      throw error
-    }
-    try {
-      await syncFolder(fs, dirname(target))
-    } catch (error) {
-      if (previous !== undefined) {
-        await write(previous)
-        fs.renameSync(temporary, target)
-        this.#identity = this.#look()
+  /** The file in one state, even while somebody writes it. */
+  async #readWhole(): Promise<WholeFile> {
+    const start = performance.now()
+    for (;;) {
+      try {
+        const whole = this.#disk.read(this.path)
+        if (whole !== undefined) return whole
+      } catch (error) {
+        if (!(error instanceof NotAFile)) throw error
+        this.#leave(this.#disk.look(this.path))
+        throw new DataFileInvalid(`${this.path}: ${error.message}`)
       }
-      throw error
+      if (performance.now() - start > patienceMs) throw this.#beingWritten()
+      await delay(lookAgainMs)
     }
   }
 
-  async #moveOver(temporary: string, target: string, bytes: Buffer): Promise<void> {
-    const fs = this.#fs
+  #understand(bytes: Buffer): Understood {
     try {
-      fs.renameSync(temporary, target)
+      return { bytes, text: parsePetsText(bytes) }
     } catch (error) {
-      // A single file that is mounted into a container cannot be renamed over. The copy stays until it is written.
-      if (errorCode(error) !== 'EBUSY') throw error
-      await this.#withFile(target, 'r+', async (descriptor) => {
-        this.#writeAll(descriptor, bytes, 0)
-        fs.ftruncateSync(descriptor, bytes.length)
-        await this.#syncAll(descriptor)
-      })
-      fs.rmSync(temporary, { force: true })
+      if (!(error instanceof PetsFault)) throw error
+      const rest = this.#withoutStray(bytes)
+      const text = rest.length < bytes.length ? this.#understand(rest).text : undefined
+      return text === undefined ? { bytes, fault: error } : { bytes: rest, text }
     }
   }
 
-  #openForAppend(): number {
-    const fs = this.#fs
-    if (this.#descriptor !== undefined) return this.#descriptor
-    this.#descriptor = fs.openSync(this.path, 'r+')
-    return this.#descriptor
-  }
-
-  #closeDescriptor(): void {
-    if (this.#descriptor !== undefined) this.#fs.closeSync(this.#descriptor)
-    this.#descriptor = undefined
+  /** What an editor saved, without the append that fell behind it and the hole between them. */
+  #withoutStray(bytes: Buffer): Buffer {
+    if (this.#stray === undefined || bytes.length !== this.#stray.at + this.#stray.bytes.length) return bytes
+    const { at, bytes: stray } = this.#stray
+    let end = bytes.length
+    while (end > at && bytes[end - 1] === stray[end - 1 - at]) end--
+    if (end === at) while (end > 0 && bytes[end - 1] === 0) end--
+    return bytes.subarray(0, end)
   }
 
   /** What is known of the file is no longer true of the one at the path. */
   #forget(): void {
-    this.#closeDescriptor()
-    this.#isTorn = false
+    this.#leave(undefined)
     this.#isUnknown = true
   }
 
-  #look(): Identity {
-    return this.#fs.statSync(this.path, { bigint: true, throwIfNoEntry: false })
-  }
-
-  /** The whole file in one state; no bytes and no identity when it is missing. */
-  #readBytes(): { bytes: Buffer; identity: Identity } {
-    const fs = this.#fs
-    for (;;) {
-      let descriptor: number
-      try {
-        descriptor = fs.openSync(this.path, 'r')
-      } catch (error) {
-        if (errorCode(error) === 'ENOENT') return { bytes: Buffer.alloc(0), identity: undefined }
-        throw error
-      }
-      try {
-        const identity = fs.fstatSync(descriptor, { bigint: true })
-        const bytes = fs.readFileSync(descriptor)
-        if (isSame(fs.fstatSync(descriptor, { bigint: true }), identity)) return { bytes, identity }
-      } finally {
-        fs.closeSync(descriptor)
-      }
-    }
+  /** Lets go of what was open; the file was seen in this state. */
+  #leave(identity: Identity): void {
+    const descriptor = this.#descriptor
+    this.#descriptor = undefined
+    this.#identity = identity
+    this.#isTorn = false
+    this.#isUnknown = false
+    if (descriptor !== undefined) this.#disk.closeQuietly(descriptor)
   }
 
   #invalid({ message, line, column }: PetsFault): DataFileInvalid {
     return new DataFileInvalid(`${this.path}:${line}:${column}: ${message}`)
   }
 
-  async #withFile(path: string, flags: string, use: (descriptor: number) => Promise<void>): Promise<void> {
-    const descriptor = this.#fs.openSync(path, flags)
-    try {
-      await use(descriptor)
-    } finally {
-      this.#fs.closeSync(descriptor)
-    }
-  }
-
-  #writeAll(descriptor: number, bytes: Buffer, position: number): void {
-    for (let done = 0; done < bytes.length;) {
-      done += this.#fs.writeSync(descriptor, bytes, done, bytes.length - done, position + done)
-    }
-  }
-
-  #syncData(descriptor: number): Promise<void> {
-    return new Promise((done, fail) => {
-      this.#fs.fdatasync(descriptor, (error) => (error ? fail(error) : done()))
-    })
-  }
-
-  #syncAll(descriptor: number): Promise<void> {
-    return sync(this.#fs, descriptor)
+  #beingWritten(): DataFileInvalid {
+    return new DataFileInvalid(`${this.path}: is being written`, false)
   }
 }
 
-function understand(bytes: Buffer): { text: PetsText } | { fault: PetsFault } {
-  try {
-    return { text: parsePetsText(bytes) }
-  } catch (error) {
-    if (error instanceof PetsFault) return { fault: error }
-    throw error
-  }
-}
-
-function isSame(a: Identity, b: Identity): boolean {
-  if (a === undefined || b === undefined) return a === b
-  return a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs && a.dev === b.dev
-}
-
-function sync(fs: FileSystem, descriptor: number): Promise<void> {
-  return new Promise((done, fail) => {
-    fs.fsync(descriptor, (error) => (error ? fail(error) : done()))
-  })
-}
-
-/** Makes the names in a folder durable. Windows has no such call, and needs none. */
-async function syncFolder(fs: FileSystem, folder: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const descriptor = fs.openSync(folder, 'r')
-  try {
-    await sync(fs, descriptor)
-  } finally {
-    fs.closeSync(descriptor)
-  }
-}
-
-async function makeFolder(fs: FileSystem, folder: string): Promise<void> {
-  const first = fs.mkdirSync(folder, { recursive: true })
-  if (first === undefined) return
-  const parents = [dirname(first)]
-  for (let made = folder; made.startsWith(first); made = dirname(made)) parents.push(dirname(made))
-  await Promise.all(parents.map((parent) => syncFolder(fs, parent)))
-}
-
-/** Where the path leads, through symbolic links, whether there is a file yet or not. */
-function followLinks(fs: FileSystem, path: string): string {
-  try {
-    return fs.realpathSync(path)
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-  }
-  try {
-    return followLinks(fs, resolve(dirname(path), fs.readlinkSync(path)))
-  } catch {
-    return join(fs.realpathSync(dirname(path)), basename(path))
-  }
-}
-
-function keepOwner(fs: FileSystem, descriptor: number, { mode, uid, gid }: nodeFs.Stats): void {
-  try {
-    fs.fchownSync(descriptor, uid, gid)
-  } catch {
-    // Only root may give a file away; the file is then the server's.
-  }
-  fs.fchmodSync(descriptor, mode & 0o7777)
+/** A text that was read: what it says, or what is wrong with it. */
+interface Understood {
+  /** Without an append of ours that does not belong there. */
+  readonly bytes: Buffer
+  readonly text?: PetsText
+  readonly fault?: PetsFault
 }

@@ -15,20 +15,17 @@ import {
 } from './data-file.ts'
 import type { NewPet, Pet, SeedPet } from './pet.ts'
 import { isSamePet, PetIndex, type PetPage, type PetQuery } from './pet-index.ts'
-import { errorCode, PetStoreError, storageError } from './pet-store-error.ts'
-import { parsePetsText, PetsFault } from './pets-text.ts'
+import { describeSystemError, PetStoreError, storageError } from './pet-store-error.ts'
+import { maxAppendPets, parsePetsText, PetsFault } from './pets-text.ts'
 
 /** How often the file is looked at for hand edits. */
 const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807.'
-const invalidFile =
-  'The data file was edited and is not valid now; pets can be listed, but not added until it is mended.'
-
 /** Opens the store on a data file (see openDataFile). */
 export async function openPetStore(path: string, options: DataFileOptions = {}): Promise<PetStore> {
-  const file = await openDataFile(path, options)
-  return new PetStore(new Low<PetData>(file, file.data), file, options.say)
+  const { file, data } = await openDataFile(path, options)
+  return new PetStore(new Low<PetData>(file, data), file, options.say)
 }
 
 /** A store in memory, with these pets; ids and statuses are given where they are missing. Throws on a wrong pet. */
@@ -40,7 +37,7 @@ export class PetStore {
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
   readonly #say: (line: string) => void
-  readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#commit(newPets))
+  readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
@@ -74,13 +71,13 @@ export class PetStore {
 
   /** Resolves when the pet is durable; rejects with a PetStoreError, and then nothing was stored. */
   create(newPet: NewPet): Promise<Pet> {
-    if (this.#closed !== undefined)
-      return Promise.reject(new PetStoreError('shutting_down', 'The store is shutting down.'))
+    if (this.#closed !== undefined) return Promise.reject(shuttingDown())
     return this.#queue.add(newPet)
   }
 
   /** Back to the pets that it was made with; with a file, to what the file says now. */
   reset(): Promise<void> {
+    if (this.#closed !== undefined) return Promise.reject(shuttingDown())
     return this.#queue.run(async () => {
       if (this.#file === undefined) {
         this.#low.data = { pets: [...this.#seeds] }
@@ -100,19 +97,21 @@ export class PetStore {
 
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
     let made: readonly (Pet | Error)[] = []
+    if (this.#fault !== undefined) await this.#takeEdit()
     for (;;) {
-      await this.#takeEdit()
       const { pets } = this.#low.data
       const count = pets.length
       made = this.#withIds(newPets, made)
       const added = made.filter((pet): pet is Pet => !(pet instanceof Error) && !this.#isStored(pet))
       pets.push(...added)
       try {
+        // This looks for an edit itself, at the last moment.
         await this.#low.write()
       } catch (error) {
         pets.length = count
-        if (error instanceof DataFileEdited) continue
-        throw this.#failing(error)
+        if (!(error instanceof DataFileEdited)) throw this.#refusal(error)
+        await this.#takeEdit()
+        continue
       }
       for (const pet of added) this.#index.add(pet)
       this.version++
@@ -150,11 +149,9 @@ export class PetStore {
         this.#reindex()
       }
     } catch (error) {
-      if (!(error instanceof DataFileInvalid)) throw this.#failing(error)
-      if (error.isSettled) this.#say(`${error.message}; the pets of before are served, none can be added`)
-      this.#fault = error
+      throw this.#refusal(error)
     }
-    if (this.#fault !== undefined) throw new PetStoreError('data_file_invalid', invalidFile)
+    if (this.#fault !== undefined) throw fileInvalid()
   }
 
   #reindex(): void {
@@ -177,19 +174,25 @@ export class PetStore {
     return setInterval(look, lookEveryMs).unref()
   }
 
-  #failing(cause: unknown): PetStoreError {
+  /** What a client is told; the person who runs the server is told why, once. */
+  #refusal(error: unknown): PetStoreError {
+    if (error instanceof DataFileInvalid) {
+      if (error.isSettled) this.#say(`${error.message}; the pets of before are served, none can be added`)
+      this.#fault = error
+      return fileInvalid()
+    }
     if (!this.#isFailing && this.#file !== undefined) {
       this.#isFailing = true
-      const reason = errorCode(cause)
-      this.#say(`${this.#file.path}: cannot be written (${reason}); the pets are served, none can be added`)
+      const reason = describeSystemError(error)
+      this.#say(`${this.#file.path}: cannot be used: ${reason}; the pets are served, none can be added`)
     }
-    return storageError(cause)
+    return storageError(error)
   }
 
   #sayWorking(): void {
     if (!this.#isFailing || this.#file === undefined) return
     this.#isFailing = false
-    this.#say(`${this.#file.path}: can be written again`)
+    this.#say(`${this.#file.path}: can be used again`)
   }
 }
 
@@ -204,4 +207,14 @@ function readSeeds(seeds: readonly SeedPet[]): PetData {
   } catch (error) {
     throw error instanceof PetsFault ? new TypeError(error.message) : error
   }
+}
+
+function shuttingDown(): PetStoreError {
+  return new PetStoreError('shutting_down', 'The store is shutting down.')
+}
+
+function fileInvalid(): PetStoreError {
+  const message =
+    'The data file was edited and is not valid now; pets can be listed, but not added until it is mended.'
+  return new PetStoreError('data_file_invalid', message)
 }

@@ -15,8 +15,8 @@ const closingBytes = Buffer.from(closing)
 /** What a commit puts between the last pet and the next. */
 const separator = ',\n    '
 
-/** A commit is never longer, so a torn one is not either. */
-export const maxAppendBytes = 16 * 2 ** 20
+/** A commit never adds more pets, so a torn one did not either. */
+export const maxAppendPets = 128
 
 /** A data file's text, understood. Offsets are in bytes. */
 export interface PetsText {
@@ -61,36 +61,30 @@ export function parsePetsText(bytes: Buffer): PetsText {
     if (!(error instanceof JsonFault)) throw error
     const isCutCharacter = error.offset === validLength && validLength < bytes.length
     const atEnd = error.atEnd && validLength + 3 >= bytes.length
-    const isTorn = parser.count > 0 && isTornAppend(bytes, parser.end, atEnd)
+    const isTorn = parser.end > 0 && isTornAppend(bytes, parser.end, parser.count === 0, atEnd)
     const message = isCutCharacter ? 'expected UTF-8' : error.message
     throw new PetsFault(message, bytes, error.offset, isTorn ? parser.end : undefined)
   }
 }
 
-/** The bytes that put the pets behind the last one and close the file again, to be written at `end`. */
-export function formatAppend(pets: readonly Pet[]): Buffer {
-  return Buffer.from(pets.map((pet) => separator + formatPet(pet)).join('') + closing)
+/** The bytes that put pets behind the last one, or first, and close the file again; to be written at `end`. */
+export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
+  const text = pets.map((pet) => separator + formatPet(pet)).join('') + closing
+  return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** What an append of these bytes leaves to overwrite next time. */
-export const closingLength = closing.length
-
-/** The bytes that take an append at `end` back. */
+/** The end of an appendable text: what an append overwrites, and what takes it back. */
 export const closingText: Buffer = closingBytes
 
-/** The whole text, appendable, with ids where they were missing and more pets behind; the rest as it was written. */
-export function formatPetsText(bytes: Buffer, text: PetsText, added: readonly Pet[] = []): Buffer {
+/** The whole text, appendable, with ids where they were missing; the rest as it was written. */
+export function formatPetsText(bytes: Buffer, text: PetsText): Buffer {
   const pieces: Buffer[] = [text.head]
   let from = text.start
   for (const { offset, id } of text.assigned) {
     pieces.push(bytes.subarray(from, offset), Buffer.from(`"id":${id},`))
     from = offset
   }
-  pieces.push(bytes.subarray(from, text.end))
-  const count = text.pets.length
-  if (count > 0) pieces.push(formatAppend(added))
-  else if (added.length > 0) pieces.push(formatAppend(added).subarray(1))
-  else pieces.push(Buffer.from(']\n}\n'))
+  pieces.push(bytes.subarray(from, text.end), closingBytes)
   return Buffer.concat(pieces)
 }
 
@@ -140,7 +134,7 @@ class PetsParser {
   parse(): PetsText {
     const reader = this.#reader
     const { bytes } = reader
-    if (reader.peek() === -1) return { ...blank, start: reader.at, end: reader.at }
+    if (reader.peek() === -1) return blankText(reader.at)
     let start: number | undefined
     let schema: Buffer | undefined
     let schemaIsLast = false
@@ -169,7 +163,7 @@ class PetsParser {
     }
     reader.readEnd()
     if (start === undefined) throw new ValueFault('pets: is required', 0)
-    const isAppendable = this.count > 0 && bytes.subarray(this.end).equals(closingBytes)
+    const isAppendable = bytes.subarray(this.end).equals(closingBytes)
     const head = schemaIsLast && schema !== undefined ? `{\n  "$schema": ${schema},\n  "pets": [` : undefined
     const assigned = this.#assignIds()
     const isInOrder = this.#ids === undefined && assigned.length === 0
@@ -297,45 +291,50 @@ class PetsParser {
 }
 
 /** A file with nothing in it, as it was before its first pet. */
-const blank: PetsText = {
-  pets: [],
-  end: 0,
-  isAppendable: false,
-  assigned: [],
-  head: Buffer.from('{\n  "pets": ['),
-  start: 0,
+function blankText(at: number): PetsText {
+  const head = Buffer.from('{\n  "pets": [')
+  return { pets: [], end: at, isAppendable: false, assigned: [], head, start: at }
 }
 
 /**
  * Whether the bytes from `end`, behind the last whole pet, are what a crash can leave of one append: its beginning, or
- * pages of it still empty or not yet replaced. A person's slip (a trailing comma, a missing one) is none of these.
+ * sectors of it still empty or not yet replaced. A person's slip (a trailing comma, a missing one) is none of these.
  */
-function isTornAppend(bytes: Buffer, end: number, atEnd: boolean): boolean {
-  if (bytes.length - end > maxAppendBytes) return false
-  return atEnd || hasEmptyPage(bytes, end) || isMixture(bytes.subarray(end).toString('latin1'))
+function isTornAppend(bytes: Buffer, end: number, isFirst: boolean, atEnd: boolean): boolean {
+  const rest = bytes.toString('latin1', end)
+  const opening = `${isFirst ? separator.slice(1) : separator}{"id":`
+  // More pets than one append holds were acknowledged before it.
+  if (rest.split(lineOfPet).length - 1 > maxAppendPets) return false
+  if (hasEmptySector(bytes, end) || isMixture(rest, opening, end)) return true
+  // The old closing was there to be overwritten, so what is shorter was not the first pet's append.
+  if (!atEnd || (isFirst && rest.length < closing.length)) return false
+  return opening.startsWith(rest.slice(0, opening.length)) || closing.startsWith(rest)
 }
 
+const lineOfPet = `${separator.slice(1)}{"id":`
+
+/** A disk writes each whole or not at all. */
 const sectorBytes = 512
 
-/** Whether a run of NULs is one that a disk makes: up to the end, or from or to the border of a sector. */
-function hasEmptyPage(bytes: Buffer, end: number): boolean {
-  for (let from = bytes.indexOf(0, end); from !== -1; from = bytes.indexOf(0, from)) {
-    let to = from
-    while (bytes[to] === 0) to++
-    if (from === end || from % sectorBytes === 0 || to % sectorBytes === 0 || to === bytes.length) return true
-    from = to
-  }
-  return false
+/** Whether the first run of NULs is one that a disk makes: whole sectors, from where the text ended before, to the end. */
+function hasEmptySector(bytes: Buffer, end: number): boolean {
+  const from = bytes.indexOf(0, end)
+  if (from === -1) return false
+  let to = from
+  while (bytes[to] === 0) to++
+  const wasEnd = end + closing.length
+  return (from === wasEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)
 }
 
-/** Whether the rest begins with the old closing and goes on with the new pet, or the other way round. */
-function isMixture(rest: string): boolean {
-  const opening = `${separator}{"id"`
-  for (let cut = 1; cut <= closing.length; cut++) {
-    if (rest === opening.slice(0, cut) + closing.slice(cut)) return true
-    if (rest.startsWith(closing.slice(0, cut) + opening.slice(cut))) return true
-  }
-  return false
+/** Whether the border of a sector cuts the rest into old closing and new pet, or the other way round. */
+function isMixture(rest: string, opening: string, end: number): boolean {
+  const cut = sectorBytes - (end % sectorBytes)
+  if (cut > closing.length) return false
+  const newBehindOld = closing.slice(0, cut) + opening.slice(cut)
+  return (
+    rest === opening.slice(0, cut) + closing.slice(cut) ||
+    newBehindOld.startsWith(rest.slice(0, newBehindOld.length))
+  )
 }
 
 /** The offset of the first byte that is not UTF-8. */

@@ -1,0 +1,148 @@
+/** Stands between the data file and the real file system: tells what is called, delays it, makes it fail. */
+import { EventEmitter, once } from 'node:events'
+import nodeFs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import type { FileSystem } from '../src/pets/disk.ts'
+import type { NewPet } from '../src/pets/pet.ts'
+import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+
+export interface Call {
+  readonly name: keyof FileSystem
+  readonly args: readonly unknown[]
+  /** What the call is about, through the descriptor if it has one. */
+  readonly path: string
+}
+
+export interface Watcher {
+  /** May throw to make the call fail, and wait to delay a sync; what it returns otherwise is the call's result. */
+  readonly before?: (call: Call) => unknown
+  readonly after?: (call: Call, result: unknown) => void
+}
+
+/** The real file system, watched. Delays are for `fsync` and `fdatasync` alone: the others are synchronous. */
+export function watchFileSystem({ before = () => {}, after = () => {} }: Watcher): FileSystem {
+  const paths = new Map<number, string>()
+  const call = (name: keyof FileSystem, args: readonly unknown[]): unknown => {
+    const [first] = args
+    const path = typeof first === 'number' ? (paths.get(first) ?? '') : String(first)
+    const made: Call = { name, args, path }
+    if (name === 'fsync' || name === 'fdatasync') return callSync(made)
+    const instead = before(made)
+    if (instead !== undefined) return instead
+    const result: unknown = Reflect.apply(nodeFs[name], nodeFs, args)
+    if (name === 'openSync') paths.set(Number(result), path)
+    after(made, result)
+    return result
+  }
+  const callSync = async (made: Call): Promise<void> => {
+    const [descriptor, done] = made.args
+    if (typeof descriptor !== 'number' || typeof done !== 'function') throw new TypeError('not a sync')
+    try {
+      await before(made)
+    } catch (error) {
+      done(error)
+      return
+    }
+    nodeFs[made.name === 'fsync' ? 'fsync' : 'fdatasync'](descriptor, (error) => {
+      if (error === null) after(made, undefined)
+      done(error)
+    })
+  }
+  const watched = new Proxy(nodeFs, {
+    get:
+      (_, name: keyof FileSystem) =>
+      (...args: unknown[]) =>
+        call(name, args),
+  })
+  return watched
+}
+
+export function systemError(code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${code}: injected`), { code })
+}
+
+/** A gate that a test holds shut: who comes is told of, and waits until it is opened. */
+export interface Gate {
+  /** Resolves when somebody waits at it. */
+  readonly reached: Promise<unknown>
+  readonly open: () => void
+  readonly pass: () => Promise<unknown>
+}
+
+export function createGate(): Gate {
+  const gate = new EventEmitter()
+  const reached = once(gate, 'reached')
+  const opened = once(gate, 'opened')
+  return {
+    reached,
+    open: () => gate.emit('opened'),
+    pass: () => {
+      gate.emit('reached')
+      return opened
+    },
+  }
+}
+
+/** The lines that a store says; `next` resolves with the first that matches among those not yet taken by it. */
+export class Lines extends Array<string> {
+  #wake = new Set<() => void>()
+  #taken = 0
+
+  readonly say = (line: string): void => {
+    this.push(line)
+    for (const wake of this.#wake) wake()
+  }
+
+  next(pattern: RegExp): Promise<string> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        for (let at = this.#taken; at < this.length; at++) {
+          const line = this[at] ?? ''
+          if (!pattern.test(line)) continue
+          this.#taken = at + 1
+          this.#wake.delete(look)
+          resolve(line)
+          return
+        }
+      }
+      this.#wake.add(look)
+      look()
+    })
+  }
+}
+
+export interface OpenedStore {
+  readonly store: PetStore
+  readonly lines: Lines
+}
+
+/** Opens a store, and closes it after the test. */
+export async function openStore(
+  t: TestContext,
+  path: string,
+  fileSystem: FileSystem = nodeFs,
+): Promise<OpenedStore> {
+  const lines = new Lines()
+  const store = await openPetStore(path, { say: lines.say, fileSystem })
+  t.after(() => store.close())
+  return { store, lines }
+}
+
+/** A folder where syncs cost nothing, if the machine has one: the calls are counted, not the disk. */
+export function makeFastFolder(t: TestContext): string {
+  const base = nodeFs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+  const folder = nodeFs.mkdtempSync(join(base, 'petstore-'))
+  t.after(() => nodeFs.rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+export function newPet(name: string): NewPet {
+  return { name, categoryId: 1, status: 'available' }
+}
+
+/** A pet's line in a data file. */
+export function petLine(id: number | bigint, name: string): string {
+  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":1,"status":"available"}`
+}
