@@ -1,0 +1,417 @@
+/**
+ * Crashes by enumeration, as ALICE and SQLite's crash tests do. What a workload does to the disk is recorded, and cut
+ * after each operation. What was not synced by then is lost, kept, or kept in part: each sector of a file is as it was
+ * after any of the unsynced operations, its length too or at any byte between, and each unsynced name is there or not.
+ * Whatever is left must open with every acknowledged pet, and take the next.
+ */
+import assert from 'node:assert/strict'
+import nodeFs from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
+import { after, test, type TestContext } from 'node:test'
+import type { Pet } from '../src/pets/pet.ts'
+import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
+
+const sectorBytes = 512
+let stateCount = 0
+after(() => console.log(`# ${stateCount} states after a crash were opened`))
+
+/** What happened, in order. Files are numbered, since a rename moves them; `since` is where a sync began. */
+type Entry =
+  | { readonly kind: 'write'; readonly file: number; readonly position: number; readonly bytes: Buffer }
+  | { readonly kind: 'truncate'; readonly file: number; readonly length: number }
+  | { readonly kind: 'name'; readonly names: ReadonlyMap<string, number | undefined> }
+  | { readonly kind: 'sync'; readonly target: number | string; readonly since: number }
+  | { readonly kind: 'acknowledged'; readonly pet: Pet }
+
+/** A folder stands among the names under this number. */
+const folderNumber = -1
+
+interface Recording {
+  readonly entries: Entry[]
+  readonly files: Buffer[]
+  readonly names: Map<string, number>
+}
+
+/** Runs a workload on a data file in a new folder; `text` undefined is no file, and no folder either. */
+async function record(
+  t: TestContext,
+  text: string | undefined,
+  work: (recorder: Recorder) => Promise<void>,
+): Promise<Recording> {
+  const recorder = new Recorder(makeFastFolder(t), text)
+  await work(recorder)
+  return recorder
+}
+
+class Recorder implements Recording {
+  readonly root: string
+  readonly path: string
+  readonly entries: Entry[] = []
+  readonly files: Buffer[] = []
+  readonly names = new Map<string, number>()
+  readonly #current = new Map<string, number>()
+  readonly #opened = new Map<unknown, number | string>()
+  readonly #syncing = new Map<unknown, number>()
+  /** Called before each call, to make it fail. */
+  fault: (call: Call) => void = () => {}
+
+  constructor(root: string, text: string | undefined) {
+    this.root = root
+    this.path = join(root, 'data/pets.json')
+    if (text === undefined) return
+    nodeFs.mkdirSync(dirname(this.path))
+    nodeFs.writeFileSync(this.path, text)
+    this.names.set('data', folderNumber).set('data/pets.json', 0)
+    for (const [name, file] of this.names) this.#current.set(name, file)
+    this.files.push(Buffer.from(text))
+  }
+
+  readonly fileSystem = watchFileSystem({
+    before: (call) => {
+      this.fault(call)
+      if (call.name === 'fsync' || call.name === 'fdatasync')
+        this.#syncing.set(call.args[1], this.entries.length)
+    },
+    after: (call, result) => this.#add(call, result),
+  })
+
+  open(): Promise<PetStore> {
+    return openPetStore(this.path, { fileSystem: this.fileSystem })
+  }
+
+  /** Creates these at once, so that they are one batch. */
+  async create(store: PetStore, ...names: readonly string[]): Promise<void> {
+    await Promise.allSettled(
+      names.map(async (name) => {
+        const pet = await store.create(newPet(name))
+        this.entries.push({ kind: 'acknowledged', pet })
+      }),
+    )
+  }
+
+  /** What a person's editor does: it syncs the file that it renames, but not the folder. */
+  async edit(text: string): Promise<void> {
+    const fs = this.fileSystem
+    const temporary = `${this.path}.editor`
+    const descriptor = fs.openSync(temporary, 'wx')
+    fs.writeSync(descriptor, Buffer.from(text), 0, Buffer.byteLength(text), 0)
+    await new Promise((done) => {
+      fs.fsync(descriptor, done)
+    })
+    fs.closeSync(descriptor)
+    fs.renameSync(temporary, this.path)
+  }
+
+  #add({ name, args, path }: Call, result: unknown): void {
+    const place = relative(this.root, path)
+    const [first, second, third, fourth, fifth] = args
+    const file = this.#opened.get(first)
+    if (name === 'openSync') {
+      let opened: number | string = this.#current.get(place) ?? place
+      if (second === 'wx') {
+        opened = this.files.push(Buffer.alloc(0)) - 1
+        this.#rename([place, opened])
+      }
+      this.#opened.set(result, opened === folderNumber ? place : opened)
+    } else if (name === 'writeSync' && typeof file === 'number' && second instanceof Uint8Array) {
+      const bytes = Buffer.from(second.slice(Number(third), Number(third) + Number(result)))
+      assert.ok(Number(fourth) >= bytes.length)
+      this.entries.push({ kind: 'write', file, position: Number(fifth), bytes })
+    } else if (name === 'ftruncateSync' && typeof file === 'number') {
+      this.entries.push({ kind: 'truncate', file, length: Number(second) })
+    } else if (name === 'renameSync') {
+      const to = relative(this.root, String(second))
+      this.#rename([place, undefined], [to, this.#current.get(place)])
+    } else if (name === 'rmSync' && this.#current.has(place)) {
+      this.#rename([place, undefined])
+    } else if (name === 'mkdirSync' && result !== undefined) {
+      this.#rename([place, folderNumber])
+    } else if ((name === 'fsync' || name === 'fdatasync') && file !== undefined) {
+      this.entries.push({ kind: 'sync', target: file, since: this.#syncing.get(second) ?? 0 })
+    }
+  }
+
+  #rename(...names: readonly (readonly [string, number | undefined])[]): void {
+    this.entries.push({ kind: 'name', names: new Map(names) })
+    for (const [name, file] of names) {
+      if (file === undefined) this.#current.delete(name)
+      else this.#current.set(name, file)
+    }
+  }
+}
+
+/** What a crash can leave in the folder. */
+type State = ReadonlyMap<string, Buffer | undefined>
+
+/** The states after a crash behind the first `length` entries. */
+function* crash({ entries, files, names }: Recording, length: number): Generator<State> {
+  const before = entries.slice(0, length)
+  const isSynced = (target: number | string, index: number): boolean =>
+    before.some((entry) => entry.kind === 'sync' && entry.target === target && entry.since > index)
+
+  const durable = new Map<string, number | undefined>(names)
+  const loose: (readonly [string, number | undefined])[][] = []
+  for (const [index, entry] of before.entries()) {
+    if (entry.kind !== 'name') continue
+    const [name = ''] = entry.names.keys()
+    const folder = dirname(name) === '.' ? '' : dirname(name)
+    if (isSynced(folder, index)) for (const [key, file] of entry.names) durable.set(key, file)
+    else loose.push([...entry.names])
+  }
+  const versions = files.map((first, file) => {
+    const list = [first]
+    for (const [index, entry] of before.entries()) {
+      if ((entry.kind !== 'write' && entry.kind !== 'truncate') || entry.file !== file) continue
+      const next = apply(list.at(-1) ?? first, entry)
+      if (isSynced(file, index)) list.length = 0
+      list.push(next)
+    }
+    return list
+  })
+  for (let kept = 0; kept < 2 ** loose.length; kept++) {
+    const left = new Map(durable)
+    for (const [index, changes] of loose.entries()) {
+      if ((kept >> index) & 1) for (const [name, file] of changes) left.set(name, file)
+    }
+    const state = new Map<string, Buffer | undefined>()
+    for (const [name, file] of left) {
+      const folder = dirname(name)
+      const hasFolder = folder === '.' || left.get(folder) === folderNumber
+      if (file === undefined || !hasFolder) continue
+      state.set(name, file === folderNumber ? undefined : versions[file]?.at(-1))
+    }
+    const main = left.get('data/pets.json')
+    const list = main === undefined ? undefined : versions[main]
+    if (list === undefined || !state.has('data/pets.json')) yield state
+    else for (const bytes of mix(list)) yield new Map([...state, ['data/pets.json', bytes]])
+  }
+}
+
+function apply(bytes: Buffer, entry: Entry & { kind: 'write' | 'truncate' }): Buffer {
+  const end = entry.kind === 'write' ? entry.position + entry.bytes.length : entry.length
+  const next = Buffer.alloc(entry.kind === 'write' ? Math.max(bytes.length, end) : end)
+  bytes.copy(next)
+  if (entry.kind === 'write') entry.bytes.copy(next, entry.position)
+  return next
+}
+
+/** Files whose sectors are each from one of the versions, and whose length is one of theirs or between. */
+function* mix(versions: readonly Buffer[]): Generator<Buffer> {
+  for (const length of lengths(versions)) {
+    const padded = versions.map((version) => {
+      const bytes = Buffer.alloc(length)
+      version.copy(bytes)
+      return bytes
+    })
+    const [first = Buffer.alloc(0)] = padded
+    const choices: { readonly at: number; readonly options: readonly Buffer[] }[] = []
+    for (let at = 0; at < length; at += sectorBytes) {
+      const sectors = padded.map((bytes) => bytes.subarray(at, at + sectorBytes))
+      const options = sectors.filter((sector, index) => sectors.findIndex((s) => s.equals(sector)) === index)
+      if (options.length > 1) choices.push({ at, options })
+    }
+    const count = choices.reduce((product, { options }) => product * options.length, 1)
+    // A step that has no divisor in common with the count visits different ones when there are too many.
+    const step = count <= 64 ? 1 : 2 * Math.floor(count / 128) + 1
+    for (let number = 0; number < count; number += step) {
+      const bytes = Buffer.from(first)
+      let rest = number
+      for (const { at, options } of choices) {
+        options[rest % options.length]?.copy(bytes, at)
+        rest = Math.floor(rest / options.length)
+      }
+      yield bytes
+    }
+  }
+}
+
+/** All lengths near the borders of what changed, near those of sectors, and some inside. */
+function lengths(versions: readonly Buffer[]): ReadonlySet<number> {
+  const all = versions.map((version) => version.length)
+  const from = Math.min(...all)
+  const to = Math.max(...all)
+  const chosen = new Set(all)
+  for (let length = from; length < to; length++) {
+    const isNear = length - from < 20 || to - length < 20
+    const inSector = length % sectorBytes
+    if (isNear || inSector < 2 || inSector === sectorBytes - 1 || length % 41 === 0) chosen.add(length)
+  }
+  return chosen
+}
+
+/** Opens everything that a crash at any point can leave, and adds a pet. */
+async function assertSurvives(t: TestContext, recording: Recording): Promise<void> {
+  const seen = new Set<string>()
+  const folder = makeFastFolder(t)
+  const acknowledged: Pet[] = []
+  for (let length = 0; length <= recording.entries.length; length++) {
+    const entry = recording.entries[length - 1]
+    if (entry?.kind === 'acknowledged') acknowledged.push(entry.pet)
+    for (const state of crash(recording, length)) {
+      const files = [...state].map(([name, bytes]) => `${name} ${bytes?.toString('latin1')}`)
+      const key = `${acknowledged.length} ${files.join('\0')}`
+      if (seen.has(key)) continue
+      seen.add(key)
+      await assertOpens(join(folder, String(seen.size)), state, acknowledged)
+    }
+  }
+  stateCount += seen.size
+  assert.ok(seen.size > 10, 'the workload was recorded')
+}
+
+async function assertOpens(folder: string, state: State, acknowledged: readonly Pet[]): Promise<void> {
+  nodeFs.mkdirSync(folder)
+  for (const [name, bytes] of state) {
+    if (bytes === undefined) nodeFs.mkdirSync(join(folder, name))
+    else nodeFs.writeFileSync(join(folder, name), bytes)
+  }
+  const path = join(folder, 'data/pets.json')
+  const before = state.get('data/pets.json')
+  const lines: string[] = []
+  try {
+    const store = await openPetStore(path, { say: (line) => lines.push(line) })
+    for (const pet of acknowledged) assert.deepEqual(store.get(pet.id), pet)
+    const { size } = store
+    const next = await store.create(newPet('next'))
+    await store.close()
+    assert.ok(acknowledged.every(({ id }) => id < next.id))
+    const text = nodeFs.readFileSync(path, 'utf8')
+    // Written by the store itself, as the assertion after it shows.
+    const { pets } = JSON.parse(text) as { pets: Pet[] }
+    assert.equal(pets.length, size + 1)
+    assert.deepEqual(pets.at(-1), next)
+    assert.equal(new Set(pets.map(({ id }) => id)).size, pets.length)
+    assertKept(dirname(path), text, before, lines)
+  } catch (error) {
+    const text = JSON.stringify(
+      before?.toString('latin1').replaceAll(/\0+/g, (run) => `<${run.length} NULs>`),
+    )
+    throw new Error(`after a crash that left ${[...state.keys()].join()} with ${text}: ${error}`, {
+      cause: error,
+    })
+  }
+  nodeFs.rmSync(folder, { recursive: true })
+}
+
+/** What was cut off stands in a file beside it, and one line says so. */
+function assertKept(
+  folder: string,
+  text: string,
+  before: Buffer | undefined,
+  lines: readonly string[],
+): void {
+  if (lines.length === 0) return
+  const [line = ''] = lines
+  const [, count, name = ''] =
+    /cut off; (\d+) bytes behind the last whole pet are kept in (\S+)$/.exec(line) ?? []
+  assert.equal(lines.length, 1, lines.join('\n'))
+  const kept = nodeFs.readFileSync(join(folder, basename(name)))
+  assert.equal(kept.length, Number(count))
+  const whole = before?.subarray(0, before.length - kept.length) ?? Buffer.alloc(0)
+  assert.ok(Buffer.concat([whole, kept]).equals(before ?? Buffer.alloc(0)))
+  assert.ok(text.startsWith(whole.toString()))
+}
+
+const canonical = `{\n  "pets": [\n    ${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
+
+test('loses no acknowledged pet by a crash between and within appends', async (t) => {
+  const recording = await record(t, canonical, async (recorder) => {
+    const store = await recorder.open()
+    for (let i = 0; i < 12; i++) await recorder.create(store, `pet number ${i} "ä\\ö🐕"`)
+    await store.close()
+  })
+  await assertSurvives(t, recording)
+})
+
+test('loses no acknowledged pet by a crash within a batch over many sectors', async (t) => {
+  const recording = await record(t, canonical, async (recorder) => {
+    const store = await recorder.open()
+    await recorder.create(store, 'one')
+    await recorder.create(store, ...Array.from({ length: 6 }, (_, i) => `${i}${'long '.repeat(60)}`))
+    await recorder.create(store, ...Array.from({ length: 20 }, (_, i) => `short ${i}`))
+    await recorder.create(store, '}\n  ]\n}\n')
+    await store.close()
+  })
+  await assertSurvives(t, recording)
+})
+
+test('heals wherever the border of a sector falls within the append', async (t) => {
+  for (let shift = 0; shift < 24; shift++) {
+    const text = `{\n  "pets": [\n    ${petLine(1, 'x'.repeat(sectorBytes - 95 + shift))}\n  ]\n}\n`
+    const recording = await record(t, text, async (recorder) => {
+      const store = await recorder.open()
+      await recorder.create(store, 'Rex', 'Mia')
+      await store.close()
+    })
+    await assertSurvives(t, recording)
+  }
+})
+
+test('loses no acknowledged pet by a crash around the first creation', async (t) => {
+  for (const text of [undefined, '', '{"pets":[]}', '{\n  "pets": [\n  ]\n}\n']) {
+    const recording = await record(t, text, async (recorder) => {
+      const store = await recorder.open()
+      await recorder.create(store, 'first')
+      await recorder.create(store, 'second', 'third')
+      await store.close()
+    })
+    await assertSurvives(t, recording)
+  }
+})
+
+test('loses no acknowledged pet by a crash while ids are given and a layout is taken over', async (t) => {
+  const texts = [
+    '{"pets":[{"name":"Rex","categoryId":1},{"id":7,"name":"Mia","categoryId":2}]}',
+    `{"pets":[${petLine(1, 'Rex')}\n],"$schema":"./pets.schema.json"}`,
+  ]
+  for (const text of texts) {
+    const recording = await record(t, text, async (recorder) => {
+      const store = await recorder.open()
+      await recorder.create(store, 'first')
+      await recorder.create(store, 'second')
+      await store.close()
+    })
+    await assertSurvives(t, recording)
+  }
+})
+
+test('loses no pet that was acknowledged after a rename that nobody synced', async (t) => {
+  const recording = await record(t, canonical, async (recorder) => {
+    const store = await recorder.open()
+    await recorder.create(store, 'third')
+    const edited = nodeFs.readFileSync(recorder.path, 'utf8').replace('Rex', 'Max')
+    await recorder.edit(edited)
+    await recorder.create(store, 'after the edit')
+    await store.close()
+  })
+  await assertSurvives(t, recording)
+})
+
+test('loses no acknowledged pet by a crash after a failed append was taken back', async (t) => {
+  const recording = await record(t, canonical, async (recorder) => {
+    const store = await recorder.open()
+    await recorder.create(store, 'third')
+    for (const failures of [1, 2, 3]) {
+      let left = failures
+      recorder.fault = ({ name }) => {
+        if (name === 'fdatasync' && left-- > 0) throw systemError('EIO')
+      }
+      await recorder.create(store, 'refused, and longer than the one that follows')
+      await recorder.create(store, 'accepted')
+    }
+    await store.close()
+  })
+  assert.equal(recording.entries.filter(({ kind }) => kind === 'acknowledged').length >= 2, true)
+  await assertSurvives(t, recording)
+})
+
+test('heals again when it crashes while it heals', async (t) => {
+  const torn = `${canonical.slice(0, -7)},\n    {"id":3,"name":"Cut o`
+  const recording = await record(t, torn, async (recorder) => {
+    const store = await recorder.open()
+    await recorder.create(store, 'third')
+    await store.close()
+  })
+  await assertSurvives(t, recording)
+})
