@@ -39,7 +39,8 @@ function listen(address: string): Promise<Server | undefined> {
       if (error.code === 'EADDRINUSE') resolve(undefined)
       else reject(error)
     })
-    server.listen(address, () => resolve(server.unref()))
+    // In a worker of node:cluster it would otherwise be shared with the other workers.
+    server.listen({ path: address, exclusive: true }, () => resolve(server.unref()))
   })
 }
 

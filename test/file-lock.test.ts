@@ -1,0 +1,79 @@
+/** One server a file: who is refused, and that nothing but a living process refuses. */
+import assert from 'node:assert/strict'
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { DataFileInvalid } from '../src/pets/data-file.ts'
+import { lockFile } from '../src/pets/file-lock.ts'
+import { openPetStore } from '../src/pets/pet-store.ts'
+import { newPet, openStore, petLine } from './file-system.ts'
+import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts'
+
+async function assertLocked(path: string): Promise<void> {
+  await assert.rejects(openPetStore(path), (error) => {
+    assert.ok(error instanceof DataFileInvalid)
+    assert.match(error.message, /: another server has this file open$/)
+    return true
+  })
+}
+
+test('refuses a second store on a file, whatever path leads there', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const { store } = await openStore(t, path)
+  const link = join(makeFolder(t), 'link.json')
+  symlinkSync(path, link)
+  const folderLink = join(makeFolder(t), 'folder')
+  symlinkSync(dirname(path), folderLink)
+  for (const other of [path, relative(process.cwd(), path), link, join(folderLink, 'pets.json')]) {
+    await assertLocked(other)
+  }
+  await store.create(newPet('Mia'))
+  await store.close()
+  const { store: next } = await openStore(t, link)
+  assert.equal(next.size, 2)
+})
+
+test('refuses a second store on a file that is still to be made', async (t) => {
+  const path = join(makeFolder(t), 'not/yet/pets.json')
+  const opened = await Promise.allSettled([openPetStore(path), openPetStore(path), openPetStore(path)])
+  const stores = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  assert.equal(stores.length, 1)
+  for (const store of stores) await store.close()
+})
+
+test('locks each file by itself', async (t) => {
+  const folder = makeFolder(t)
+  await openStore(t, join(folder, 'a.json'))
+  const { store } = await openStore(t, join(folder, 'b.json'))
+  assert.equal((await store.create(newPet('Rex'))).id, 1)
+})
+
+test('gives the lock back when the file cannot be opened', async (t) => {
+  const path = makeDataFile(t, '{')
+  await assert.rejects(openPetStore(path), DataFileInvalid)
+  writeFileSync(path, '{"pets":[]}')
+  const { store } = await openStore(t, path)
+  assert.equal(store.size, 0)
+})
+
+test('gives the lock back, and takes it again and again', async (t) => {
+  const path = join(makeFolder(t), 'pets.json')
+  for (let i = 0; i < 20; i++) {
+    const lock = await lockFile(path)
+    assert.ok(lock)
+    assert.equal(await lockFile(path), undefined)
+    await lock.release()
+  }
+})
+
+test('a second program says so in one line and exits with 1; a killed one blocks nobody', async (t) => {
+  const folder = makeFolder(t)
+  const first = await startProgram(t, folder)
+  const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
+  assert.deepEqual(await second.ended, { code: 1, signal: null })
+  assert.equal(second.output(), 'data/pets.json: another server has this file open\n')
+  first.child.kill('SIGKILL')
+  await first.ended
+  await startProgram(t, folder)
+  assert.deepEqual(readdirSync(join(folder, 'data')), ['pets.json'])
+})
