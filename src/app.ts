@@ -5,7 +5,7 @@ import { createCors } from './http/cors.ts'
 import { HttpError } from './http/http-error.ts'
 import type { Expectation, Handler } from './http/listener.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
-import { errorReply, formatReply, jsonReply, type Reply, sendReply } from './http/reply.ts'
+import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
 import { createRouter, type Match } from './http/router.ts'
 import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
@@ -50,7 +50,8 @@ export function createApp(options: AppOptions): App {
   if (!/^(?:\/[^/?#]+)*$/.test(basePath)) throw new TypeError('basePath: expected a path such as /store')
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
-  const openApi = JSON.stringify(openApiDocument(basePath))
+  const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))
+  const pageReply = textReply('text/html; charset=utf-8', page.html, pageHeaders(page))
   let isClosing = false
 
   const findResource = createRouter({
@@ -58,15 +59,8 @@ export function createApp(options: AppOptions): App {
     '/v1/pets/{petId}': createResource({ GET: getPet(store) }),
     '/v1/store/orders': createResource({ GET: listOrders() }),
     '/healthz': createResource({ GET: openOperation(() => jsonReply(200, '{"status":"ok"}')) }),
-    '/openapi.json': createResource({ GET: openOperation(() => jsonReply(200, openApi)) }),
-    '/': createResource({
-      GET: openOperation(() => ({
-        status: 200,
-        headers: pageHeaders(page),
-        body: page.html,
-        type: 'text/html; charset=utf-8',
-      })),
-    }),
+    '/openapi.json': createResource({ GET: openOperation(() => openApiReply) }),
+    '/': createResource({ GET: openOperation(() => pageReply) }),
   })
 
   function respond(
@@ -117,9 +111,8 @@ export function createApp(options: AppOptions): App {
     // A request that ended early was answered where it ended.
     if (response.headersSent || response.destroyed) return
     const { method = '', url = '', headers } = response.req
-    const common = [...everyAnswer, ...cors.answerHeaders(headers.origin)]
     if (isClosing) response.shouldKeepAlive = false
-    sendReply(response, reply, common)
+    sendReply(response, reply, cors.answerHeaders(headers.origin))
     if (onAnswer === undefined) return
     const [path = ''] = url.split('?')
     onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start, cause })
@@ -169,18 +162,13 @@ export function createApp(options: AppOptions): App {
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', 'GET, HEAD, POST, OPTIONS'] : []
-      return formatReply(errorReply(new HttpError(code, undefined, headers)), [
-        ...everyAnswer,
-        ...cors.answerHeaders(undefined),
-      ])
+      return formatReply(errorReply(new HttpError(code, undefined, headers)), cors.answerHeaders(undefined))
     },
     beginClosing() {
       isClosing = true
     },
   }
 }
-
-const everyAnswer = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 function createResource(operations: Resource['operations']): Resource {
   const allow = Object.keys(operations).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))

@@ -8,12 +8,19 @@ export interface Reply {
   readonly headers: readonly string[]
   /** Absent for a 204, which has no content. */
   readonly body?: string
+  /** The body's bytes, as the Content-Length says it: counted once for an answer that is sent again and again. */
+  readonly length?: string
   /** The body's media type; `application/json` unless given. */
   readonly type?: string
 }
 
 export function jsonReply(status: number, body: string, headers: readonly string[] = []): Reply {
-  return { status, body, headers }
+  return { status, body, length: String(Buffer.byteLength(body)), headers }
+}
+
+/** A success in another media type than JSON. */
+export function textReply(type: string, body: string, headers: readonly string[]): Reply {
+  return { ...jsonReply(200, body, headers), type }
 }
 
 /** The Error body of interface section 2, whose status is the answer's. */
@@ -21,26 +28,28 @@ export function errorReply({ code, status, message, headers }: HttpError): Reply
   return jsonReply(status, JSON.stringify({ code, message, status }), headers)
 }
 
-/** Sends the reply, with the headers that every answer has. */
-export function sendReply(response: ServerResponse, reply: Reply, common: readonly string[]): void {
-  response.writeHead(reply.status, listHeaders(reply, common))
+/** Sends the reply, with the headers that every answer has and those for the client's origin. */
+export function sendReply(response: ServerResponse, reply: Reply, cors: readonly string[]): void {
+  response.writeHead(reply.status, listHeaders(reply, cors))
   response.end(reply.body)
 }
 
 /** The reply as the bytes of an HTTP/1.1 message that closes its connection, for a request that has no response. */
-export function formatReply(reply: Reply, common: readonly string[]): string {
+export function formatReply(reply: Reply, cors: readonly string[]): string {
   const { status, body = '' } = reply
-  const headers = listHeaders(reply, [...common, 'Date', new Date().toUTCString(), 'Connection', 'close'])
+  const headers = listHeaders(reply, cors)
+  headers.push('Date', new Date().toUTCString(), 'Connection', 'close')
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
   return `${head}\r\n${body}`
 }
 
 function listHeaders(
-  { body, type = 'application/json', headers }: Reply,
-  common: readonly string[],
+  { length, type = 'application/json', headers }: Reply,
+  cors: readonly string[],
 ): string[] {
+  const list = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff', ...cors, ...headers]
   // A 204 has no Content-Length (RFC 9110 section 8.6).
-  if (body === undefined) return [...common, ...headers]
-  return ['Content-Type', type, 'Content-Length', String(Buffer.byteLength(body)), ...common, ...headers]
+  if (length !== undefined) list.push('Content-Type', type, 'Content-Length', length)
+  return list
 }
