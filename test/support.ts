@@ -164,6 +164,18 @@ export interface RawAnswer {
   readonly body: string
 }
 
+/** A request as it goes over the wire, with Host, key and length unless `lines` (whole header lines) has another. */
+export function formatRequest(start: string, lines: readonly string[] = [], body = ''): string {
+  const given = new Set(lines.map((line) => line.split(':', 1)[0]?.toLowerCase()))
+  const usual = ['Host: pets.test', `Authorization: ${authorization}`]
+  if (body !== '') usual.push(`Content-Length: ${Buffer.byteLength(body)}`)
+  const kept = usual.filter((line) => !given.has(line.slice(0, line.indexOf(':')).toLowerCase()))
+  const withLength = given.has('transfer-encoding')
+    ? kept.filter((line) => !line.startsWith('Content-Length'))
+    : kept
+  return `${start} HTTP/1.1\r\n${[...withLength, ...lines].join('\r\n')}\r\n\r\n${body}`
+}
+
 /** A raw connection: what is written goes out as it is, what comes is read one answer at a time. */
 export interface RawClient {
   readonly socket: Socket
