@@ -1,10 +1,35 @@
-/** The service for a program to start, or for an app to mount: puts store, app and listener together. No globals. */
+/**
+ * The service for a program to start, or for an app to mount: puts store, app and listener together. No globals.
+ *
+ * What this file exports is what embedding code sees, and it is declared here in full: its declarations are shipped
+ * without those of the other files, and compile with any module setting.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Answer, type App, createApp } from './app.ts'
-import { createListener, type TimeLimits } from './http/listener.ts'
+import { type App, createApp } from './app.ts'
+import { createListener } from './http/listener.ts'
 import { loadPage } from './page.ts'
-import type { SeedPet } from './pets/pet.ts'
 import { createMemoryStore, openPetStore, type PetStore } from './pets/pet-store.ts'
+
+/** An integer from -2^63 to 2^63-1: a bigint where a number would not be exact. */
+export type Int64 = number | bigint
+
+/** A pet to start with. Without an id it gets the next one, without a status it is available. */
+export interface SeedPet {
+  readonly id?: Int64
+  readonly name: string
+  readonly categoryId: Int64
+  readonly status?: 'available' | 'pending' | 'sold'
+}
+
+/** An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. */
+export interface Answer {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly milliseconds: number
+  /** What an internal_error was, in a word. */
+  readonly cause?: string | undefined
+}
 
 interface CommonOptions {
   /** At least one key that clients send as `Authorization: Bearer <key>`. */
@@ -40,7 +65,13 @@ export type PetStoreServerOptions = (MemoryOptions | FileOptions) & {
   /** 127.0.0.1 unless given. */
   readonly host?: string
   /** Other time limits than those of the README, in milliseconds. */
-  readonly timeLimits?: Partial<TimeLimits>
+  readonly timeLimits?: {
+    readonly headersMs?: number
+    readonly requestMs?: number
+    readonly checkEveryMs?: number
+    readonly idleMs?: number
+    readonly closeMs?: number
+  }
 }
 
 export interface PetStoreHandle {
@@ -72,10 +103,11 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
   const listener = createListener(app, options.timeLimits)
   try {
     const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
-    const close = async (): Promise<void> => {
+    let closed: Promise<void> | undefined
+    const close = (): Promise<void> => {
       app.beginClosing()
-      await listener.close()
-      await handle.close()
+      closed ??= listener.close().then(handle.close)
+      return closed
     }
     return { ...handle, url: formatUrl(address, port), close, [Symbol.asyncDispose]: close }
   } catch (error) {
@@ -109,6 +141,10 @@ async function assemble(options: PetStoreOptions): Promise<{ handle: PetStoreHan
 }
 
 function openStore(options: PetStoreOptions): PetStore | Promise<PetStore> {
+  // The types say it too, but not to JavaScript.
+  if ((options.pets === undefined) === (options.dataFile === undefined)) {
+    throw new TypeError('pets, dataFile: expected one of the two')
+  }
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   const { dataFile, onLine } = options
   return openPetStore(dataFile, onLine === undefined ? {} : { say: onLine })
