@@ -1,4 +1,5 @@
 /** The environment's settings (README, Configuration), all faults of it at once. Reads nothing but what it is given. */
+import { isIPv4 } from 'node:net'
 import { bearerTokenPattern } from './http/bearer-auth.ts'
 import { isOrigin } from './http/cors.ts'
 
@@ -46,7 +47,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   }
 
   const port = read('PORT', 3000, parsePort, `a port from 0 to 65535, got ${JSON.stringify(env['PORT'])}`)
-  const host = read('HOST', '127.0.0.1', parseText, 'a host')
+  const host = read('HOST', '127.0.0.1', parseHost, 'an address or a name of this machine')
   const keysFormat = 'keys between commas, each of letters, digits and "-._~+/", with "=" at its end only'
   const apiKeys = read('PETSTORE_API_KEYS', [], parseKeys, keysFormat)
   const dataFile = read('PETSTORE_DATA_FILE', 'data/pets.json', parseText, 'a path')
@@ -54,8 +55,14 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   const corsOrigins = read('PETSTORE_CORS_ORIGINS', '*', parseOrigins, originsFormat)
   const log = read('PETSTORE_LOG', 'info', parseLog, logLevels.join(', '))
 
-  if ((env['PETSTORE_API_KEYS'] ?? '') === '' && !isLoopback(host)) {
-    faults.push(`PETSTORE_API_KEYS: is required when HOST is not a loopback address, and HOST is ${host}`)
+  if ((env['PETSTORE_API_KEYS'] ?? '') === '') {
+    if (!isLoopback(host)) {
+      faults.push(`PETSTORE_API_KEYS: is required when HOST is not a loopback address, and HOST is ${host}`)
+    } else if (log === 'silent') {
+      faults.push(
+        'PETSTORE_API_KEYS: is required when PETSTORE_LOG is silent: a key made here would not be told',
+      )
+    }
   }
   for (const name of Object.keys(env)) {
     if (!name.startsWith('PETSTORE_') || settings.includes(name) || foreignSettings.has(name)) continue
@@ -67,12 +74,17 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
 
 /** Whether only this machine reaches the host (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
 function parsePort(text: string): number | undefined {
   const port = /^(?:0|[1-9]\d{0,4})$/.test(text) ? Number(text) : Infinity
   return port <= 65_535 ? port : undefined
+}
+
+/** Whether there is such a host is for the system to say; what has white space in it is a slip. */
+function parseHost(text: string): string | undefined {
+  return /[\s\p{Cc}]/u.test(text) ? undefined : text
 }
 
 function parseText(text: string): string | undefined {
