@@ -1,8 +1,7 @@
 /** The program: environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
-import type { Answer } from './app.ts'
 import { type Config, ConfigFault, parseConfig } from './config.ts'
-import { type PetStoreServer, startPetStore } from './pet-store-server.ts'
+import { type Answer, type PetStoreServer, startPetStore } from './pet-store-server.ts'
 import { DataFileInvalid } from './pets/data-file.ts'
 import { errorCode } from './pets/pet-store-error.ts'
 
@@ -32,10 +31,9 @@ function start(
   madeKey?: string,
 ): Promise<PetStoreServer> {
   const say = log === 'silent' ? {} : { onLine: (line: string) => console.log(line) }
-  const report =
-    log === 'silent' ? {} : { onAnswer: (answer: Answer) => sayAnswer(answer, log === 'requests') }
+  const onAnswer = (answer: Answer): void => sayAnswer(answer, log === 'requests')
   const keys = madeKey === undefined ? apiKeys : [madeKey]
-  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, ...say, ...report })
+  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, onAnswer, ...say })
 }
 
 function sayAnswer({ cause, method, milliseconds, path, status }: Answer, isWanted: boolean): void {
@@ -46,26 +44,30 @@ function sayAnswer({ cause, method, milliseconds, path, status }: Answer, isWant
 function startText(server: PetStoreServer, { dataFile }: Config, madeKey?: string): string {
   const count = server.countPets()
   // Keys of the environment are not printed; a shell that has them fills in the first.
-  const key = madeKey ?? '${PETSTORE_API_KEYS%%,*}'
-  const made =
+  const [key, lines] =
     madeKey === undefined
-      ? []
-      : [`API key for this run: ${madeKey} (set PETSTORE_API_KEYS to choose your own)`]
+      ? ['${PETSTORE_API_KEYS%%,*}', ['Try, in a shell that has PETSTORE_API_KEYS:']]
+      : [madeKey, [`API key for this run: ${madeKey} (set PETSTORE_API_KEYS to choose your own)`, 'Try:']]
   return [
     `Petstore listens on ${server.url}`,
     `Data file: ${dataFile}, ${count} ${count === 1 ? 'pet' : 'pets'}`,
-    ...made,
-    'Try:',
-    `  curl -H "Authorization: Bearer ${key}" ${server.url}/v1/pets`,
+    ...lines,
+    // The quotes keep zsh from reading the brackets of an IPv6 address as a pattern.
+    `  curl -H "Authorization: Bearer ${key}" "${server.url}/v1/pets"`,
   ].join('\n')
 }
 
 /** The first signal ends the service in order, the second at once. */
 function stopOnSignals(server: PetStoreServer): void {
-  let isStopping = false
+  // Ctrl-C reaches every process of a terminal, and npm hands it on besides: to us that is still the first one.
+  const echoMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
+  let stoppingSince: number | undefined
   const stop = (exitCode: number): void => {
-    if (isStopping) process.exit(exitCode)
-    isStopping = true
+    if (stoppingSince !== undefined) {
+      if (performance.now() - stoppingSince >= echoMs) process.exit(exitCode)
+      return
+    }
+    stoppingSince = performance.now()
     // A disk that never answers must not keep the process: what it has not synced was not acknowledged.
     setTimeout(() => process.exit(1), 6_000).unref()
     server.close().then(
@@ -92,7 +94,10 @@ function describeFailure(error: unknown, config: Config | undefined): readonly s
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return [`HOST: ${host} is not an address of this machine`]
-    default:
+    case '':
+      // A mistake of ours, whose stack is of use.
       return undefined
+    default:
+      return [`The start failed: ${error instanceof Error ? error.message : String(error)}`]
   }
 }
