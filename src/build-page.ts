@@ -26,6 +26,9 @@ export async function buildPage(): Promise<Page> {
       "base-uri 'none'",
       "form-action 'none'",
       "frame-ancestors 'none'",
+      // No text of the data can become markup or script: the browser refuses innerHTML and its like.
+      "require-trusted-types-for 'script'",
+      "trusted-types 'none'",
     ].join('; '),
   }
 }

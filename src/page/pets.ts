@@ -69,14 +69,10 @@ function parse(body: string): unknown {
 
 /** Takes a message such as `name: is required; categoryId: expected …` apart, by the fields it names. */
 export function splitFaults(message: string, fields: readonly string[]): readonly Fault[] {
-  const faults: Fault[] = []
-  for (const text of splitOutsideQuotes(message)) {
+  return splitOutsideQuotes(message).map((text) => {
     const field = fields.find((name) => text.startsWith(`${name}: `))
-    faults.push(
-      field === undefined ? { field, message: text } : { field, message: text.slice(field.length + 2) },
-    )
-  }
-  return faults
+    return { field, message: field === undefined ? text : text.slice(field.length + 2) }
+  })
 }
 
 /** Splits at `; `, but not within a quoted value, which may be cut short and then ends with `…`. */

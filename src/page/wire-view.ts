@@ -1,6 +1,6 @@
 /** The panel with the last action's request and answer, as they went over the wire. */
 import { createCopyButton } from './copy.ts'
-import { find, tell } from './dom.ts'
+import { find } from './dom.ts'
 import type { Session } from './session.ts'
 import { type Exchange, formatAnswer, formatCurl, formatRequest } from './wire.ts'
 
@@ -13,6 +13,7 @@ export function createWireView(session: Session): WireView {
   const panel = find('wire', HTMLElement)
   const none = find('wire-none', HTMLElement)
   const summary = find('wire-summary', HTMLElement)
+  const link = find('wire-link', HTMLElement)
   const request = find('wire-request', HTMLElement)
   const answer = find('wire-answer', HTMLElement)
   const breaks = find('wire-breaks', HTMLInputElement)
@@ -26,18 +27,19 @@ export function createWireView(session: Session): WireView {
   function render(): void {
     panel.hidden = last === undefined
     none.hidden = last !== undefined
+    link.hidden = last === undefined
     if (last === undefined) {
       // Gone is gone: what was on the wire has no business in a hidden element.
-      for (const element of [summary, request, answer]) element.textContent = ''
+      for (const element of [summary, link, request, answer]) element.textContent = ''
       return
     }
     const { status, reason } = last.answer ?? { status: 0, reason: '' }
     const outcome = last.answer === undefined ? 'no answer' : `${status} ${reason}`
     summary.dataset['outcome'] = status >= 200 && status < 300 ? 'good' : 'bad'
-    tell(
-      summary,
-      `${last.request.method} ${last.request.url.pathname}: ${outcome}, ${Math.ceil(last.milliseconds)} ms`,
-    )
+    const { method, url } = last.request
+    const text = `${method} ${url.pathname}: ${outcome}, ${Math.ceil(last.milliseconds)} ms`
+    summary.textContent = text
+    link.textContent = text
     request.textContent = formatRequest(last.request, session.veil(last.key), breaks.checked)
     answer.textContent = answerText(breaks.checked)
   }

@@ -28,7 +28,7 @@ export interface Exchange {
 }
 
 /** Where the page is; the service's paths go on from here, also when it is mounted under a path of another app. */
-export const base = new URL(location.pathname.replace(/\/?$/, '/'), location.origin)
+export const base = new URL(location.origin + location.pathname.replace(/\/?$/, '/'))
 
 /** Undefined when the signal ended it. */
 export async function send(

@@ -1,0 +1,184 @@
+/** Whether everybody can use the page: both themes, both widths, without a mouse, with a screen reader. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import { animals, findRow, key, readTable, startStore, visit, visitStore, waitForText } from './store.ts'
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  for (const width of [360, 1440]) {
+    const options = { colorScheme, viewport: { width, height: 800 } }
+
+    test(`is free of faults that axe finds, ${colorScheme} at ${width} px`, async (t) => {
+      const { url } = await startStore(t)
+      const first = await visit(t, url, options)
+      await first.getByRole('article', { name: 'List animals' }).waitFor()
+      assert.deepEqual(await findFaults(first), [])
+      const page = await visitStore(t, url, options)
+      await page.getByRole('button', { name: 'Add animal' }).click()
+      await waitForText(page.locator('#name-fault'), 'is required')
+      await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
+      await page.getByRole('button', { name: 'Next' }).hover()
+      assert.deepEqual(await findFaults(page), [])
+    })
+
+    test(`fits the width, whatever the data, ${colorScheme} at ${width} px`, async (t) => {
+      const long = `{"id":9223372036854775806,"name":"${'W'.repeat(200)}","categoryId":-9223372036854775808}`
+      const { url } = await startStore(t, [animals[0] ?? '', long])
+      const page = await visitStore(t, url, options)
+      await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
+      await page.getByLabel('categoryId').fill('w'.repeat(60))
+      await page.getByRole('button', { name: 'Add animal' }).click()
+      await waitForText(page.locator('#categoryId-fault'), 'expected')
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
+    })
+  }
+}
+
+test('needs no scrolling sideways at any width from 320 px', async (t) => {
+  const { url } = await startStore(t, [
+    animals[0] ?? '',
+    '{"id":9223372036854775806,"name":"Long","categoryId":-9223372036854775808}',
+  ])
+  const page = await visitStore(t, url)
+  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  for (const width of [320, 480, 639, 640, 768, 1024, 1087, 1088, 1279, 1280, 1920]) {
+    await page.setViewportSize({ width, height: 800 })
+    const parts = await page.evaluate(() => {
+      const wide = [document.documentElement, ...document.querySelectorAll('.card, pre, table, td')]
+      return wide
+        .filter((one) => one.scrollWidth > one.clientWidth + 1)
+        .map((one) => one.outerHTML.slice(0, 80))
+    })
+    assert.deepEqual(parts, [], `${width} px`)
+  }
+})
+
+test('has targets of 44 px for fingers at 360 px', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { viewport: { width: 360, height: 740 } })
+  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  const small = await page
+    .locator('button, input:not([type=checkbox]), select, summary, .check, nav a')
+    .evaluateAll((all) =>
+      all
+        .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.9)
+        .map((one) => one.outerHTML),
+    )
+  assert.deepEqual(small, [])
+})
+
+test('leads to what went over the wire where that is out of sight, and nowhere else', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { viewport: { width: 360, height: 740 } })
+  const link = page.getByRole('link', { name: 'GET /v1/pets: 200 OK' })
+  await link.click()
+  await page.locator('#wire-request').waitFor()
+  assert.equal(new URL(page.url()).hash, '#wire-title')
+  await page.setViewportSize({ width: 1440, height: 900 })
+  assert.equal(await link.isVisible(), false)
+})
+
+test('marks what has changed without a motion for those who want none', async (t) => {
+  const { url, edit } = await startStore(t)
+  const page = await visitStore(t, url, { reducedMotion: 'reduce' })
+  await edit(['{"id":99,"name":"Zoe","categoryId":1}'])
+  await waitForText(findRow(page, 'Zoe'), 'new')
+  assert.equal(await page.evaluate(() => document.getAnimations().length), 0)
+})
+
+test('can be used with the keyboard alone', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  const focused = (): Promise<string> =>
+    page.evaluate(() => document.activeElement?.id || (document.activeElement?.textContent ?? '').trim())
+  const press = async (...names: readonly string[]): Promise<string> => {
+    for (const name of names) await page.keyboard.press(name)
+    return focused()
+  }
+  assert.equal(await press('Tab'), 'Skip to the content')
+  assert.equal(await press('Enter'), 'main')
+  assert.equal(await press('Tab'), 'key')
+  await page.keyboard.type(key)
+  await page.keyboard.press('Enter')
+  await page.locator('#list-title:focus').waitFor()
+  await press('Tab', 'ArrowRight', 'ArrowRight')
+  await readTable(page, 2)
+  await press('ArrowLeft', 'ArrowLeft')
+  await readTable(page, 10)
+  await press('Tab')
+  // The last page keeps the focus where it is, so that one can go back from there.
+  assert.equal(await press('Tab', 'Tab'), 'next')
+  await page.keyboard.press('Enter')
+  await readTable(page, 2)
+  assert.equal(await press('Enter'), 'next')
+  assert.equal(await press('Shift+Tab'), 'previous')
+  await page.keyboard.press('Space')
+  await readTable(page, 10)
+  assert.equal(await press('Tab', 'Tab'), 'name')
+  await page.keyboard.press('Enter')
+  await waitForText(page.locator('#name-fault'), 'is required')
+  assert.equal(await focused(), 'name')
+  await page.keyboard.type('Zoe')
+  assert.equal(await press('Tab'), 'categoryId')
+  await page.keyboard.type('1')
+  assert.equal(await press('Tab'), 'status')
+  assert.equal(await press('Tab'), 'Add animal')
+  await page.keyboard.press('Enter')
+  await waitForText(page.locator('#added'), 'Added Zoe with the id 13, which is not on the page shown.')
+  assert.equal(await focused(), 'name')
+})
+
+test('shows where the focus is on everything that takes it', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await page.evaluate(() => document.body.focus())
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press('Tab')
+    const [name, isMarked] = await page.evaluate(() => {
+      const element = document.activeElement
+      if (element === null || element === document.body) return ['', true]
+      // A radio button is drawn by what follows it.
+      const drawn = element.matches('[type=radio]') ? element.nextElementSibling : element
+      return [element.outerHTML, drawn !== null && getComputedStyle(drawn).outlineStyle === 'solid']
+    })
+    assert.ok(isMarked, String(name))
+  }
+})
+
+test('has its landmarks and headings in order for a screen reader', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  for (const role of ['banner', 'main', 'contentinfo'] as const) {
+    assert.equal(await page.getByRole(role).count(), 1, role)
+  }
+  for (const name of ['Store', 'Animals', 'Add an animal', 'On the wire', 'Reference']) {
+    await page.getByRole('region', { name, exact: true }).first().waitFor()
+  }
+  const levels = await page
+    .getByRole('heading')
+    .evaluateAll((all) => all.map((one) => Number(one.tagName[1])))
+  assert.equal(levels.filter((level) => level === 1).length, 1)
+  levels.forEach((level, i) => assert.ok(level <= (levels[i - 1] ?? 0) + 1, `heading ${i}`))
+})
+
+test('says the number of animals to a screen reader when it changes', async (t) => {
+  const { url, edit } = await startStore(t)
+  const page = await visitStore(t, url)
+  const status = page.getByRole('status').filter({ hasText: 'animal' })
+  await edit(animals.slice(0, 3))
+  await waitForText(status, '3 animals (7 gone)')
+})
+
+/** What axe finds, a line a place. */
+async function findFaults(page: Page): Promise<readonly string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate(() => {
+    // Defined by the line above, in the page.
+    const { axe: injected } = globalThis as unknown as { axe: typeof axe }
+    return injected.run({ resultTypes: ['violations'] })
+  })
+  return violations.flatMap(({ help, id, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html}`))
+}

@@ -1,0 +1,294 @@
+/** The store on the page: the key, the list, the form, and the watch over the data file. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  animals,
+  enterKey,
+  findRow,
+  key,
+  readClipboard,
+  readTable,
+  readWire,
+  splitAsShell,
+  startStore,
+  visit,
+  visitStore,
+  waitForText,
+} from './store.ts'
+
+test('refuses a wrong key in the words of the service, and opens with the right one', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await enterKey(page, 'wrong')
+  await waitForText(page.locator('#key-fault'), 'The API key is not valid.')
+  assert.match(await readWire(page, 'answer'), /^HTTP\/1\.1 401 Unauthorized\n[^]*www-authenticate: Bearer/)
+  assert.equal(await page.getByLabel('API key').getAttribute('aria-invalid'), 'true')
+  await enterKey(page)
+  await findRow(page, 'Rex').waitFor()
+  assert.equal(await page.getByLabel('API key').isVisible(), false)
+})
+
+test('says so when a key cannot be sent at all', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await enterKey(page, 'schlüssel')
+  await waitForText(page.locator('#key-fault'), 'This cannot be sent')
+})
+
+test('keeps the key for this tab only, over a reload, until it is forgotten', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.reload()
+  await findRow(page, 'Rex').waitFor()
+  assert.deepEqual(await page.evaluate(() => [localStorage.length, document.cookie]), [0, ''])
+  const other = await page.context().newPage()
+  await other.goto(url)
+  await other.getByLabel('API key').waitFor()
+  await page.getByRole('button', { name: 'Forget key' }).click()
+  await page.getByLabel('API key').waitFor()
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0)
+  assert.equal((await page.locator('body').innerText()).includes('Findus'), false)
+})
+
+test('shows the animals as a table with a chip for each status', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  const rows = await readTable(page, 10)
+  assert.deepEqual(rows.slice(0, 3), [
+    '1 | Rex | 1 | available',
+    '2 | Mia | 2 | sold',
+    '3 | Coco | 3 | pending',
+  ])
+  assert.deepEqual(await page.getByRole('columnheader').allInnerTexts(), ['Id', 'Name', 'Category', 'Status'])
+  await findRow(page, 'Mia').locator('.chip[data-status=sold]').waitFor()
+})
+
+test('filters by status', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByRole('radio', { name: 'sold' }).check()
+  assert.deepEqual(await readTable(page, 3), [
+    '2 | Mia | 2 | sold',
+    '7 | Kiki | 3 | sold',
+    '12 | Pip | 5 | sold',
+  ])
+  await waitForText(page.locator('#count'), '3 animals')
+  assert.match(await readWire(page, 'request'), /^GET \/v1\/pets\?limit=10&status=sold HTTP\/1\.1\n/)
+})
+
+test('follows the Link header page by page, and finds back', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByLabel('Per page').selectOption('5')
+  await waitForText(page.locator('#count'), 'Page 1: 5 of 12 animals')
+  assert.match(await readWire(page, 'answer'), /\nlink: <\/v1\/pets\?limit=5&after=5>; rel="next"\n/)
+  const next = page.getByRole('button', { name: 'Next' })
+  await next.click()
+  await findRow(page, 'Nemo').waitFor()
+  assert.match(await readWire(page, 'request'), /^GET \/v1\/pets\?limit=5&after=5 HTTP/)
+  await next.click()
+  await waitForText(page.locator('#count'), 'Page 3: 2 of 12 animals')
+  assert.equal(await next.getAttribute('aria-disabled'), 'true')
+  await page.getByRole('button', { name: 'Previous' }).click()
+  await waitForText(page.locator('#count'), 'Page 2: 5 of 12 animals')
+  assert.equal((await readTable(page, 5))[0], '6 | Nemo | 4 | available')
+})
+
+test('adds an animal and shows it in the list', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByLabel('Per page').selectOption('20')
+  await page.getByLabel('name').fill("Rex's friend")
+  await page.getByLabel('categoryId').fill('7')
+  await page.getByLabel('status', { exact: true }).selectOption('pending')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#added'), "Added Rex's friend with the id 13.")
+  await waitForText(findRow(page, "Rex's friend"), 'new')
+  assert.equal(await page.getByLabel('name').inputValue(), '')
+  assert.match(await readWire(page, 'answer'), /^HTTP\/1\.1 201 Created\n[^]*\nlocation: \/v1\/pets\/13\n/)
+})
+
+test('shows each message of a 400 at the field that it names', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  const categoryId = page.getByLabel('categoryId')
+  await categoryId.fill('1.5')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#name-fault'), 'is required')
+  await waitForText(page.locator('#categoryId-fault'), 'expected an int64 integer, got 1.5')
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
+  assert.equal(await categoryId.getAttribute('aria-invalid'), 'true')
+  await page.getByLabel('name').fill('Rex')
+  await categoryId.fill('1')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#added'), 'Added Rex')
+  assert.equal(await page.locator('.fault').filter({ hasText: /./ }).count(), 0)
+  assert.equal(await page.locator('[aria-invalid]').count(), 0)
+})
+
+for (const typed of ['5; name: "x"', `"${'x'.repeat(80)}`, 'x\\"; status: y']) {
+  test(`does not take ${JSON.stringify(typed)} in a message for a message of its own`, async (t) => {
+    const { url } = await startStore(t)
+    const page = await visitStore(t, url)
+    await page.getByLabel('name').fill('Rex')
+    await page.getByLabel('categoryId').fill(typed)
+    await page.getByRole('button', { name: 'Add animal' }).click()
+    const text = JSON.stringify(typed)
+    const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
+    await page.getByText(`expected an int64 integer, got ${shown}`, { exact: true }).waitFor()
+    assert.equal(await page.locator('.fault').filter({ hasText: /./ }).count(), 1)
+  })
+}
+
+test('keeps big integers exact in the table and on the wire', async (t) => {
+  const big = '{"id":9007199254740993,"name":"Rex","categoryId":-9223372036854775808,"status":"sold"}'
+  const { url } = await startStore(t, [big])
+  const page = await visitStore(t, url)
+  assert.deepEqual(await readTable(page, 1), ['9007199254740993 | Rex | -9223372036854775808 | sold'])
+  assert.ok((await readWire(page, 'answer')).endsWith(`\n[\n${big}\n]`))
+  await page.getByLabel('name').fill('Big')
+  await page.getByLabel('categoryId').fill('9223372036854775807')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#added'), 'Added Big with the id 9007199254740994.')
+  assert.equal((await readTable(page, 2))[1], '9007199254740994 | Big new | 9223372036854775807 | available')
+  assert.match(await readWire(page, 'request'), /"categoryId":9223372036854775807\n/)
+})
+
+test('pages on from an id that no number holds', async (t) => {
+  const pets = [1, 2, 3, 4, 5, 6].map(
+    (n) =>
+      `{"id":900719925474099${n},"name":"${n === 1 ? 'Rex' : `Pet ${n}`}","categoryId":1,"status":"sold"}`,
+  )
+  const { url } = await startStore(t, pets)
+  const page = await visitStore(t, url)
+  await page.getByLabel('Per page').selectOption('5')
+  await waitForText(page.locator('#count'), 'Page 1: 5 of 6 animals')
+  await page.getByRole('button', { name: 'Next' }).click()
+  assert.deepEqual(await readTable(page, 1), ['9007199254740996 | Pet 6 | 1 | sold'])
+  assert.match(await readWire(page, 'request'), /after=9007199254740995 HTTP/)
+})
+
+test('shows hand edits of the data file without a reload, and keeps what is being typed', async (t) => {
+  const { url, edit } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByLabel('Per page').selectOption('20')
+  await readTable(page, 12)
+  const before = await readWire(page, 'answer')
+  await page.getByLabel('name').fill('half a na')
+  await edit([
+    ...animals.slice(0, 10).map((line) => line.replace('"Rex"', '"Rexina"')),
+    '{"id":14,"name":"Zoe","categoryId":1}',
+  ])
+  await waitForText(findRow(page, 'Zoe'), 'new')
+  await waitForText(findRow(page, 'Rexina'), 'changed')
+  await waitForText(page.locator('#count'), '11 animals (1 new, 1 changed, 2 gone)')
+  assert.equal(await page.getByLabel('name').inputValue(), 'half a na')
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
+  assert.equal(await readWire(page, 'answer'), before)
+})
+
+test('does not ask while nobody looks, and asks at once when somebody does', async (t) => {
+  const { url, edit } = await startStore(t)
+  const page = await visit(t, url)
+  await page.clock.install()
+  await enterKey(page)
+  await findRow(page, 'Rex').waitFor()
+  await setHidden(true)
+  let requests = 0
+  page.on('request', () => requests++)
+  await page.clock.runFor(60_000)
+  assert.equal(requests, 0)
+  await edit(['{"id":1,"name":"Seen","categoryId":1,"status":"sold"}'])
+  await setHidden(false)
+  await page.waitForResponse((response) => response.ok())
+  assert.equal(requests, 1)
+
+  function setHidden(isHidden: boolean): Promise<void> {
+    return page.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', { value, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, isHidden)
+  }
+})
+
+test('asks for the key again when it is no longer good, and keeps what was typed', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByLabel('name').fill('half a na')
+  const body = JSON.stringify({ code: 'unauthorized', message: 'Not any more.', status: 401 })
+  await page.route('**/v1/pets*', (route) => route.fulfill({ status: 401, body }), { times: 1 })
+  await waitForText(page.locator('#key-fault'), 'Not any more.')
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'key')
+  await enterKey(page)
+  await findRow(page, 'Rex').waitFor()
+  assert.equal(await page.getByLabel('name').inputValue(), 'half a na')
+})
+
+test('says when the server does not answer, and goes on by itself when it does again', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.route('**/v1/pets*', (route) => route.abort('connectionrefused'))
+  await waitForText(page.locator('#trouble'), `No answer from ${new URL(url).host}. Is the server running?`)
+  await waitForText(page.locator('#live'), 'Not connected')
+  await page.getByLabel('name').fill('Rex')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#add-fault'), 'No answer came')
+  await page.unroute('**/v1/pets*')
+  await waitForText(page.locator('#live'), 'Watching for changes')
+  assert.equal(await page.locator('#trouble').textContent(), '')
+})
+
+test('says what the service says when it cannot store', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  const message = 'There is no room left.'
+  const body = JSON.stringify({ code: 'insufficient_storage', message, status: 507 })
+  await page.route('**/v1/pets', (route) => route.fulfill({ status: 507, body }))
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#add-fault'), message)
+})
+
+test('copies request, answer and curl as they went over the wire', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { permissions: ['clipboard-read'] })
+  await page.getByLabel('name').fill("Rex's friend")
+  await page.getByLabel('categoryId').fill('9007199254740993')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#added'), 'Added')
+  const body = '{"name":"Rex\'s friend","categoryId":9007199254740993}'
+  const headers = [
+    `Authorization: Bearer ${key}`,
+    'Accept: application/json',
+    'Content-Type: application/json',
+  ]
+  await page.getByRole('button', { name: 'Copy: request' }).click()
+  assert.equal(
+    await readClipboard(page),
+    ['POST /v1/pets HTTP/1.1', `Host: ${new URL(url).host}`, ...headers, '', body].join('\n'),
+  )
+  await page.getByRole('button', { name: 'Copy as curl: request' }).click()
+  assert.deepEqual(splitAsShell(await readClipboard(page)), [
+    '-i',
+    `${url}/v1/pets`,
+    ...headers.flatMap((header) => ['-H', header]),
+    '-d',
+    body,
+  ])
+  await page.getByRole('button', { name: 'Copy: answer' }).click()
+  assert.match(
+    await readClipboard(page),
+    /^HTTP\/1\.1 201 Created\n[^]*\n\n\{"id":13,"name":"Rex's friend","categoryId":9007199254740993,"status":"available"\}$/,
+  )
+})
+
+test('copies without the clipboard interface too, which plain http in a local network lacks', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, 'about:blank')
+  await page.addInitScript(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }))
+  await page.goto(url)
+  await page.getByRole('button', { name: 'Copy: base address' }).click()
+  await waitForText(page.getByRole('navigation', { name: 'Reference' }), 'Copied')
+  await page.getByLabel('API key').focus()
+  await page.keyboard.press('Control+V')
+  assert.equal(await page.getByLabel('API key').inputValue(), `${url}/v1`)
+})

@@ -1,0 +1,167 @@
+/** What the tests of the page drive: the program on a data file of its own, and a browser that looks at it. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+export const key = 'demo-key'
+
+/** JSON text, since an id may be more than a number of this language holds. */
+export const animals = [
+  '{"id":1,"name":"Rex","categoryId":1,"status":"available"}',
+  '{"id":2,"name":"Mia","categoryId":2,"status":"sold"}',
+  '{"id":3,"name":"Coco","categoryId":3,"status":"pending"}',
+  '{"id":4,"name":"Bello","categoryId":1,"status":"available"}',
+  '{"id":5,"name":"Luna","categoryId":2,"status":"available"}',
+  '{"id":6,"name":"Nemo","categoryId":4,"status":"available"}',
+  '{"id":7,"name":"Kiki","categoryId":3,"status":"sold"}',
+  '{"id":8,"name":"Hopper","categoryId":5,"status":"available"}',
+  '{"id":9,"name":"Oskar","categoryId":1,"status":"pending"}',
+  '{"id":10,"name":"Findus","categoryId":2,"status":"available"}',
+  '{"id":11,"name":"Shelly","categoryId":6,"status":"available"}',
+  '{"id":12,"name":"Pip","categoryId":5,"status":"sold"}',
+]
+
+export interface Store {
+  readonly url: string
+  /** Writes these animals into the data file, as an editor would that renames. */
+  edit(pets: readonly string[]): Promise<void>
+}
+
+/** The service as a process of its own, on a free port and in a temporary folder. */
+export async function startStore(
+  t: TestContext,
+  pets: readonly string[] = animals,
+  program: readonly string[] = ['--import', 'tsx', 'src/server.ts'],
+): Promise<Store> {
+  const folder = await mkdtemp(join(tmpdir(), 'petstore-browser-'))
+  const dataFile = join(folder, 'pets.json')
+  const edit = async (now: readonly string[]): Promise<void> => {
+    await writeFile(`${dataFile}~`, `{"pets":[\n${now.join(',\n')}\n]}\n`)
+    await rename(`${dataFile}~`, dataFile)
+  }
+  await edit(pets)
+  const child = spawn(process.execPath, program, {
+    cwd: root,
+    env: { PATH: process.env['PATH'], PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_DATA_FILE: dataFile },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.after(async () => {
+    if (child.exitCode === null && child.kill()) await once(child, 'exit')
+    await rm(folder, { recursive: true })
+  })
+  return { url: await readAddress(child), edit }
+}
+
+function readAddress({ stdout }: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    if (stdout === null) throw new Error('The output of the program is not piped.')
+    // It goes on reading after the address: a full pipe would stop the program.
+    createInterface(stdout)
+      .on('line', (line) => {
+        const url = /^Petstore listens on (\S+)$/.exec(line)?.[1]
+        if (url !== undefined) resolve(url)
+      })
+      .on('close', () => reject(new Error('The program ended without saying its address.')))
+  })
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+  args: [
+    // A container's only user is root, as whom Chromium's sandbox does not start.
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ],
+})
+after(() => browser.close())
+
+/**
+ * A visit with storage of its own. After the test, the console must have been silent, but for the browser's own lines
+ * about the service's refusals, which no page can keep it from.
+ */
+export async function visit(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  const complaints: string[] = []
+  t.after(async () => {
+    await context.close()
+    assert.deepEqual(complaints, [])
+  })
+  context.setDefaultTimeout(10_000)
+  const page = await context.newPage()
+  page.on('console', (message) => {
+    const isRefusal =
+      message.text().startsWith('Failed to load resource') && message.location().url.includes('/v1/pets')
+    if (['error', 'warning'].includes(message.type()) && !isRefusal) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  await page.goto(url)
+  return page
+}
+
+export async function enterKey(page: Page, text: string = key): Promise<void> {
+  await page.getByLabel('API key').fill(text)
+  await page.getByRole('button', { name: 'Open the store' }).click()
+}
+
+/** A visit with the store open. */
+export async function visitStore(
+  t: TestContext,
+  url: string,
+  options?: BrowserContextOptions,
+): Promise<Page> {
+  const page = await visit(t, url, options)
+  await enterKey(page)
+  await findRow(page, 'Rex').waitFor()
+  return page
+}
+
+export function findRow(page: Page, name: string): Locator {
+  return page.getByRole('row').filter({ has: page.getByRole('cell', { name }) })
+}
+
+/** The table as text, a line a row, once it has this many rows. */
+export async function readTable(page: Page, rows: number): Promise<readonly string[]> {
+  await page.locator(`#rows:has(tr:nth-child(${rows})):not(:has(tr:nth-child(${rows + 1})))`).waitFor()
+  return page
+    .locator('#rows tr')
+    .evaluateAll((lines) =>
+      lines.map((line) => [...line.children].map((cell) => cell.textContent?.trim()).join(' | ')),
+    )
+}
+
+/** Waits until an element's text is so, and says what it was if it never is. */
+export async function waitForText(locator: Locator, text: string | RegExp): Promise<void> {
+  try {
+    await locator.filter({ hasText: text }).first().waitFor()
+  } catch {
+    assert.match(await locator.innerText(), new RegExp(text))
+  }
+}
+
+/** What the panel shows of the last action. */
+export function readWire(page: Page, part: 'request' | 'answer'): Promise<string> {
+  return page.locator(`#wire-${part}`).innerText()
+}
+
+export function readClipboard(page: Page): Promise<string> {
+  return page.evaluate(() => navigator.clipboard.readText())
+}
+
+/** The words that a POSIX shell makes of a curl command, without the first. */
+export function splitAsShell(command: string): readonly string[] {
+  const script = `curl() { printf '%s\\0' "$@"; }\n${command}`
+  return execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1)
+}
