@@ -78,7 +78,8 @@ function matchSegments(
   const params: Record<string, string> = {}
   for (const [index, part] of template.entries()) {
     const segment = segments[index] ?? ''
-    if (part.startsWith('{')) params[part.slice(1, -1)] = segment
+    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+    if (part.startsWith('{') && segment !== '') params[part.slice(1, -1)] = segment
     else if (part !== segment) return undefined
   }
   return params
@@ -89,7 +90,8 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw malformed(`"${text}" has an escape ("%…") that is not one of UTF-8`)
+    const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
+    throw malformed(`"${shown}" has an escape ("%…") that is not one of UTF-8`)
   }
 }
 
