@@ -56,6 +56,9 @@ const chunked = 'Transfer-Encoding: chunked'
 const bearer = `Authorization: ${authorization}`
 
 describe('refuses, closes and answers the next client', () => {
+  // The parser of Node 20.12.0 lets these through; it was mended in 20.12.1 (CVE-2024-27982).
+  const lax = new Set(['a space before the colon (RFC 9112 5.1)', 'a header without a name'])
+  const isLax = process.version === 'v20.12.0'
   const cases: readonly [title: string, bytes: string | Uint8Array, status: number, code: string][] = [
     ['garbage (RFC 9112 2.2)', 'hello\r\n\r\n', 400, 'malformed_request'],
     ['zero bytes', new Uint8Array(300), 400, 'malformed_request'],
@@ -207,7 +210,7 @@ describe('refuses, closes and answers the next client', () => {
     ['an empty expectation', formatRequest('GET /v1/pets', ['Expect: ']), 417, 'expectation_failed'],
   ]
   for (const [title, bytes, status, code] of cases)
-    test(`${title}: ${status}`, async (t) => {
+    test(`${title}: ${status}`, { skip: isLax && lax.has(title) }, async (t) => {
       const app = await start(t)
       const client = await app.connect()
       client.write(bytes)

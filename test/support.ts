@@ -164,6 +164,17 @@ export interface RawAnswer {
   readonly body: string
 }
 
+/** Random integers from 0 below a bound, the same for the same seed (mulberry32). */
+export function createRandom(seed: number): (bound: number) => number {
+  let state = seed
+  return (bound) => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound
+  }
+}
+
 /** A request as it goes over the wire, with Host, key and length unless `lines` (whole header lines) has another. */
 export function formatRequest(start: string, lines: readonly string[] = [], body = ''): string {
   const given = new Set(lines.map((line) => line.split(':', 1)[0]?.toLowerCase()))

@@ -1,0 +1,121 @@
+/** Which resource a request target names (RFC 9112 section 3.2). */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { HttpError } from '../src/http/http-error.ts'
+import { createRouter, parseQuery } from '../src/http/router.ts'
+
+const find = createRouter({ '/': 'root', '/pets': 'pets', '/pets/{petId}': 'pet', '/pets/new': 'new' })
+
+describe('finds', () => {
+  const cases: Record<string, [resource: string, petId?: string | undefined, query?: string]> = {
+    '/': ['root'],
+    '/?': ['root'],
+    '/pets': ['pets'],
+    '/pets?': ['pets'],
+    '/pets?limit=1&a=?/': ['pets', undefined, 'limit=1&a=?/'],
+    '/pets/7': ['pet', '7'],
+    '/pets/7?a=b': ['pet', '7', 'a=b'],
+    '/pets/new': ['new'],
+    // Percent-encoding (RFC 3986 sections 2.2 and 6.2.2.2): `%70` is `p`, `%2F` is no `/`.
+    '/%70ets': ['pets'],
+    '/%70%65ts/%37': ['pet', '7'],
+    '/pets/%6eew': ['new'],
+    '/pets/a%2Fb': ['pet', 'a/b'],
+    '/pets/%3F': ['pet', '?'],
+    '/pets/%25': ['pet', '%'],
+    '/pets/%C3%A4': ['pet', 'ä'],
+    '/pets/..': ['pet', '..'],
+    '/pets/__proto__': ['pet', '__proto__'],
+    // Absolute-form (RFC 9112 section 3.2.2).
+    'http://elsewhere/pets': ['pets'],
+    'HTTPS://elsewhere:8080/pets?a=b': ['pets', undefined, 'a=b'],
+    'http://user@elsewhere/pets/7': ['pet', '7'],
+    'http://elsewhere': ['root'],
+    'http://elsewhere?a=b': ['root', undefined, 'a=b'],
+  }
+  for (const [target, [resource, petId, query = '']] of Object.entries(cases))
+    test(`${resource} for ${target}`, () => {
+      assert.deepEqual(find(target), { resource, params: petId === undefined ? {} : { petId }, query })
+    })
+})
+
+describe('finds nothing for', () => {
+  const targets = [
+    '/Pets',
+    '/pets/',
+    '/pets//',
+    '//pets',
+    '/pets/7/',
+    '/pets/7/8',
+    '//evil/pets',
+    '/./pets',
+    '/x/../pets',
+    '/pets;a=b',
+    '/%2Fpets',
+    '/%2Fpets/7',
+    '/pets%2F7',
+    '/pets%2Fnew',
+    '/pets%3Flimit=1',
+    '/{petId}',
+    'http://elsewhere//pets',
+  ]
+  for (const target of targets) test(target, () => assert.equal(find(target), undefined))
+})
+
+describe('refuses', () => {
+  const targets = [
+    '*',
+    'pets',
+    'ftp://elsewhere/pets',
+    'http:///pets',
+    '/pets#top',
+    '/pets?a#top',
+    '/%',
+    '/%7',
+    '/%zz',
+    '/nowhere/%zz',
+    '/pets/%ff',
+    '/pets/%C0%AF',
+    '/pets/%ED%A0%80',
+    '/pets?%',
+    '/pets?a=%zz',
+    '/nowhere?a=%ff',
+  ]
+  for (const target of targets)
+    test(`${target} as malformed`, () => {
+      assert.throws(
+        () => find(target),
+        (error) => error instanceof HttpError && error.code === 'malformed_request',
+      )
+    })
+
+  test('a long target in a short message', () => {
+    for (const target of [`/%zz${'x'.repeat(10_000)}`, `/?a=%zz${'x'.repeat(10_000)}`])
+      assert.throws(
+        () => find(target),
+        (error) => error instanceof HttpError && error.message.length < 200,
+      )
+  })
+})
+
+describe('parseQuery', () => {
+  const cases: Record<string, [string, string[]][]> = {
+    '': [],
+    'a=1': [['a', ['1']]],
+    'a=1&b=2&a=3': [
+      ['a', ['1', '3']],
+      ['b', ['2']],
+    ],
+    a: [['a', ['']]],
+    'a=': [['a', ['']]],
+    '=a': [['', ['a']]],
+    '&&': [['', ['', '', '']]],
+    'a=b=c': [['a', ['b=c']]],
+    '%61=%62+c%2B': [['a', ['b c+']]],
+    'a+b=1': [['a b', ['1']]],
+    '__proto__=1': [['__proto__', ['1']]],
+    'a=%26%3D': [['a', ['&=']]],
+  }
+  for (const [query, values] of Object.entries(cases))
+    test(`reads "${query}"`, () => assert.deepEqual([...parseQuery(query)], values))
+})
