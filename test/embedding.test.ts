@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { dirname, join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { createPetStore, type PetStoreHandle, type PetStoreOptions, startPetStore } from '../src/index.ts'
+import { buildOnce } from './built.ts'
+import { assertRefusal, key, makeDataFile, makeFolder, readPetLines, root, send } from './support.ts'
+
+const dist = buildOnce()
+const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
+const memory = { apiKeys: [key], pets: [rex] }
+
+/** A project that has installed this package, and Node's types, and nothing else. */
+function makeProject(t: TestContext, files: Readonly<Record<string, string>>): string {
+  const folder = makeFolder(t)
+  const modules = join(folder, 'node_modules')
+  mkdirSync(join(modules, 'petstore'), { recursive: true })
+  cpSync(dist, join(modules, 'petstore/dist'), { recursive: true })
+  cpSync(join(root, 'package.json'), join(modules, 'petstore/package.json'))
+  for (const name of ['@types', 'undici-types']) {
+    symlinkSync(join(root, 'node_modules', name), join(modules, name), 'junction')
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+/** Runs a script that ends by itself. */
+async function runScript(cwd: string, name: string): Promise<string> {
+  const child = spawn(process.execPath, [name], { cwd, timeout: 20_000 })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  }
+  const [code, signal]: unknown[] = await once(child, 'close')
+  assert.deepEqual({ code, signal }, { code: 0, signal: null }, output)
+  return output
+}
+
+const optionsText = `{ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1 }] }`
+const use = `
+  const store = await startPetStore(${optionsText})
+  const answer = await fetch(store.url + '/v1/pets', { headers: { authorization: 'Bearer k' } })
+  console.log(await answer.text())
+  await store.close()`
+const listed = '[{"id":1,"name":"Rex","categoryId":1,"status":"available"}]\n'
+
+test('is imported by an ES module, whose process ends by itself once it is closed', async (t) => {
+  const text = `import { startPetStore } from 'petstore'\n${use}`
+  assert.equal(await runScript(makeProject(t, { 'a.mjs': text }), 'a.mjs'), listed)
+})
+
+test('is required by a CommonJS module', async (t) => {
+  const text = `const { startPetStore } = require('petstore')\nvoid (async () => {${use}\n})()`
+  assert.equal(await runScript(makeProject(t, { 'a.cjs': text }), 'a.cjs'), listed)
+})
+
+test('keeps no process alive that only made a store and never closed it', async (t) => {
+  const text = `
+    import { createPetStore } from 'petstore'
+    await createPetStore(${optionsText})
+    await createPetStore({ apiKeys: ['k'], dataFile: 'pets.json' })
+    console.log('end')`
+  assert.equal(await runScript(makeProject(t, { 'a.mjs': text }), 'a.mjs'), 'end\n')
+})
+
+test('reads no environment, prints nothing, and leaves signals, exit code and globals as they are', async (t) => {
+  const text = `
+    const names = () => [...Object.getOwnPropertyNames(globalThis), process.eventNames().join(), process.exitCode]
+    fetch; const before = names()
+    const read = []
+    const { env } = process
+    Object.defineProperty(process, 'env', {
+      configurable: true,
+      get() {
+        // Node itself reads the environment; what counts is who asks.
+        const caller = new Error().stack.split('\\n')[2]
+        if (caller.includes('petstore')) read.push(caller)
+        return env
+      },
+    })
+    const { startPetStore } = await import('petstore')
+    const log = console.log
+    for (const name of ['log', 'info', 'warn', 'error', 'debug']) console[name] = () => read.push(name)
+    const store = await startPetStore({ apiKeys: ['k'], dataFile: 'pets.json', port: 0 })
+    for (const [method, headers] of [['GET', {}], ['POST', { authorization: 'Bearer k' }]]) {
+      await (await fetch(store.url + '/v1/pets', { method, headers })).text()
+    }
+    await store.reset()
+    const during = names()
+    await store.close()
+    log(JSON.stringify([read, before.join() === during.join(), before.join() === names().join()]))`
+  const env = { 'a.mjs': text }
+  assert.equal(await runScript(makeProject(t, env), 'a.mjs'), '[[],true,true]\n')
+})
+
+const typed = `
+  const seeds: readonly SeedPet[] = [{ name: 'Rex', categoryId: 2n ** 53n, status: 'sold' }, { id: 7, name: '', categoryId: 1 }]
+  const lines: string[] = []
+  export async function use(): Promise<number> {
+    await using store: PetStoreServer = await startPetStore({ apiKeys: ['k'], pets: seeds, port: 0 })
+    const onAnswer = ({ method, path, status, milliseconds }: Answer): void => {
+      lines.push(method + path + status.toFixed() + milliseconds.toFixed())
+    }
+    const options: PetStoreOptions = { apiKeys: ['k'], dataFile: 'a.json', basePath: '/a', corsOrigins: [], onAnswer }
+    const mounted: PetStoreHandle = await createPetStore(options)
+    createServer(mounted.listener)
+    await mounted.reset()
+    await mounted.close()
+    // @ts-expect-error A key is required.
+    await startPetStore({ pets: [] })
+    // @ts-expect-error Pets are in memory or on a file.
+    await startPetStore({ apiKeys: ['k'], pets: [], dataFile: 'a.json' })
+    // @ts-expect-error One of the two is required.
+    await createPetStore({ apiKeys: ['k'] })
+    // @ts-expect-error There is no such status.
+    await createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1, status: 'lost' }] })
+    // @ts-expect-error An option is left out, not undefined.
+    await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
+    return store.countPets() + store.url.length
+  }`
+const typeNames = 'type Answer, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet'
+const typedImports = `import { createPetStore, startPetStore, ${typeNames} } from 'petstore'
+  import { createServer } from 'node:http'`
+
+for (const [module, resolution] of [
+  ['nodenext', 'nodenext'],
+  ['node16', 'node16'],
+  ['preserve', 'bundler'],
+] as const) {
+  test(`has types that strict code compiles against with module ${module}`, (t) => {
+    const text = `${typedImports}\n${typed}`
+    const folder = makeProject(t, { 'a.mts': text, 'b.cts': text })
+    const compiler = join(dirname(import.meta.resolve('typescript/package.json').slice(7)), 'bin/tsc')
+    const settings = `--noEmit --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false
+      --target es2022 --types node --module ${module} --moduleResolution ${resolution} a.mts b.cts`
+    const compiled = spawnSync(process.execPath, [compiler, ...settings.split(/\s+/)], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    assert.equal(compiled.stdout, '')
+    assert.equal(compiled.status, 0)
+  })
+}
+
+test('brings the pets in memory back with reset', async (t) => {
+  const store = await startPetStore(memory)
+  t.after(() => store.close())
+  assert.equal((await send(store.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })).status, 201)
+  assert.equal(store.countPets(), 2)
+  await store.reset()
+  assert.equal(store.countPets(), 1)
+  assert.equal((await send(store.url, '/v1/pets')).text, JSON.stringify([rex]))
+  const again = await send(store.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
+  assert.equal(again.headers.get('location'), '/v1/pets/2')
+})
+
+test('is not changed through the pets that it was given', async (t) => {
+  const pets = [{ ...rex }]
+  const store = await startPetStore({ apiKeys: [key], pets })
+  t.after(() => store.close())
+  pets.push({ ...rex, id: 1 })
+  Object.assign(pets[0] ?? {}, { name: 'Max' })
+  await store.reset()
+  assert.equal((await send(store.url, '/v1/pets')).text, JSON.stringify([rex]))
+})
+
+test('takes with reset what the data file says now', async (t) => {
+  const dataFile = makeDataFile(t, [JSON.stringify(rex)])
+  const store = await startPetStore({ apiKeys: [key], dataFile })
+  t.after(() => store.close())
+  writeFileSync(dataFile, readFileSync(dataFile, 'utf8').replace('Rex', 'Rosie'))
+  await store.reset()
+  assert.match((await send(store.url, '/v1/pets')).text, /Rosie/)
+  assert.equal((await send(store.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })).status, 201)
+  assert.equal(readPetLines(dataFile).length, 2)
+})
+
+test('closes once, however often it is told to, and gives port and file free', async (t) => {
+  const dataFile = makeDataFile(t)
+  const store = await startPetStore({ apiKeys: [key], dataFile })
+  assert.deepEqual(await Promise.all([store.close(), store.close(), store[Symbol.asyncDispose]()]), [
+    undefined,
+    undefined,
+    undefined,
+  ])
+  await store.close()
+  const port = Number(new URL(store.url).port)
+  const next = await startPetStore({ apiKeys: [key], dataFile, port })
+  assert.equal(next.url, store.url)
+  await next.close()
+  await assert.rejects(fetch(store.url))
+})
+
+test('closes at the end of a block with `await using`', async () => {
+  let url = ''
+  {
+    await using store = await startPetStore(memory)
+    url = store.url
+    assert.equal((await send(url, '/v1/pets')).status, 200)
+  }
+  await assert.rejects(fetch(url))
+})
+
+test('refuses to be reset once it is closed', async (t) => {
+  for (const options of [memory, { apiKeys: [key], dataFile: makeDataFile(t) }]) {
+    const store = await createPetStore(options)
+    await store.close()
+    await assert.rejects(store.reset(), { code: 'shutting_down' })
+  }
+})
+
+test('runs several in one process, each with its own pets and keys', async (t) => {
+  const stores = await Promise.all(
+    Array.from({ length: 5 }, (_, index) =>
+      startPetStore({ apiKeys: [`key-${index}`], pets: [{ ...rex, name: `Rex ${index}` }] }),
+    ),
+  )
+  t.after(() => Promise.all(stores.map((store) => store.close())))
+  for (const [index, { url }] of stores.entries()) {
+    const authorized = await send(url, '/v1/pets/1', { headers: { authorization: `Bearer key-${index}` } })
+    assert.match(authorized.text, new RegExp(`"Rex ${index}"`))
+    const other = await send(url, '/v1/pets/1', { headers: { authorization: `Bearer key-${index + 1}` } })
+    assert.equal(other.status, 401)
+  }
+})
+
+/** Options as JavaScript may give them. */
+function untyped(options: object): PetStoreOptions {
+  return Object.assign({ apiKeys: [key], pets: [] }, options)
+}
+
+test('rejects options that can never work, and holds nothing then', async (t) => {
+  const dataFile = makeDataFile(t)
+  await assert.rejects(startPetStore({ apiKeys: [], dataFile }), TypeError)
+  await assert.rejects(startPetStore({ apiKeys: ['a b'], dataFile }), TypeError)
+  await assert.rejects(startPetStore({ apiKeys: [key], dataFile, corsOrigins: ['a.test'] }), TypeError)
+  await assert.rejects(startPetStore({ apiKeys: [key], dataFile, port: 65_536 }), RangeError)
+  await assert.rejects(createPetStore({ apiKeys: [key], dataFile, basePath: 'store' }), TypeError)
+  await assert.rejects(createPetStore({ apiKeys: [key], dataFile, basePath: '/store/' }), TypeError)
+  await assert.rejects(createPetStore(untyped({ pets: undefined })), /pets, dataFile/)
+  await assert.rejects(createPetStore(untyped({ dataFile })), /pets, dataFile/)
+  await assert.rejects(createPetStore({ apiKeys: [key], pets: [rex, rex] }), TypeError)
+  const taken = await startPetStore(memory)
+  t.after(() => taken.close())
+  const port = Number(new URL(taken.url).port)
+  await assert.rejects(startPetStore({ apiKeys: [key], dataFile, port }), { code: 'EADDRINUSE' })
+  const store = await startPetStore({ apiKeys: [key], dataFile })
+  await assert.rejects(createPetStore({ apiKeys: [key], dataFile }), /pets\.json/)
+  await store.close()
+})
+
+test('tells every answer to onAnswer, without its query', async (t) => {
+  const told: string[] = []
+  const onAnswer = ({ method, path, status }: { method: string; path: string; status: number }): void => {
+    told.push(`${method} ${path} ${status}`)
+  }
+  const store = await startPetStore({ ...memory, onAnswer })
+  t.after(() => store.close())
+  await send(store.url, '/v1/pets?limit=1')
+  await send(store.url, '/v1/pets', { body: {} })
+  await send(store.url, '/v1/pets', { headers: { authorization: null } })
+  assert.deepEqual(told, ['GET /v1/pets 200', 'POST /v1/pets 400', 'GET /v1/pets 401'])
+})
+
+/** Starts a plain server of `node:http` and gives its address. */
+async function listen(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  return `http://127.0.0.1:${address.port}`
+}
+
+test('is the listener of another server', async (t) => {
+  const store = await createPetStore(memory)
+  t.after(() => store.close())
+  const url = await listen(t, store.listener)
+  assert.equal((await send(url, '/v1/pets')).text, JSON.stringify([rex]))
+  assert.equal((await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })).status, 201)
+  assertRefusal(await send(url, '/elsewhere'), 404, 'not_found')
+})
+
+const mounts: Readonly<Record<string, (store: PetStoreHandle) => RequestListener>> = {
+  'with its prefix': (store) => (request, response) => {
+    if (request.url?.startsWith('/store/') === true) store.listener(request, response)
+    else response.end('another app')
+  },
+  'without its prefix, as Express and Connect hand it on': (store) => (request, response) => {
+    if (request.url?.startsWith('/store/') === true) {
+      request.url = request.url.slice('/store'.length)
+      store.listener(request, response)
+    } else response.end('another app')
+  },
+}
+
+for (const [how, mount] of Object.entries(mounts)) {
+  test(`is mounted under a path, when the request comes ${how}`, async (t) => {
+    const store = await createPetStore({ ...memory, pets: [rex, { ...rex, id: 2 }], basePath: '/store' })
+    t.after(() => store.close())
+    const url = await listen(t, mount(store))
+
+    assert.equal((await send(url, '/')).text, 'another app')
+    const page = await send(url, '/store/v1/pets?limit=1')
+    const [, next = ''] = /^<(.*)>; rel="next"$/.exec(page.headers.get('link') ?? '') ?? []
+    assert.equal(next, '/store/v1/pets?limit=1&after=1')
+    assert.equal((await send(url, next)).text, JSON.stringify([{ ...rex, id: 2 }]))
+    const added = await send(url, '/store/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
+    assert.equal(added.headers.get('location'), '/store/v1/pets/3')
+    assert.equal((await send(url, '/store/v1/pets/3')).text, added.text)
+    assert.match((await send(url, '/store/openapi.json')).text, /"url":"\/store\/v1"/)
+    assert.match((await send(url, '/store/')).text, /^<!doctype html>/)
+    assert.equal((await send(url, '/store/healthz')).text, '{"status":"ok"}')
+    await store.close()
+    assertRefusal(await send(url, '/store/healthz'), 503, 'shutting_down')
+    assert.equal((await send(url, '/')).text, 'another app')
+  })
+}
+
+test('answers /healthz with 503 while it shuts down', async (t) => {
+  const store = await createPetStore(memory)
+  const url = await listen(t, store.listener)
+  const healthy = await send(url, '/healthz', { headers: { authorization: null } })
+  assert.deepEqual([healthy.status, healthy.text], [200, '{"status":"ok"}'])
+  await store.close()
+  const closing = await send(url, '/healthz', { headers: { authorization: null } })
+  assertRefusal(closing, 503, 'shutting_down')
+})
