@@ -46,7 +46,10 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
     })
     request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
     request.on('error', () => reject(new RequestAborted()))
-    request.on('close', () => reject(new RequestAborted()))
+    // It closes after its end as well, and an error is the dearest thing to make on this path.
+    request.on('close', () => {
+      if (!request.readableEnded) reject(new RequestAborted())
+    })
   })
 }
 
