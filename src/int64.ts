@@ -28,7 +28,9 @@ export function nextInt64(value: Int64): Int64 | undefined {
 /** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); anything else is undefined. */
 export function parseId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
-  return text.length < 16 ? Number(text) : narrow(BigInt(text))
+  if (text.length < 16) return Number(text)
+  const id = BigInt(text)
+  return id <= maxInt64 ? narrow(id) : undefined
 }
 
 /**
