@@ -7,7 +7,7 @@ import { creations, getRequests, writeManyPets } from './data.ts'
 import type { Request } from './load.ts'
 import { compare, race, type Effort, type Race } from './race.ts'
 import { startOurs, type Server } from './servers.ts'
-import { formatRate, formatRatio, judge, type Row } from './table.ts'
+import { doubtOf, formatRate, formatRatio, judge, type Row } from './table.ts'
 
 const fewPets = 100
 const manyPets = 1_000_000
@@ -77,7 +77,8 @@ export async function benchGrowth(bench: Bench): Promise<Row[]> {
 
 function growthRow(operation: Operation, slices: Race): Row {
   // The small store's rate to the large one's is the large one's cost to the small one's.
-  const { ours, other, ratio, quartiles, cpuRatio } = compare(slices, String(fewPets), String(manyPets))
+  const comparison = compare(slices, String(fewPets), String(manyPets))
+  const { ours, other, ratio, quartiles, cpuRatio } = comparison
   return {
     what: `${operation.what}, 1,000,000 pets`,
     against: 'ours with 100 pets',
@@ -87,6 +88,7 @@ function growthRow(operation: Operation, slices: Race): Row {
     spread: quartiles.map(formatRatio).join('–'),
     byCpu: cpuRatio === null ? '-' : formatRatio(cpuRatio),
     ...judge(ratio, { most: 1.2 }, ' × the cost'),
+    doubt: doubtOf(comparison),
   }
 }
 

@@ -159,6 +159,8 @@ function withResolvers<T>() {
 export async function applyLoad(load: Load): Promise<LoadResult> {
   const { requests, window } = load
   const { promise, resolve, reject } = withResolvers<void>()
+  // A connection can fail before anything awaits this.
+  promise.catch(() => {})
   const connections = await openConnections(load.connections, load.port, reject)
   const result: LoadResult = {
     answers: 0,

@@ -86,6 +86,8 @@ export interface Comparison {
   cpuRatio: number | null
   /** How busy the servers' main threads were, the least of the two. */
   busy: number | null
+  /** Whether other work on the machine disturbed more than half of the rounds. */
+  isDisturbed: boolean
 }
 
 export function compare(slices: Race, oursName: string, otherName: string): Comparison {
@@ -103,6 +105,8 @@ export function compare(slices: Race, oursName: string, otherName: string): Comp
     quartiles: [quantile(ratios, 0.25), quantile(ratios, 0.75)],
     cpuRatio: orNull(median(cpuRatios)),
     busy: orNull(Math.min(...busy)),
+    isDisturbed:
+      ours.filter((slice, round) => slice.isDisturbed || other[round]?.isDisturbed).length * 2 > ours.length,
   }
 }
 

@@ -6,8 +6,8 @@
  * --strict           exit code 1 when a bar is missed
  * --server <file>    another build of the server than dist/server.js
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Bench } from './bench.ts'
@@ -59,8 +59,15 @@ const folder = mkdtempSync(join(dataFolder, 'run-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
+// A copy, so that a build in the meantime does not change what is measured.
+const serverFolder = join(folder, 'server')
+const builtFile = resolve(options.server ?? join(rootFolder, 'dist/server.js'))
+for (const file of [builtFile, join(dirname(builtFile), 'package.json')]) {
+  if (existsSync(file)) cpSync(file, join(serverFolder, basename(file)))
+}
+
 const bench: Bench = {
-  serverFile: resolve(options.server ?? join(rootFolder, 'dist/server.js')),
+  serverFile: join(serverFolder, basename(builtFile)),
   folder,
   quick: options.quick,
   effort: options.quick
@@ -88,7 +95,8 @@ if (rows.length > 0) {
   console.log(`ratio: ours to the other in requests/s, the median of the rounds; 64 connections where no number is given
 by CPU time: the same for each second of processor time that the server used
 *: a server waited for more than a tenth of the time, so that more than its own cost is in the ratio
-${disturbance.disturbed} of ${disturbance.slices} slices of load were disturbed by other work on the machine`)
+(disturbed): other work on the machine took more than a quarter of a core in most of the rounds (in all: ${disturbance.disturbed} of
+${disturbance.slices} slices of load); by CPU time is then the better witness`)
 }
 
 const isLatencyWanted = isWanted('latency')

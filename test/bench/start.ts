@@ -8,13 +8,15 @@ import { ask, createRequest } from './load.ts'
 import { median, quantile } from './race.ts'
 import { contenderPath, startHello, startNode, startOurs, type Server } from './servers.ts'
 import { formatMegabytes, formatRatio, judge, type Row } from './table.ts'
-import { readPeakBytes } from './usage.ts'
+import { readPeakBytes, readUsage } from './usage.ts'
 
 const list = createRequest('GET', '/v1/pets?limit=2', { key })
 const pets = createPets(100)
 
 interface Start {
   ms: number
+  /** Processor time until then, of all threads. */
+  cpuMs: number
   peakBytes: number | null
 }
 
@@ -31,6 +33,7 @@ export async function benchLargeStart(bench: Bench): Promise<Row[]> {
   }
 
   const ratios = ours.map(({ ms }, run) => ms / (parse[run]?.ms ?? NaN))
+  const cpuRatios = ours.map(({ cpuMs }, run) => cpuMs / (parse[run]?.cpuMs ?? NaN))
   const seconds = (starts: Start[]) => `${(median(starts.map(({ ms }) => ms)) / 1000).toFixed(2)} s`
   const startRow: Row = {
     what: 'start with 1,000,000 pets, to the first answer',
@@ -39,7 +42,7 @@ export async function benchLargeStart(bench: Bench): Promise<Row[]> {
     other: seconds(parse),
     ratio: formatRatio(median(ratios)),
     spread: spread(ratios, formatRatio),
-    byCpu: '',
+    byCpu: formatRatio(median(cpuRatios)),
     ...judge(median(ratios), { most: 2.5 }),
   }
 
@@ -62,22 +65,23 @@ export async function benchLargeStart(bench: Bench): Promise<Row[]> {
 export async function benchFirstAnswer(bench: Bench): Promise<Row[]> {
   const file = join(bench.folder, 'small.json')
   writePetsFile(file, pets)
-  const ours: number[] = []
-  const hello: number[] = []
+  const ours: Start[] = []
+  const hello: Start[] = []
   for (let run = 0; run < (bench.quick ? 11 : 41); run += 1) {
-    ours.push((await timeFirstAnswer(() => startOurs(bench.serverFile, file), pets.length)).ms)
-    hello.push((await timeFirstAnswer(startHello)).ms)
+    ours.push(await timeFirstAnswer(() => startOurs(bench.serverFile, file), pets.length))
+    hello.push(await timeFirstAnswer(startHello))
   }
-  const later = ours.map((ms, run) => ms - (hello[run] ?? NaN))
+  const later = ours.map(({ ms }, run) => ms - (hello[run]?.ms ?? NaN))
+  const laterByCpu = ours.map(({ cpuMs }, run) => cpuMs - (hello[run]?.cpuMs ?? NaN))
   return [
     {
       what: 'first answer of node dist/server.js',
       against: 'a bare node:http script',
-      ours: `${formatMs(median(ours))} ms`,
-      other: `${formatMs(median(hello))} ms`,
+      ours: `${formatMs(median(ours.map(({ ms }) => ms)))} ms`,
+      other: `${formatMs(median(hello.map(({ ms }) => ms)))} ms`,
       ratio: `+${formatMs(median(later))} ms`,
       spread: spread(later, formatMs),
-      byCpu: '',
+      byCpu: `+${formatMs(median(laterByCpu))} ms`,
       ...judge(median(later), { most: 30 }, ' ms later'),
     },
   ]
@@ -113,19 +117,23 @@ async function timeFirstAnswer(start: () => Promise<Server>, petCount?: number):
   const server = await start()
   const answer = await ask(server.port, list)
   const ms = performance.now() - startedAt
-  const peakBytes = readPeakBytes(server.pid)
+  const usage = readProcess(server.pid)
   await server.stop()
   if (petCount !== undefined) checkPets(answer, JSON.parse(answer.body), petCount)
-  return { ms, peakBytes }
+  return { ms, ...usage }
 }
 
 async function timeParse(file: string): Promise<Start> {
   const startedAt = performance.now()
   const { pid, stop } = await startNode([contenderPath('parse-file.cjs'), file], /parsed/)
   const ms = performance.now() - startedAt
-  const peakBytes = readPeakBytes(pid)
+  const usage = readProcess(pid)
   await stop()
-  return { ms, peakBytes }
+  return { ms, ...usage }
+}
+
+function readProcess(pid: number): Omit<Start, 'ms'> {
+  return { cpuMs: (readUsage(pid)?.cpuSeconds ?? NaN) * 1000, peakBytes: readPeakBytes(pid) }
 }
 
 function spread(values: number[], format: (value: number) => string): string {

@@ -14,6 +14,8 @@ export interface Row {
   byCpu: string
   bar: string
   verdict: 'met' | 'short' | ''
+  /** What keeps the verdict from being a firm one. */
+  doubt?: string
 }
 
 /** A bar that a number has to reach (`least`) or must not pass (`most`). */
@@ -37,7 +39,13 @@ export function rateRow(what: string, against: string, comparison: Comparison, b
     spread: quartiles.map(formatRatio).join('–'),
     byCpu: cpuRatio === null ? '-' : formatRatio(cpuRatio),
     ...judge(ratio, bar),
+    doubt: doubtOf(comparison),
   }
+}
+
+/** Why a comparison may say more about the machine than about the two. */
+export function doubtOf({ isDisturbed }: Comparison): string {
+  return isDisturbed ? '(disturbed)' : ''
 }
 
 export function formatRatio(ratio: number): string {
@@ -56,15 +64,17 @@ export function formatMegabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`
 }
 
-/** Aligned columns: text to the left, from the column on that `numbersFrom` names to the right. */
-export function formatTable(lines: string[][], numbersFrom: number): string {
+/** Aligned columns: numbers to the right, from the column `numbersFrom` to the one before `numbersEnd`; text to the left. */
+export function formatTable(lines: string[][], numbersFrom: number, numbersEnd = Infinity): string {
   const widths =
     lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? []
   return lines
     .map((line) =>
       line
         .map((cell, column) =>
-          column < numbersFrom ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+          column >= numbersFrom && column < numbersEnd
+            ? cell.padStart(widths[column] ?? 0)
+            : cell.padEnd(widths[column] ?? 0),
         )
         .join('  ')
         .trimEnd(),
@@ -83,7 +93,7 @@ export function formatRows(rows: Row[]): string {
     row.spread,
     row.byCpu,
     row.bar,
-    row.verdict,
+    `${row.verdict} ${row.doubt ?? ''}`.trim(),
   ])
-  return formatTable([head, ...lines], 2)
+  return formatTable([head, ...lines], 2, 7)
 }

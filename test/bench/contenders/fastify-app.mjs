@@ -17,6 +17,7 @@ const querystring = {
   type: 'object',
   properties: { limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 }, status },
 }
+const params = { type: 'object', properties: { petId: { type: 'integer', minimum: 1 } } }
 
 // Fastify would send `; charset=utf-8` for a type set before; set last, it is sent as it is, and for the least cost.
 const { 'Content-Type': contentType, ...headers } = task.headers
@@ -50,8 +51,8 @@ export async function serve(store) {
     },
   )
 
-  app.get('/v1/pets/:petId', { schema: { response: { 200: pet } } }, (request, reply) => {
-    const found = store.get(Number(request.params.petId))
+  app.get('/v1/pets/:petId', { schema: { params, response: { 200: pet } } }, (request, reply) => {
+    const found = store.get(request.params.petId)
     if (found === undefined) reply.code(404).send({ code: 'not_found', message: 'no such pet', status: 404 })
     else reply.headers(headers).send(found)
   })
