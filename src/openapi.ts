@@ -89,20 +89,16 @@ function listPets(basePath: string): object {
       200: {
         description: 'The animals of this page; an empty array when there are none.',
         headers: {
-          'X-Total-Count': {
-            ...header('How many animals match, on all pages. An extension of this service.', {
-              type: 'integer',
-              minimum: 0,
-            }),
+          'X-Total-Count': header('How many animals match, on all pages. An extension of this service.', {
+            schema: { type: 'integer', minimum: 0 },
             example: 2,
             ...extension,
-          },
-          Link: {
-            ...header('The next page (RFC 8288); absent on the last one. An extension of this service.'),
+          }),
+          Link: header('The next page (RFC 8288); absent on the last one. An extension of this service.', {
             required: false,
             example: `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`,
             ...extension,
-          },
+          }),
         },
         content: json(ref('Pets'), { page: [rex, mia], empty: [] }),
       },
@@ -134,10 +130,9 @@ function createPet(basePath: string): object {
       201: {
         description: 'Animal added, durably; the body carries the assigned `id`.',
         headers: {
-          Location: {
-            ...header('The path of the new animal.', { type: 'string', format: 'uri-reference' }),
+          Location: header('The path of the new animal.', {
             example: `${basePath}/v1/pets/${createdPet.id}`,
-          },
+          }),
         },
         content: json(ref('Pet'), { added: createdPet }),
       },
@@ -151,7 +146,7 @@ function createPet(basePath: string): object {
       415: refusal(
         'The body is of another media type than `application/json`, or has a Content-Encoding.',
         ['unsupported_media_type'],
-        { 'Accept-Encoding': { ...header('With a Content-Encoding: none is understood.'), required: false } },
+        { 'Accept-Encoding': header('With a Content-Encoding: none is understood.', { required: false }) },
       ),
       503: refusal('Nothing was stored; the animal can be sent again later.', [
         'data_file_invalid',
@@ -166,8 +161,8 @@ function createPet(basePath: string): object {
 
 function getPet(): object {
   const headers = {
-    Deprecation: header('Since when it is deprecated (RFC 9745).', { type: 'string', const: deprecation }),
-    Sunset: header('When it is scheduled for removal (RFC 8594).', { type: 'string', const: sunset }),
+    Deprecation: header('Since when it is deprecated (RFC 9745).', { schema: { const: deprecation } }),
+    Sunset: header('When it is scheduled for removal (RFC 8594).', { schema: { const: sunset } }),
   }
   return {
     operationId: 'getPet',
@@ -242,10 +237,10 @@ const schemas = {
 }
 
 const unauthorized = refusal('Missing or invalid API key.', ['unauthorized'], {
-  'WWW-Authenticate': {
-    ...header('The scheme (RFC 6750), with `error="invalid_token"` when a key was sent but is not valid.'),
-    example: 'Bearer realm="petstore"',
-  },
+  'WWW-Authenticate': header(
+    'The scheme (RFC 6750), with `error="invalid_token"` when a key was sent but is not valid.',
+    { example: 'Bearer realm="petstore"' },
+  ),
 })
 
 const otherRefusal = refusal(
@@ -260,7 +255,7 @@ const otherRefusal = refusal(
     'not_implemented',
     'shutting_down',
   ],
-  { Allow: { ...header('With a 405: the methods that the path takes.'), required: false } },
+  { Allow: header('With a 405: the methods that the path takes.', { required: false }) },
 )
 
 function ref(name: string, kind: 'schemas' | 'responses' = 'schemas'): { $ref: string } {
@@ -271,8 +266,9 @@ function query(name: string, description: string, schema: object, example: unkno
   return { name, in: 'query', description, schema, example }
 }
 
-function header(description: string, schema: object = { type: 'string' }): object {
-  return { description, required: true, schema }
+/** A header that is text and always there, unless `more` says otherwise. */
+function header(description: string, more: object = {}): object {
+  return { description, required: true, schema: { type: 'string' }, ...more }
 }
 
 function json(schema: object, examples: Readonly<Record<string, unknown>>): object {
@@ -281,7 +277,7 @@ function json(schema: object, examples: Readonly<Record<string, unknown>>): obje
 }
 
 /** A refusal for any of these codes, with an example of each. */
-function refusal(description: string, codes: readonly ErrorCode[], headers: Record<string, object> = {}) {
+function refusal(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
   const examples = codes.map((code) => {
     const [status, message] = catalogue[code]
     return [code, { code, message: exampleMessages[code] ?? message, status }]
