@@ -235,7 +235,8 @@ export async function connectRaw(t: TestContext, url: string): Promise<RawClient
   return { socket, write: (bytes) => socket.write(bytes), read, closed }
 }
 
-function takeAnswer(bytes: Buffer, isHead: boolean): (RawAnswer & { length: number }) | undefined {
+/** The first answer in the bytes and how many it takes; undefined while it is not whole. */
+export function takeAnswer(bytes: Buffer, isHead: boolean): (RawAnswer & { length: number }) | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end === -1) return undefined
   const [start = '', ...headerLines] = bytes.subarray(0, end).toString('latin1').split('\r\n')

@@ -1,0 +1,101 @@
+/** The catalogue of errors: its one copy for people, and what no refusal and no line of the program may show. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createApp } from '../src/app.ts'
+import { catalogue } from '../src/http/http-error.ts'
+import { createListener } from '../src/http/listener.ts'
+import { createMemoryStore } from '../src/pets/pet-store.ts'
+import {
+  assertRefusal,
+  connectRaw,
+  formatRequest,
+  key,
+  makeFolder,
+  root,
+  send,
+  startProgram,
+} from './support.ts'
+
+test('the README lists every code with its status, and no other', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const [, section = ''] = /^#+ Error codes$(.*?)^#/ms.exec(readme) ?? []
+  const rows = Array.from(section.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm), ([, code, status]) => [
+    code,
+    Number(status),
+  ])
+  assert.deepEqual(
+    rows,
+    Object.entries(catalogue).map(([code, [status]]) => [code, status]),
+  )
+})
+
+test('codes are snake_case, statuses are those of errors, messages are sentences', () => {
+  for (const [code, [status, message]] of Object.entries(catalogue)) {
+    assert.match(code, /^[a-z]+(?:_[a-z]+)*$/)
+    assert.ok(status >= 400 && status < 600)
+    assert.match(message, /^[A-Z].*\.$/)
+  }
+})
+
+test('a fault of the service is 500 without a word of the fault, and the next request is answered', async (t) => {
+  const store = createMemoryStore([])
+  const secret = new TypeError(`secret at ${root}`)
+  store.get = () => {
+    throw secret
+  }
+  store.create = () => Promise.reject(secret)
+  const causes: (string | undefined)[] = []
+  const page = { html: '', policy: '' }
+  const app = createApp({ store, apiKeys: [key], page, onAnswer: ({ cause }) => causes.push(cause) })
+  const listener = createListener(app)
+  t.after(() => listener.close())
+  const { port } = await listener.listen(0, '127.0.0.1')
+  const url = `http://127.0.0.1:${port}`
+  for (const answer of [
+    await send(url, '/v1/pets/1'),
+    await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } }),
+  ]) {
+    assert.equal(assertRefusal(answer, 500, 'internal_error'), catalogue.internal_error[1])
+    assert.doesNotMatch(JSON.stringify([...answer.headers]), /secret|TypeError/)
+  }
+  assert.equal((await send(url, '/v1/pets')).status, 200)
+  assert.deepEqual(causes, ['TypeError', 'TypeError', undefined])
+})
+
+test('no answer and no line of the program shows a key, a stack, a path or a library', async (t) => {
+  const program = await startProgram(t, makeFolder(t), {
+    PETSTORE_LOG: 'requests',
+    PETSTORE_API_KEYS: `other-secret,${key}`,
+  })
+  const requests = [
+    formatRequest('GET /v1/pets'),
+    formatRequest(`GET /v1/pets?key=${key}&status=x`),
+    formatRequest('GET /v1/pets', ['Authorization: Bearer wrong-secret']),
+    formatRequest('GET /v1/pets', ['Authorization: Basic wrong-secret']),
+    formatRequest('POST /v1/pets', [], '{"name":1}'),
+    formatRequest('POST /v1/pets', [], '{'),
+    formatRequest('POST /v1/pets', ['Content-Type: text/plain'], 'x'),
+    formatRequest('POST /v1/pets', [], 'x'.repeat(70_000)),
+    formatRequest('GET /v1/pets/%'),
+    formatRequest('PUT /v1/pets'),
+    formatRequest('GET /v1/pets', ['Expect: tea']),
+    formatRequest('POST /v1/pets', ['Transfer-Encoding: chunked'], 'zz\r\n'),
+    `garbage ${key}\r\n\r\n`,
+  ]
+  const shown =
+    /test-key|other-secret|wrong-secret|\bat .*:\d+|node_modules|node:|HPE_|ERR_|valibot|lowdb|\.ts\b/
+  for (const [index, request] of requests.entries()) {
+    const client = await connectRaw(t, program.url)
+    client.write(request)
+    const { status, body, headerLines } = await client.read()
+    assert.equal(status === 200, index === 0)
+    assert.doesNotMatch(body + headerLines.join('\n'), shown)
+    assert.equal(body.includes(root), false)
+  }
+  await program.waitFor(/GET \/v1\/pets 417 /)
+  assert.match(program.output(), /^GET \/v1\/pets 400 \d+\.\d ms$/m)
+  assert.doesNotMatch(program.output(), shown)
+  assert.equal(program.output().includes(root), false)
+})
