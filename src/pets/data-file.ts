@@ -167,7 +167,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Takes back what a failed append left, if it could not be taken back then. Throws the file system's error. */
   async mend(): Promise<void> {
-    if (!this.#isTorn || this.isEdited()) return
+    if (!this.#isTorn || !this.#isUntouched()) return
     await this.#takeBack()
     // It may have been read, and found invalid, in the meantime.
     this.#isUnknown = true
@@ -214,18 +214,23 @@ export class DataFile implements Adapter<PetData> {
     return before.toString() === (this.#count === 0 ? '[' : '}')
   }
 
-  /** After a failed append: an edit that came meanwhile has to be read, else the file is put back as it was. */
+  /** After a failed append: the file is put back as it was, unless somebody else has written into it meanwhile. */
   async #giveUp(written: Identity): Promise<void> {
     if (!this.#isTorn) return
     try {
       if (written !== undefined) {
         this.#identity = written
-        if (this.isEdited()) return this.#forget()
+        if (!this.#isUntouched()) return this.#forget()
       }
       await this.#takeBack()
     } catch {
       // When the disk fails in this too, the next write and the next look try again.
     }
+  }
+
+  /** Whether nobody else wrote into the file that is open for appends, be it the one at the path or not. */
+  #isUntouched(): boolean {
+    return this.#descriptor !== undefined && isSame(this.#disk.identify(this.#descriptor), this.#identity)
   }
 
   async #takeBack(): Promise<void> {
@@ -277,10 +282,12 @@ export class DataFile implements Adapter<PetData> {
 
   async #heal(bytes: Buffer, tornAt: number, identity: Identity): Promise<PetData | undefined> {
     const healed = healPetsText(bytes, tornAt)
-    const time = new Date().toISOString().replaceAll(':', '-')
+    // When it was torn: if healing fails as well, the next try keeps the same bytes under the same name.
+    const time = new Date(Number((identity?.mtimeNs ?? 0n) / 1_000_000n)).toISOString().replaceAll(':', '-')
     const torn = `${this.#disk.followLinks(resolve(this.path))}.torn-${time}`
     try {
       const text = parsePetsText(healed)
+      this.#disk.fs.rmSync(torn, { force: true })
       await this.#disk.make(torn, bytes.subarray(tornAt))
       await this.#disk.syncFolder(dirname(torn))
       const data = await this.#rewrite(healed, text, identity)

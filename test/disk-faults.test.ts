@@ -1,0 +1,385 @@
+/**
+ * Failing disks. Each call that a workload makes of the file system fails once, and from then on, with each kind of error,
+ * then the disk works again; and a file system that is really full. Whatever was acknowledged is served and on disk,
+ * whatever was refused is neither, and the store goes on by itself.
+ */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import nodeFs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { DataFileInvalid } from '../src/pets/data-file.ts'
+import type { FileSystem } from '../src/pets/disk.ts'
+import type { Pet } from '../src/pets/pet.ts'
+import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import {
+  type Call,
+  Lines,
+  makeFastFolder,
+  newPet,
+  petLine,
+  systemError,
+  watchFileSystem,
+} from './file-system.ts'
+import { assertRefusal, makeDataFile, readPetLines, startApp } from './support.ts'
+
+type CallName = keyof FileSystem
+
+/** Fails the calls of one name from the n-th on, once or each, with this error. */
+interface Fault {
+  readonly name: CallName
+  readonly from: number
+  readonly isLasting: boolean
+  readonly code: string
+}
+
+class FaultyDisk {
+  #faults: readonly Fault[] = []
+  readonly #counts = new Map<CallName, number>()
+  /** Whether the last fault was met. */
+  isMet = false
+
+  arm(...faults: readonly Fault[]): void {
+    this.#faults = faults
+    this.#counts.clear()
+    this.isMet = false
+  }
+
+  mend(): void {
+    this.#faults = []
+  }
+
+  readonly fileSystem = watchFileSystem({
+    before: (call) => {
+      const { name } = call
+      const count = (this.#counts.get(name) ?? 0) + 1
+      this.#counts.set(name, count)
+      const fault = this.#faults.find(
+        ({ name: failing, from, isLasting }) =>
+          failing === name && (isLasting ? count >= from : count === from),
+      )
+      if (fault === undefined || (fault.code === 'ENOSPC' && !needsRoom(call))) return
+      if (fault === this.#faults.at(-1)) this.isMet = true
+      leaveWhatItLeaves(call, fault.code)
+      throw systemError(fault.code)
+    },
+  })
+}
+
+/** Whether a full disk can refuse it: what is written over other bytes has its room. */
+function needsRoom({ name, args: [descriptor, , , length, position] }: Call): boolean {
+  if (name !== 'writeSync') return true
+  return Number(position) + Number(length) > nodeFs.fstatSync(Number(descriptor)).size
+}
+
+/** Linux closes a descriptor even when close(2) fails, and a full disk takes the beginning of a write. */
+function leaveWhatItLeaves({ name, args }: Call, code: string): void {
+  const [descriptor, bytes, offset, length, position] = args
+  if (name === 'closeSync') nodeFs.closeSync(Number(descriptor))
+  if (name === 'writeSync' && code === 'ENOSPC' && bytes instanceof Uint8Array)
+    nodeFs.writeSync(Number(descriptor), bytes, Number(offset), Number(length) >> 1, Number(position))
+}
+
+const everyCall: readonly CallName[] = [
+  'closeSync',
+  'fchmodSync',
+  'fdatasync',
+  'fstatSync',
+  'fsync',
+  'ftruncateSync',
+  'openSync',
+  'readFileSync',
+  'readSync',
+  'realpathSync',
+  'renameSync',
+  'rmSync',
+  'statSync',
+  'writeSync',
+]
+
+/** All faults that `run` meets, one after another; `run` tells whether it met the one it was given. */
+async function forEachFault(run: (fault: Fault) => Promise<boolean>): Promise<number> {
+  let count = 0
+  for (const name of everyCall) {
+    for (const code of ['EIO', 'ENOSPC', 'EACCES']) {
+      for (const isLasting of [false, true]) {
+        for (let from = 1; await run({ name, from, isLasting, code }); from++) count++
+      }
+    }
+  }
+  return count
+}
+
+function countDescriptors(): number {
+  return process.platform === 'linux' ? nodeFs.readdirSync('/proc/self/fd').length : 0
+}
+
+interface Workload {
+  readonly title: string
+  readonly text: string
+  /** What a person does to the file while the disk fails. */
+  readonly edit?: (path: string) => void
+  /** What the file holds then, before anything is created. */
+  readonly names: readonly string[]
+  /** Faults beside the one that is tried out. */
+  readonly faults?: readonly Fault[]
+}
+
+const lines = `{\n  "pets": [\n    ${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
+const edited = lines.replace('Rex', 'Maximilian')
+const withoutIds = lines.replaceAll(/"id":\d,/g, '')
+const failingSync = { name: 'fdatasync', from: 1, isLasting: false, code: 'EIO' } as const
+const fullDisk = { name: 'writeSync', from: 1, isLasting: false, code: 'ENOSPC' } as const
+
+const workloads: readonly Workload[] = [
+  { title: 'appends', text: lines, names: ['Rex', 'Mia'] },
+  { title: 'an append that cannot be synced', text: lines, names: ['Rex', 'Mia'], faults: [failingSync] },
+  { title: 'an append that finds the disk full', text: lines, names: ['Rex', 'Mia'], faults: [fullDisk] },
+  { title: 'the first pet', text: '{\n  "pets": [\n  ]\n}\n', names: [] },
+  { title: 'the first pet in an unusual layout', text: '{"pets":[]}', names: [] },
+  {
+    title: 'the first append to an unusual layout',
+    text: `{"pets":[${petLine(1, 'Rex')}],"$schema":"x"}`,
+    names: ['Rex'],
+  },
+  {
+    title: 'an edit in place',
+    text: lines,
+    names: ['Maximilian', 'Mia'],
+    edit: (path) => nodeFs.writeFileSync(path, edited),
+  },
+  {
+    title: 'an edit by rename, with pets that need ids',
+    text: lines,
+    names: ['Rex', 'Mia'],
+    edit(path) {
+      nodeFs.writeFileSync(`${path}~`, withoutIds)
+      nodeFs.renameSync(`${path}~`, path)
+    },
+  },
+  {
+    title: 'an edit in place, with pets that need ids',
+    text: lines,
+    names: ['Rex', 'Mia'],
+    edit: (path) => nodeFs.writeFileSync(path, withoutIds),
+  },
+]
+
+for (const workload of workloads) {
+  test(`keeps what it acknowledged and goes on after a fault in ${workload.title}`, async (t) => {
+    const folder = makeFastFolder(t)
+    let number = 0
+    const count = await forEachFault((fault) => assertOutlives(join(folder, `${number++}`), workload, fault))
+    t.diagnostic(`${count} faults`)
+    assert.ok(count > 20)
+  })
+}
+
+async function assertOutlives(folder: string, workload: Workload, fault: Fault): Promise<boolean> {
+  const { text, edit, names, faults = [] } = workload
+  const before = countDescriptors()
+  const path = join(folder, 'pets.json')
+  nodeFs.mkdirSync(folder)
+  nodeFs.writeFileSync(path, text)
+  const disk = new FaultyDisk()
+  const said = new Lines()
+  const store = await openPetStore(path, { fileSystem: disk.fileSystem, say: said.say })
+  const kept = [...names]
+  try {
+    disk.arm(...faults, fault)
+    edit?.(path)
+    for (const batch of [['a'], ['b', 'c'], ['d']]) {
+      for (const pet of await createAll(store, batch)) kept.push(pet.name)
+      if (faults.length === 0) assertServed(path, store, edit === undefined ? kept : undefined)
+    }
+    const wasMet = disk.isMet
+    disk.mend()
+    const recovered = await createAll(store, ['recovered', 'again'])
+    assert.equal(recovered.length, 2, 'creations work again')
+    for (const pet of recovered) kept.push(pet.name)
+    assertServed(path, store, kept)
+    const { pets } = store.list({ limit: 100 })
+    assert.deepEqual(
+      pets.map(({ id }) => id),
+      pets.map((_, index) => index + 1),
+      'ids of what was refused are used again',
+    )
+    await store.close()
+    if (fault.name !== 'rmSync') assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
+    assert.equal(countDescriptors(), before, 'no descriptor is left open')
+    const again = await openPetStore(path)
+    assertServed(path, again, kept)
+    await again.close()
+    return wasMet
+  } catch (error) {
+    await store.close()
+    const left = nodeFs.readFileSync(path, 'utf8')
+    throw new Error(`${JSON.stringify(fault)}: ${error}\n${left}\n${said.join('\n')}`, { cause: error })
+  }
+}
+
+/** Creates these at once; the refused ones are refused in the right words. */
+async function createAll(store: PetStore, names: readonly string[]): Promise<readonly Pet[]> {
+  const results = await Promise.allSettled(names.map((name) => store.create(newPet(name))))
+  return results.flatMap((result) => {
+    if (result.status === 'fulfilled') return [result.value]
+    const error: unknown = result.reason
+    assert.ok(error instanceof PetStoreError, String(error))
+    assert.match(error.code, /^(?:storage_failed|insufficient_storage)$/)
+    return []
+  })
+}
+
+/** The store lists these, no other, and the file holds what is listed. */
+function assertServed(path: string, store: PetStore, names: readonly string[] | undefined): void {
+  const { pets } = store.list({ limit: 100 })
+  if (names === undefined) return
+  assert.deepEqual(
+    pets.map(({ name }) => name),
+    names,
+  )
+  // Written by the store itself, as the assertion shows.
+  const file = JSON.parse(nodeFs.readFileSync(path, 'utf8')) as { pets: Pet[] }
+  assert.deepEqual(file.pets, pets)
+}
+
+test('says in one plain line why it cannot open, and leaves the file byte for byte, on any fault', async (t) => {
+  const folder = makeFastFolder(t)
+  let number = 0
+  for (const text of [lines, withoutIds, `${lines.slice(0, -20)}`, undefined]) {
+    await forEachFault(async (fault) => {
+      const before = countDescriptors()
+      const path = join(folder, String(number++), 'pets.json')
+      nodeFs.mkdirSync(dirname(path))
+      if (text !== undefined) nodeFs.writeFileSync(path, text)
+      const disk = new FaultyDisk()
+      disk.arm(fault)
+      let isWhole = true
+      try {
+        const store = await openPetStore(path, { fileSystem: disk.fileSystem })
+        await store.close()
+        isWhole = false
+      } catch (error) {
+        assert.ok(error instanceof DataFileInvalid, `${JSON.stringify(fault)}: ${error}`)
+        assert.match(error.message, /^\S+pets\.json: cannot be opened: [a-z /-]+ \(E[A-Z]+\)$/)
+        const left = nodeFs.existsSync(path) ? nodeFs.readFileSync(path, 'utf8') : undefined
+        if (left === text) isWhole = true
+        // A replacement that stands but could not be made durable is as whole.
+        else assert.match(left ?? '', /\n {2}\]\n\}\n$/)
+      }
+      if (text === lines && isWhole) assert.equal(nodeFs.readFileSync(path, 'utf8'), text)
+      assert.equal(countDescriptors(), before, JSON.stringify(fault))
+      const wasMet = disk.isMet
+      disk.mend()
+      const store = await openPetStore(path, { fileSystem: disk.fileSystem })
+      assert.equal((await store.create(newPet('next'))).name, 'next')
+      await store.close()
+      return wasMet
+    })
+  }
+})
+
+test('takes a write that is done in pieces', async (t) => {
+  const path = makeDataFile(t, '{"pets":[]}')
+  const fileSystem = watchFileSystem({
+    before({ name, args: [descriptor, bytes, offset, , position] }) {
+      if (name !== 'writeSync' || !(bytes instanceof Uint8Array)) return undefined
+      return nodeFs.writeSync(Number(descriptor), bytes, Number(offset), 1, Number(position))
+    },
+  })
+  const store = await openPetStore(path, { fileSystem })
+  t.after(() => store.close())
+  assert.equal((await createAll(store, ['Rex', 'Mia'])).length, 2)
+  assert.deepEqual(readPetLines(path), [petLine(1, 'Rex'), petLine(2, 'Mia')])
+})
+
+test('says once that the disk fails and once that it works again', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const disk = new FaultyDisk()
+  const said = new Lines()
+  const store = await openPetStore(path, { fileSystem: disk.fileSystem, say: said.say })
+  t.after(() => store.close())
+  disk.arm({ name: 'fdatasync', from: 1, isLasting: true, code: 'EIO' })
+  for (const name of ['a', 'b', 'c']) assert.deepEqual(await createAll(store, [name]), [])
+  disk.mend()
+  assert.equal((await createAll(store, ['d'])).length, 1)
+  assert.match(
+    said[0] ?? '',
+    /pets\.json: cannot be used: i\/o error \(EIO\); the pets are served, none can be added$/,
+  )
+  assert.match(said.at(-1) ?? '', /pets\.json: can be used again$/)
+  assert.equal(said.filter((line) => line.includes('cannot')).length, 1)
+})
+
+test('overwrites a file that cannot be renamed over, as one that is mounted into a container', async (t) => {
+  const path = makeDataFile(t, '{"pets":[{"name":"Rex","categoryId":1,"status":"available"}]}')
+  const { ino } = nodeFs.statSync(path)
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (name === 'renameSync') throw systemError('EBUSY')
+    },
+  })
+  const store = await openPetStore(path, { fileSystem })
+  t.after(() => store.close())
+  await createAll(store, ['Mia'])
+  assert.equal(nodeFs.statSync(path).ino, ino)
+  assert.equal(
+    nodeFs.readFileSync(path, 'utf8'),
+    `{"pets":[${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`,
+  )
+  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+})
+
+test('answers 507 while a real disk is full, keeps every pet, and goes on when there is room', async (t) => {
+  const folder = mountSmallDisk(t)
+  if (folder === undefined) return
+  const dataFile = join(folder, 'pets.json')
+  nodeFs.writeFileSync(dataFile, '{"pets":[]}')
+  const { send, lines: said } = await startApp(t, { dataFile })
+  const ballast = join(folder, 'ballast')
+  fill(ballast)
+  let count = 0
+  const body = { name: 'x'.repeat(1000), categoryId: 1 }
+  for (;;) {
+    const answer = await send('/v1/pets', { body })
+    if (answer.status !== 201) {
+      assert.match(assertRefusal(answer, 507, 'insufficient_storage'), /no room/)
+      break
+    }
+    count++
+  }
+  const total = (await send('/v1/pets')).headers.get('x-total-count')
+  assert.equal(total, String(count))
+  // What fits into the last page still fits.
+  const small = await send('/v1/pets', { body: { name: '', categoryId: 1 } })
+  if (small.status === 201) count++
+  assert.equal(JSON.parse(nodeFs.readFileSync(dataFile, 'utf8')).pets.length, count)
+  nodeFs.rmSync(ballast)
+  const next = await send('/v1/pets', { body })
+  assert.equal(next.headers.get('location'), `/v1/pets/${count + 1}`)
+  assert.match(
+    said.join('\n'),
+    /no space left on device \(ENOSPC\); the pets are served[^]*can be used again/,
+  )
+  assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
+})
+
+/** Mounts a file system of 256 KiB, gone after the test; undefined, and the test skipped, where that cannot be done. */
+function mountSmallDisk(t: TestContext): string | undefined {
+  const folder = nodeFs.mkdtempSync(join(tmpdir(), 'petstore-'))
+  const mount = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'petstore-test', folder])
+  t.after(() => {
+    if (mount.status === 0) spawnSync('umount', ['-l', folder])
+    nodeFs.rmSync(folder, { recursive: true, force: true })
+  })
+  if (mount.status === 0) return folder
+  t.skip('a small disk can be mounted on Linux as root alone')
+  return undefined
+}
+
+/** Takes the room but for a few pages. */
+function fill(path: string): void {
+  nodeFs.writeFileSync(path, Buffer.alloc(224 * 1024))
+}
