@@ -38,8 +38,11 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
     isAdding = true
     show([])
     tell(added, '')
-    await add(formatBody())
-    isAdding = false
+    try {
+      await add(formatBody())
+    } finally {
+      isAdding = false
+    }
   })
 
   return {

@@ -4,13 +4,17 @@ import type { Document, Field, Reference, Schema } from './openapi-document.ts'
 
 /** What a reference stands for, or the node itself when it is none. */
 export function follow<T extends object>(document: Document, node: T | Reference): T {
-  if (!('$ref' in node) || typeof node.$ref !== 'string') return node as T
+  if (!isReference(node)) return node
   let target: unknown = document
   for (const step of node.$ref.split('/').slice(1)) {
     target = Object.getOwnPropertyDescriptor(target, step)?.value
   }
   // A reference stands only where what it names may stand (OpenAPI 3.1 section 4.8.23).
   return target as T
+}
+
+function isReference(node: object): node is Reference {
+  return '$ref' in node
 }
 
 export function makeSchema(name: string, schema: Schema): HTMLElement {

@@ -112,7 +112,8 @@ export function createStoreView(session: Session, wire: WireView): void {
   async function add(body: string): Promise<void> {
     const headers = [accept, ['Content-Type', 'application/json']] as const
     const exchange = await send({ method: 'POST', url: new URL('v1/pets', base), headers, body }, session.key)
-    if (exchange === undefined) return
+    // Whoever has forgotten the key meanwhile wants to see nothing of it.
+    if (exchange === undefined || exchange.key !== session.key) return
     wire.show(exchange)
     if (exchange.answer === undefined) addForm.showTrouble('No answer came, so nobody knows if it was added.')
     if (!isWelcome(exchange)) return
@@ -160,7 +161,7 @@ export function createStoreView(session: Session, wire: WireView): void {
   })
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(timer)
-    else if (shown !== undefined) void list(wanted, 'watch')
+    else if (session.key !== '') void list(wanted, 'watch')
   })
 
   if (session.key !== '') {
