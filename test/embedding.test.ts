@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { createServer, type RequestListener } from 'node:http'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { createPetStore, type PetStoreHandle, type PetStoreOptions, startPetStore } from '../src/index.ts'
 import { buildOnce } from './built.ts'
 import { assertRefusal, key, makeDataFile, makeFolder, readPetLines, root, send } from './support.ts'
@@ -135,7 +136,7 @@ for (const [module, resolution] of [
   test(`has types that strict code compiles against with module ${module}`, (t) => {
     const text = `${typedImports}\n${typed}`
     const folder = makeProject(t, { 'a.mts': text, 'b.cts': text })
-    const compiler = join(dirname(import.meta.resolve('typescript/package.json').slice(7)), 'bin/tsc')
+    const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
     const settings = `--noEmit --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false
       --target es2022 --types node --module ${module} --moduleResolution ${resolution} a.mts b.cts`
     const compiled = spawnSync(process.execPath, [compiler, ...settings.split(/\s+/)], {
