@@ -22,6 +22,8 @@ export interface AppOptions {
   readonly page: Page
   /** Called for every answer. */
   readonly onAnswer?: ((answer: Answer) => void) | undefined
+  /** Takes a line for each internal_error. */
+  readonly onFault?: ((line: string) => void) | undefined
 }
 
 /** An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. */
@@ -30,8 +32,6 @@ export interface Answer {
   readonly path: string
   readonly status: number
   readonly milliseconds: number
-  /** What an internal_error was, in a word. */
-  readonly cause?: string | undefined
 }
 
 export interface App extends Handler {
@@ -46,7 +46,7 @@ interface Resource {
 }
 
 export function createApp(options: AppOptions): App {
-  const { store, apiKeys, corsOrigins = '*', basePath = '', page, onAnswer } = options
+  const { store, apiKeys, corsOrigins = '*', basePath = '', page, onAnswer, onFault } = options
   if (!/^(?:\/[^/?#]+)*$/.test(basePath)) throw new TypeError('basePath: expected a path such as /store')
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
@@ -107,29 +107,28 @@ export function createApp(options: AppOptions): App {
     return { status: 204, headers: ['Allow', allow, ...cors.preflightHeaders(allow)] }
   }
 
-  function answer(response: ServerResponse, reply: Reply, start: number, cause?: string): void {
+  function answer(response: ServerResponse, reply: Reply, start: number): void {
     // A request that ended early was answered where it ended.
     if (response.headersSent || response.destroyed) return
-    const { method = '', url = '', headers } = response.req
     if (isClosing) response.shouldKeepAlive = false
-    sendReply(response, reply, cors.answerHeaders(headers.origin))
+    sendReply(response, reply, cors.answerHeaders(response.req.headers.origin))
     if (onAnswer === undefined) return
-    const [path = ''] = url.split('?')
-    onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start, cause })
+    const { method, path } = describeRequest(response.req)
+    onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start })
   }
 
   function answerError(response: ServerResponse, error: unknown, start: number): void {
     if (error instanceof RequestAborted) return
-    if (error instanceof HttpError) answer(response, errorReply(error), start)
-    else if (error instanceof PetStoreError)
-      answer(response, errorReply(new HttpError(error.code, error.message)), start)
-    else
-      answer(
-        response,
-        errorReply(new HttpError('internal_error')),
-        start,
-        error instanceof Error ? error.name : typeof error,
-      )
+    answer(response, errorReply(toHttpError(error, response.req)), start)
+  }
+
+  function toHttpError(error: unknown, request: IncomingMessage): HttpError {
+    if (error instanceof HttpError) return error
+    if (error instanceof PetStoreError) return new HttpError(error.code, error.message)
+    const { method, path } = describeRequest(request)
+    // Its message and stack may hold what is nobody's business.
+    onFault?.(`internal_error in ${method} ${path}: ${error instanceof Error ? error.name : typeof error}`)
+    return new HttpError('internal_error')
   }
 
   return {
@@ -168,6 +167,11 @@ export function createApp(options: AppOptions): App {
       isClosing = true
     },
   }
+}
+
+function describeRequest({ method = '', url = '' }: IncomingMessage): Pick<Answer, 'method' | 'path'> {
+  const [path = ''] = url.split('?')
+  return { method, path }
 }
 
 function createResource(operations: Resource['operations']): Resource {

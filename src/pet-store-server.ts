@@ -27,8 +27,6 @@ export interface Answer {
   readonly path: string
   readonly status: number
   readonly milliseconds: number
-  /** What an internal_error was, in a word. */
-  readonly cause?: string | undefined
 }
 
 interface CommonOptions {
@@ -40,6 +38,8 @@ interface CommonOptions {
   readonly onLine?: (line: string) => void
   /** Called for every answer, to log or to count. */
   readonly onAnswer?: (answer: Answer) => void
+  /** Takes a line for each internal_error, which is a fault of this service. */
+  readonly onFault?: (line: string) => void
 }
 
 /** Pets in memory, gone with the process. `id` and `status` may be left out. */
@@ -117,11 +117,11 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
 }
 
 async function assemble(options: PetStoreOptions): Promise<{ handle: PetStoreHandle; app: App }> {
-  const { apiKeys, corsOrigins, basePath, onAnswer } = options
+  const { apiKeys, corsOrigins, basePath, onAnswer, onFault } = options
   const page = await loadPage()
   const store = await openStore(options)
   try {
-    const app = createApp({ store, apiKeys, corsOrigins, basePath, page, onAnswer })
+    const app = createApp({ store, apiKeys, corsOrigins, basePath, page, onAnswer, onFault })
     const close = (): Promise<void> => {
       app.beginClosing()
       return store.close()

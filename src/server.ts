@@ -30,15 +30,14 @@ function start(
   { apiKeys, corsOrigins, dataFile, host, log, port }: Config,
   madeKey?: string,
 ): Promise<PetStoreServer> {
-  const say = log === 'silent' ? {} : { onLine: (line: string) => console.log(line) }
-  const onAnswer = (answer: Answer): void => sayAnswer(answer, log === 'requests')
+  const say = { onFault: console.error, ...(log !== 'silent' && { onLine: console.log }) }
+  const report = log === 'requests' && { onAnswer: (answer: Answer) => console.log(formatAnswer(answer)) }
   const keys = madeKey === undefined ? apiKeys : [madeKey]
-  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, onAnswer, ...say })
+  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, ...say, ...report })
 }
 
-function sayAnswer({ cause, method, milliseconds, path, status }: Answer, isWanted: boolean): void {
-  if (isWanted) console.log(`${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`)
-  if (cause !== undefined) console.error(`internal_error in ${method} ${path}: ${cause}`)
+function formatAnswer({ method, milliseconds, path, status }: Answer): string {
+  return `${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`
 }
 
 function startText(server: PetStoreServer, { dataFile }: Config, madeKey?: string): string {

@@ -46,9 +46,9 @@ test('a fault of the service is 500 without a word of the fault, and the next re
     throw secret
   }
   store.create = () => Promise.reject(secret)
-  const causes: (string | undefined)[] = []
+  const faults: string[] = []
   const page = { html: '', policy: '' }
-  const app = createApp({ store, apiKeys: [key], page, onAnswer: ({ cause }) => causes.push(cause) })
+  const app = createApp({ store, apiKeys: [key], page, onFault: (line) => faults.push(line) })
   const listener = createListener(app)
   t.after(() => listener.close())
   const { port } = await listener.listen(0, '127.0.0.1')
@@ -61,7 +61,8 @@ test('a fault of the service is 500 without a word of the fault, and the next re
     assert.doesNotMatch(JSON.stringify([...answer.headers]), /secret|TypeError/)
   }
   assert.equal((await send(url, '/v1/pets')).status, 200)
-  assert.deepEqual(causes, ['TypeError', 'TypeError', undefined])
+  const lines = ['internal_error in GET /v1/pets/1: TypeError', 'internal_error in POST /v1/pets: TypeError']
+  assert.deepEqual(faults, lines)
 })
 
 test('no answer and no line of the program shows a key, a stack, a path or a library', async (t) => {
