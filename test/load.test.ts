@@ -1,0 +1,178 @@
+/** Clients in numbers, slow, deaf and rude ones: the service answers the others, lets go of what they held, and ends in time. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { describe, test, type TestContext } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import {
+  assertRefusal,
+  connectRaw,
+  createRandom,
+  formatRequest,
+  makeDataFile,
+  makeFolder,
+  readPetLines,
+  send,
+  startApp,
+  startProgram,
+} from './support.ts'
+
+const list = formatRequest('GET /v1/pets?limit=100')
+const creation = formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}')
+
+/** Opens connections that nothing reads yet; they are closed after the test at the latest. */
+function createOpener(t: TestContext, url: string): (count: number) => Promise<Socket[]> {
+  const { hostname, port } = new URL(url)
+  const sockets = new Set<Socket>()
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const open = async (): Promise<Socket> => {
+    const socket = connect(Number(port), hostname)
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    await once(socket, 'connect')
+    return socket
+  }
+  return (count) => Promise.all(Array.from({ length: count }, open))
+}
+
+function isClosed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.closed) resolve()
+    else socket.on('close', () => resolve())
+  })
+}
+
+async function assertAnswers(url: string): Promise<void> {
+  const { status } = await send(url, '/v1/pets', { headers: { connection: 'close' } })
+  assert.equal(status, 200)
+}
+
+/** What the heap holds when nothing more can be let go. */
+function measureHeapBytes(): number {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  assert.ok(typeof collect === 'function')
+  collect()
+  return process.memoryUsage().heapUsed
+}
+
+const countSockets = (): number =>
+  process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+
+/** Runs the rounds and asserts that the last left no more behind than the first: no sockets and no memory. */
+async function assertLetsGo(round: () => Promise<void>): Promise<void> {
+  // The test beside has a socket of its own.
+  const sockets = countSockets() + 1
+  const settle = async (): Promise<number> => {
+    while (countSockets() > sockets) await new Promise(setImmediate)
+    return measureHeapBytes()
+  }
+  await round()
+  const before = await settle()
+  for (let i = 0; i < 2; i++) await round()
+  const grown = (await settle()) - before
+  assert.ok(grown < 3_000_000, `${grown} bytes more are held`)
+}
+
+describe('under load', { concurrency: true }, () => {
+  test('a head that drips gets 408 from the default limits within about 15 s (RFC 9110 15.5.9)', async (t) => {
+    const { url } = await startProgram(t, makeFolder(t))
+    const client = await connectRaw(t, url)
+    client.write('GET /v1/pets HTTP/1.1\r\n')
+    const started = performance.now()
+    const drip = setInterval(() => client.socket.write('X-A: 1\r\n'), 500)
+    t.after(() => clearInterval(drip))
+    assertRefusal(await client.read(), 408, 'request_timeout')
+    assert.ok(performance.now() - started < 16_000)
+    await client.closed
+    await assertAnswers(url)
+  })
+
+  describe('in turn', { concurrency: false }, () => {
+    test('1,000 idle connections keep nobody waiting, and leave nothing behind', async (t) => {
+      const app = await startApp(t)
+      const open = createOpener(t, app.url)
+      await assertLetsGo(async () => {
+        const idle = await open(1000)
+        for (const [index, socket] of idle.entries())
+          if (index % 2 === 0) socket.write('GET /v1/pets HTTP/1.1\r\nHost: x')
+        await assertAnswers(app.url)
+        for (const socket of idle) socket.destroy()
+      })
+    })
+
+    test('clients that never read are cut off, the others are answered, and nothing is left behind', async (t) => {
+      const pets = Array.from({ length: 100 }, () => ({ name: 'x'.repeat(60_000), categoryId: 1 }))
+      const app = await startApp(t, { pets, timeLimits: { idleMs: 300 } })
+      const open = createOpener(t, app.url)
+      await assertLetsGo(async () => {
+        const deaf = await open(10)
+        for (const socket of deaf) socket.pause().write(list.repeat(20))
+        await assertAnswers(app.url)
+        // Whoever does not read learns of the end only by writing.
+        const poke = setInterval(() => deaf.forEach((socket) => socket.write(' ')), 50)
+        await Promise.all(deaf.map(isClosed))
+        clearInterval(poke)
+      })
+    })
+
+    test('clients that vanish at any moment leave whole pets or none, and nothing behind', async (t) => {
+      const dataFile = makeDataFile(t)
+      const app = await startApp(t, { dataFile })
+      const open = createOpener(t, app.url)
+      const random = createRandom(7)
+      await assertLetsGo(async () => {
+        for (const socket of await open(200)) {
+          socket.write((creation + list).repeat(3).slice(0, random(900)))
+          const vanish = (): unknown => (random(2) === 0 ? socket.destroy() : socket.resetAndDestroy())
+          if (random(2) === 0) setImmediate(vanish)
+          else socket.once('data', vanish)
+          setTimeout(vanish, 200)
+        }
+        await assertAnswers(app.url)
+      })
+      const stored = readPetLines(dataFile)
+      assert.ok(stored.length > 0)
+      assert.equal(stored.length, app.server.countPets())
+      for (const [index, line] of stored.entries())
+        assert.equal(line, `{"id":${index + 1},"name":"Rex","categoryId":1,"status":"available"}`)
+    })
+
+    test('SIGTERM among idle, deaf, slow and busy clients ends within 5 s, and what was stored was answered', async (t) => {
+      const dataFile = makeDataFile(t)
+      const program = await startProgram(t, makeFolder(t), { PETSTORE_DATA_FILE: dataFile })
+      const open = createOpener(t, program.url)
+      await open(200)
+      for (const socket of await open(5)) socket.pause().write(list.repeat(2000))
+      const answered = new Set<string>()
+      let signalled = 0
+      const busy = Array.from({ length: 20 }, async () => {
+        const client = await connectRaw(t, program.url)
+        for (;;) {
+          client.write(creation)
+          try {
+            const { status, headers } = await client.read()
+            assert.equal(status, 201)
+            answered.add(headers.get('location') ?? '')
+          } catch (error) {
+            // Between two requests the connection closes without a word; never within an answer.
+            assert.match(String(error), /the connection ended behind ""/)
+            return
+          }
+          if (answered.size > 500 && signalled === 0) {
+            signalled = performance.now()
+            program.child.kill('SIGTERM')
+          }
+        }
+      })
+      await Promise.all(busy)
+      assert.equal((await program.ended).code, 0)
+      const took = performance.now() - signalled
+      assert.ok(took < 5_500, `${took} ms`)
+      assert.equal(readPetLines(dataFile).length, answered.size)
+    })
+  })
+})
