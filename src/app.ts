@@ -72,7 +72,7 @@ export function createApp(options: AppOptions): App {
     if (isClosing) throw new HttpError('shutting_down')
     const { method = '', url = '' } = request
     if (method === 'OPTIONS' && url === '*') return optionsReply('GET, HEAD, POST, OPTIONS')
-    const match = findResource(withoutBase(url))
+    const match = findResource(url) ?? findResource(withoutBase(url))
     if (match === undefined) throw new HttpError('not_found')
     const { operations, allow } = match.resource
     if (method === 'OPTIONS') return optionsReply(allow)
@@ -114,7 +114,12 @@ export function createApp(options: AppOptions): App {
     sendReply(response, reply, cors.answerHeaders(response.req.headers.origin))
     if (onAnswer === undefined) return
     const { method, path } = describeRequest(response.req)
-    onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start })
+    try {
+      onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start })
+    } catch (error) {
+      // The answer is out; a log that fails must not take the service with it.
+      onFault?.(`onAnswer: ${error instanceof Error ? error.name : typeof error}`)
+    }
   }
 
   function answerError(response: ServerResponse, error: unknown, start: number): void {

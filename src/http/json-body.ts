@@ -6,6 +6,11 @@ import { HttpError } from './http-error.ts'
 
 export const maxBodyBytes = 65_536
 
+/** Another listener has read the body before: this one has to be mounted ahead of what reads bodies. */
+class BodyReadBefore extends Error {
+  override readonly name = 'BodyReadBefore'
+}
+
 /** The client went away in the middle of its body: there is nobody to answer. */
 export class RequestAborted extends Error {}
 
@@ -36,6 +41,7 @@ function checkMediaType({ headers }: IncomingMessage): void {
 
 function readBytes(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    if (request.readableEnded) throw new BodyReadBefore()
     const chunks: Buffer[] = []
     let size = 0
     request.on('data', (chunk: Buffer) => {

@@ -102,7 +102,8 @@ class ValueFault extends Error {
   }
 }
 
-const memberTexts = ['"id"', '"name"', '"categoryId"', '"status"'].map((text) => Buffer.from(text))
+const memberNames = ['id', 'name', 'categoryId', 'status']
+const memberTexts = memberNames.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
 const idMember = 0
 const nameMember = 1
@@ -259,6 +260,9 @@ class PetsParser {
         const memberOffset = reader.at
         const name = reader.readString('a member name in double quotes')
         if (offsets.has(name)) throw new ValueFault(`${path}.${name}: is given twice`, memberOffset)
+        if (!memberNames.includes(name)) {
+          throw new ValueFault(`${path}.${name}: is not a member of a pet`, memberOffset)
+        }
         offsets.set(name, memberOffset)
         reader.readColon()
         members.push([name, reader.readValue()])
