@@ -87,27 +87,34 @@ export function createGate(): Gate {
 
 /** The lines that a store says; `next` resolves with the first that matches among those not yet taken by it. */
 export class Lines extends Array<string> {
-  #wake = new Set<() => void>()
+  static override get [Symbol.species](): ArrayConstructor {
+    return Array
+  }
+
+  readonly #watchers = new Set<() => void>()
   #taken = 0
 
   readonly say = (line: string): void => {
     this.push(line)
-    for (const wake of this.#wake) wake()
+    for (const look of this.#watchers) look()
   }
 
   next(pattern: RegExp): Promise<string> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
+      // It also keeps the process alive: a store alone does not.
+      const late = setTimeout(() => reject(new Error(`no ${pattern} in:\n${this.join('\n')}`)), 10_000)
       const look = (): void => {
         for (let at = this.#taken; at < this.length; at++) {
           const line = this[at] ?? ''
           if (!pattern.test(line)) continue
           this.#taken = at + 1
-          this.#wake.delete(look)
+          this.#watchers.delete(look)
+          clearTimeout(late)
           resolve(line)
           return
         }
       }
-      this.#wake.add(look)
+      this.#watchers.add(look)
       look()
     })
   }

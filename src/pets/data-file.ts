@@ -185,7 +185,7 @@ export class DataFile implements Adapter<PetData> {
     const bytes = formatAppend(added, this.#count === 0)
     let written: Identity
     try {
-      const descriptor = (this.#descriptor ??= this.#disk.fs.openSync(this.path, 'r+'))
+      const descriptor = (this.#descriptor ??= this.#openForAppend())
       // The look and the write follow each other without a pause: an edit in between would be overwritten.
       if (this.isEdited()) throw new DataFileEdited()
       this.#isTorn = true
@@ -205,6 +205,12 @@ export class DataFile implements Adapter<PetData> {
     this.#isTorn = false
     this.#identity = written
     this.#end += bytes.length - closingText.length
+  }
+
+  #openForAppend(): number {
+    // It may be missing, or a folder by now.
+    if (this.isEdited()) throw new DataFileEdited()
+    return this.#disk.fs.openSync(this.path, 'r+')
   }
 
   /** Whether the text before the append is still there: an editor may have emptied the file in the same instant. */

@@ -1,0 +1,412 @@
+/**
+ * A person's hand in the file while the store runs: however an editor saves, at whatever moment, both the edit and the
+ * creations survive; and nothing that a person wrote is written over while it is not valid.
+ */
+import assert from 'node:assert/strict'
+import {
+  appendFileSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import type { Pet } from '../src/pets/pet.ts'
+import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import type { PetStore } from '../src/pets/pet-store.ts'
+import {
+  createGate,
+  makeFastFolder,
+  newPet,
+  openStore,
+  petLine,
+  systemError,
+  watchFileSystem,
+} from './file-system.ts'
+import { assertRefusal, makeDataFile, makeFolder, readPetLines, startProgram, send } from './support.ts'
+
+const rex = petLine(1, 'Rex')
+const mia = petLine(2, 'Mia')
+
+function formatFile(...lines: readonly string[]): string {
+  return `{\n  "pets": [\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]\n}\n`
+}
+
+function names(store: PetStore): readonly string[] {
+  return store.list({ limit: 100 }).pets.map(({ name }) => name)
+}
+
+function namesInFile(path: string): readonly string[] {
+  // The tests that use it say what must be in the file.
+  const file = JSON.parse(readFileSync(path, 'utf8')) as { pets: Pet[] }
+  return file.pets.map(({ name }) => name)
+}
+
+/** Fails the test when it takes longer than a person would wait for. */
+async function withinASecond<T>(promise: Promise<T>): Promise<T> {
+  const start = performance.now()
+  const result = await promise
+  const milliseconds = performance.now() - start
+  assert.ok(milliseconds < 1000, `took ${milliseconds} ms`)
+  return result
+}
+
+/** How editors and tools put a new text into a file. */
+const saves: readonly [how: string, save: (path: string, text: string) => void][] = [
+  ['in place', (path, text) => writeFileSync(path, text)],
+  [
+    'by rename',
+    (path, text) => {
+      writeFileSync(`${path}.new`, text)
+      renameSync(`${path}.new`, path)
+    },
+  ],
+  [
+    'by a backup and a new file, as vim does',
+    (path, text) => {
+      renameSync(path, `${path}~`)
+      writeFileSync(path, text)
+      rmSync(`${path}~`)
+    },
+  ],
+  [
+    'by removing and making it again, as git does',
+    (path, text) => {
+      rmSync(path)
+      writeFileSync(path, text)
+    },
+  ],
+  [
+    'by cp',
+    (path, text) => {
+      writeFileSync(`${path}.copy`, text)
+      copyFileSync(`${path}.copy`, path)
+      rmSync(`${path}.copy`)
+    },
+  ],
+]
+
+describe('sees an edit within a second and swaps it in whole', () => {
+  for (const [how, save] of saves) {
+    test(`saved ${how}`, async (t) => {
+      const path = makeDataFile(t, [rex, mia, petLine(3, 'Old')])
+      const { store, lines } = await openStore(t, path)
+      save(path, formatFile(petLine(1, 'Max'), mia, petLine(4, 'New'), petLine(5, 'Newer')))
+      const line = await withinASecond(lines.next(/./))
+      assert.equal(line, 'reloaded 4 pets: 2 added, 1 removed, 1 changed')
+      assert.deepEqual(names(store), ['Max', 'Mia', 'New', 'Newer'])
+      await store.create(newPet('next'))
+      assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'New', 'Newer', 'next'])
+    })
+  }
+
+  test('through a symbolic link, which stays one', async (t) => {
+    const path = makeDataFile(t, [rex])
+    const link = join(makeFolder(t), 'pets.json')
+    symlinkSync(path, link)
+    const { store, lines } = await openStore(t, link)
+    const [, saveByRename] = saves[1] ?? []
+    saveByRename?.(path, '{"pets":[{"name":"Max","categoryId":1}]}')
+    await withinASecond(lines.next(/reloaded 1 pets/))
+    await store.create(newPet('Mia'))
+    assert.deepEqual(namesInFile(path), ['Max', 'Mia'])
+    assert.deepEqual(namesInFile(link), ['Max', 'Mia'])
+    assert.deepEqual(readdirSync(dirname(link)), ['pets.json'])
+  })
+
+  test('after hundreds of creations', async (t) => {
+    const path = makeDataFile(t, [rex])
+    const { store, lines } = await openStore(t, path)
+    for (let i = 0; i < 3; i++) {
+      await Promise.all(Array.from({ length: 100 }, (_, index) => store.create(newPet(`${i}/${index}`))))
+    }
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"Rex"', '"Maximilian"'))
+    assert.equal(await withinASecond(lines.next(/./)), 'reloaded 301 pets: 0 added, 0 removed, 1 changed')
+    assert.equal(store.get(1)?.name, 'Maximilian')
+  })
+
+  test('with pets that need ids, which it writes into the file', async (t) => {
+    const path = makeDataFile(t, [rex, petLine(9, 'Mia')])
+    const { store, lines } = await openStore(t, path)
+    const mine = '{ "name": "Kit",\t"categoryId": 5 }'
+    writeFileSync(path, `{"pets": [\n${mine},\n${rex}, ${petLine(9, 'Mia')}]}`)
+    await withinASecond(lines.next(/^reloaded 3 pets: 1 added, 0 removed, 0 changed$/))
+    assert.deepEqual(store.get(10), { id: 10, name: 'Kit', categoryId: 5, status: 'available' })
+    assert.match(readFileSync(path, 'utf8'), /\n\{"id":10, "name": "Kit",\t"categoryId": 5 \},\n/)
+    assert.equal((await store.create(newPet('next'))).id, 11)
+  })
+})
+
+test('reads it again after a touch, without a change', async (t) => {
+  const path = makeDataFile(t, [rex])
+  const { store, lines } = await openStore(t, path)
+  utimesSync(path, 1, 1)
+  assert.equal(await lines.next(/./), 'reloaded 1 pets: 0 added, 0 removed, 0 changed')
+  await store.create(newPet('Mia'))
+  assert.deepEqual(readPetLines(path), [rex, mia])
+})
+
+describe('keeps an edit and a creation that fall together', () => {
+  // The edit is made in two steps, each before one of the calls that a creation makes, or within its sync.
+  const text = formatFile(petLine(1, 'Max'), mia)
+  const steps: readonly [how: string, first: (path: string) => void, second: (path: string) => void][] = [
+    ['a rename', (path) => writeFileSync(`${path}~`, text), (path) => renameSync(`${path}~`, path)],
+    ['a save in place', (path) => truncateSync(path), (path) => writeFileSync(path, text)],
+    ['a longer save in place', (path) => truncateSync(path), (path) => writeFileSync(path, `${text}\n   \n`)],
+    ['a removal and return', (path) => rmSync(path), (path) => writeFileSync(path, text)],
+  ]
+  for (const [how, first, second] of steps) {
+    test(`${how}, at each pair of moments of it`, async (t) => {
+      const folder = makeFastFolder(t)
+      // What a creation calls, in this order; `retry` is when it opens the file for the third time, and what it did not come to is done.
+      const moments = ['statSync', 'writeSync', 'fstatSync', 'readSync', 'fdatasync', 'retry'] as const
+      for (const [index, from] of moments.entries()) {
+        for (const to of moments.slice(index)) {
+          // Nobody saves in place, all of it, between two system calls that follow each other directly.
+          if (to === 'writeSync' && from === to && how.includes('in place')) continue
+          const path = join(folder, `${from}-${to}.json`)
+          writeFileSync(path, formatFile(rex, mia))
+          let step = 0
+          const at = (moment: string): void => {
+            if (step === 0 && moment === from) {
+              step = 1
+              first(path)
+            }
+            if (step === 1 && moment === to) {
+              step = 2
+              second(path)
+            }
+          }
+          let isArmed = false
+          let opened = 0
+          const fileSystem = watchFileSystem({
+            before({ name }) {
+              if (!isArmed) return
+              at(name)
+              if (name === 'openSync' && ++opened === 3) for (const moment of ['retry', from, to]) at(moment)
+            },
+          })
+          const { store, lines } = await openStore(t, path, fileSystem)
+          await store.create(newPet('before'))
+          isArmed = true
+          const creation = store.create(newPet('Kit'))
+          await creation
+          isArmed = false
+          // An edit that is made only now is made without the pet, and so takes it out.
+          const created = step < 2 ? [] : ['Kit']
+          at(from)
+          at(to)
+          await store.create(newPet('after'))
+          const found = namesInFile(path).filter((name) => name !== 'before')
+          assert.deepEqual(found, ['Max', 'Mia', ...created, 'after'], `${from} ${to}`)
+          assert.deepEqual(names(store), namesInFile(path))
+          assert.equal(
+            lines.some((line) => line.includes('none can be added')),
+            false,
+            lines.join('\n'),
+          )
+          await store.close()
+        }
+      }
+    })
+  }
+})
+
+describe('keeps an edit that falls into the very sync of a creation', () => {
+  for (const [how, save] of saves) {
+    test(`saved ${how}, with and without the pet that is being stored`, async (t) => {
+      for (const contains of [false, true]) {
+        const path = makeDataFile(t, [rex, mia])
+        const gate = createGate()
+        let isArmed = false
+        const fileSystem = watchFileSystem({
+          before({ name }) {
+            if (!isArmed || name !== 'fdatasync') return undefined
+            isArmed = false
+            return gate.pass()
+          },
+        })
+        const { store, lines } = await openStore(t, path, fileSystem)
+        isArmed = true
+        const creations = [store.create(newPet('Kit')), store.create(newPet('Otto'))]
+        await gate.reached
+        const current = contains ? readFileSync(path, 'utf8') : formatFile(rex, mia)
+        save(path, current.replace('"Rex"', '"Max"'))
+        gate.open()
+        const pets = await Promise.all(creations)
+        assert.deepEqual(
+          pets.map(({ id }) => id),
+          [3, 4],
+        )
+        assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'Kit', 'Otto'])
+        assert.deepEqual(names(store), ['Max', 'Mia', 'Kit', 'Otto'])
+        assert.match(lines.join('\n'), /^reloaded \d pets: \d added, 0 removed, 1 changed$/)
+        await store.close()
+      }
+    })
+  }
+})
+
+test('keeps every edit and every creation while both go on', async (t) => {
+  const path = makeDataFile(t, [rex])
+  const { store } = await openStore(t, path)
+  const made: string[] = []
+  const create = async (name: string): Promise<void> => {
+    made.push((await store.create(newPet(name))).name)
+  }
+  const marks = Array.from({ length: 30 }, (_, index) => `mark ${index}`)
+  const load = Array.from({ length: 8 }, async (_, client) => {
+    for (let count = 0; !made.includes('mark 29'); count++) await create(`${client}/${count}`)
+  })
+  for (const mark of marks) {
+    // What a quick person does: takes the file as it is at this moment, and saves by rename.
+    const text = readFileSync(path, 'utf8').replace('\n  ]\n}\n', '')
+    writeFileSync(`${path}~`, `${text},\n    {"name":"${mark}","categoryId":1}\n  ]\n}\n`)
+    renameSync(`${path}~`, path)
+    await create(`after ${mark}`)
+    made.push(mark)
+  }
+  await Promise.all(load)
+  assert.deepEqual(new Set(namesInFile(path)), new Set(['Rex', ...made]))
+  assert.equal(namesInFile(path).length, made.length + 1)
+  assert.equal(store.size, made.length + 1)
+})
+
+describe('keeps the old pets and refuses new ones while the file is', () => {
+  const cases: readonly [what: string, spoil: (path: string) => void, said: RegExp][] = [
+    ['not JSON', (path) => appendFileSync(path, '}'), /pets\.json:7:1: expected the end, got "\}"; the pets/],
+    [
+      'cut off',
+      (path) => truncateSync(path, 40),
+      /pets\.json:3:27: expected the closing quote, got the end; the pets/,
+    ],
+    [
+      'with a wrong value',
+      (path) => writeFileSync(path, formatFile(rex, mia.replace('available', 'lost'))),
+      /pets\.json:4:\d+: pets\[1\]\.status: expected available, pending or sold, got "lost"; the pets/,
+    ],
+    ['empty', (path) => truncateSync(path), /pets\.json: is empty; the pets/],
+    ['blank', (path) => writeFileSync(path, ' \n'), /pets\.json: is empty; the pets/],
+    ['missing', (path) => rmSync(path), /pets\.json: is missing; the pets/],
+  ]
+  for (const [what, spoil, said] of cases) {
+    test(what, async (t) => {
+      const path = makeDataFile(t, [rex, mia])
+      const { store, lines } = await openStore(t, path)
+      spoil(path)
+      const spoilt = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8'))
+      const refused = store.create(newPet('refused'))
+      await assert.rejects(
+        refused,
+        (error) => error instanceof PetStoreError && error.code === 'data_file_invalid',
+      )
+      await assert.rejects(store.create(newPet('refused, too')), PetStoreError)
+      assert.match(lines.join('\n'), said)
+      assert.deepEqual(names(store), ['Rex', 'Mia'])
+      const left = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8'))
+      assert.deepEqual(left, spoilt, 'nothing is written')
+      writeFileSync(path, formatFile(rex, mia, petLine(3, 'Kit')))
+      assert.equal((await store.create(newPet('accepted'))).id, 4)
+      assert.deepEqual(lines.slice(1), ['reloaded 3 pets: 1 added, 0 removed, 0 changed'])
+    })
+  }
+})
+
+test('refuses new pets while a folder stands in the place of the file, and says so once', async (t) => {
+  const path = makeDataFile(t, [rex])
+  const { store, lines } = await openStore(t, path)
+  renameSync(path, `${path}.mine`)
+  mkdirSync(path)
+  assert.match(await lines.next(/./), /pets\.json: is a folder, not a file; the pets of before are served/)
+  await assert.rejects(store.create(newPet('refused')), PetStoreError)
+  rmdirSync(path)
+  renameSync(`${path}.mine`, path)
+  assert.equal((await store.create(newPet('Mia'))).id, 2)
+  assert.equal(lines.length, 2)
+})
+
+test('waits for a slow save without a word, and loses neither it nor the creations', async (t) => {
+  const path = makeDataFile(t, [rex])
+  const text = formatFile(petLine(1, 'Max'), mia)
+  const editor = openSync(path, 'r+')
+  let looks = -2
+  let written = 0
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      // A piece at a time, whenever the store has looked three times; the first looks are the opening's.
+      if (name !== 'readFileSync' || ++looks % 3 !== 0 || looks < 1 || written === text.length) return
+      const end = Math.min(written + 30, text.length)
+      writeSync(editor, text.slice(written, end), written)
+      written = end
+    },
+  })
+  const { store, lines } = await openStore(t, path, fileSystem)
+  truncateSync(path)
+  const creations = await Promise.all([store.create(newPet('Kit')), store.create(newPet('Otto'))])
+  closeSync(editor)
+  assert.deepEqual(
+    creations.map(({ id }) => id),
+    [3, 4],
+  )
+  assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'Kit', 'Otto'])
+  assert.deepEqual([...lines], ['reloaded 2 pets: 1 added, 0 removed, 1 changed'])
+})
+
+test('takes over an edit that needs ids only when it can be written, and overwrites nothing of it before', async (t) => {
+  const path = makeDataFile(t, [rex, mia])
+  let isFull = false
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (isFull && name === 'writeSync' && place.endsWith('-tmp')) throw systemError('ENOSPC')
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  await store.create(newPet('Kit'))
+  const edited = '{"pets":[{"name":"a person wrote this by hand and wants to keep it","categoryId":1}]}'
+  isFull = true
+  writeFileSync(path, edited)
+  for (let i = 0; i < 3; i++) {
+    const creation = store.create(newPet('refused'))
+    await assert.rejects(
+      creation,
+      (error) => error instanceof PetStoreError && error.code === 'insufficient_storage',
+    )
+    assert.equal(readFileSync(path, 'utf8'), edited)
+  }
+  isFull = false
+  assert.equal((await store.create(newPet('accepted'))).id, 2)
+})
+
+test('the program tells of edits and answers 503 while one is not valid', async (t) => {
+  const folder = makeFolder(t)
+  const { url, waitFor, output } = await startProgram(t, folder)
+  const path = join(folder, 'data/pets.json')
+  writeFileSync(path, '{"pets": [{"name": "Rex", "categoryId": 1}, {"name": "Mia", "categoryId": 2}]}')
+  await waitFor(/^reloaded 2 pets: 2 added, 0 removed, 0 changed$/m)
+  const good = readFileSync(path, 'utf8')
+  const bad = good.replace('"Rex",', '"Rex"')
+  writeFileSync(path, bad)
+  await waitFor(
+    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; the pets of before are served, none can be added$/m,
+  )
+  const refused = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
+  const message = assertRefusal(refused, 503, 'data_file_invalid')
+  assert.doesNotMatch(message, /\/|json/)
+  assert.equal(readFileSync(path, 'utf8'), bad)
+  assert.equal((await send(url, '/v1/pets')).headers.get('x-total-count'), '2')
+  writeFileSync(path, good)
+  const accepted = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
+  assert.equal(accepted.headers.get('location'), '/v1/pets/3')
+  assert.equal(output().match(/none can be added/g)?.length, 1)
+})
