@@ -1,0 +1,364 @@
+/** The data file when nothing fails: what it takes, what it refuses and where, and what a creation costs. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import { DataFileInvalid } from '../src/pets/data-file.ts'
+
+import { openPetStore } from '../src/pets/pet-store.ts'
+import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import { createGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
+import { makeDataFile, makeFolder, readPetLines, startApp } from './support.ts'
+
+const rex = petLine(1, 'Rex')
+const mia = petLine(2, 'Mia')
+
+describe('takes a seed file', () => {
+  const canonical = `{\n  "pets": [\n    ${rex},\n    ${mia}\n  ]\n}\n`
+  const cases: readonly [what: string, text: string, ids?: readonly (number | bigint)[]][] = [
+    ['as it writes it', canonical],
+    ['on one line', `{"pets":[${rex},${mia}]}`],
+    ['spread out, with tabs', JSON.stringify(JSON.parse(canonical), null, '\t')],
+    ['with CRLF', canonical.replaceAll('\n', '\r\n')],
+    ['with CR alone', canonical.replaceAll('\n', '\r')],
+    ['with a byte order mark', `\ufeff${canonical}`],
+    ['with $schema first', `{"$schema":"./pets.schema.json","pets":[${rex},${mia}]}`],
+    ['with $schema last', `{"pets":[${rex},${mia}],"$schema":"./pets.schema.json"}`],
+    ['without ids', canonical.replaceAll(/"id":\d,/g, '')],
+    ['without statuses', canonical.replaceAll(',"status":"available"', '')],
+    ['out of order', `{"pets":[${mia},${rex}]}`],
+    ['with ids beyond 2^53', canonical.replace('"id":2', '"id":9007199254740993'), [1, 9007199254740993n]],
+    ['with an id beside the missing', `{"pets":[{"name":"Mia","categoryId":1},${rex}]}`],
+    ['with escapes', canonical.replace('Rex', String.raw`\u0052e\u0078`)],
+  ]
+  for (const [what, text, ids = [1, 2]] of cases) {
+    test(what, async (t) => {
+      const path = makeDataFile(t, text)
+      const { store, lines: said } = await openStore(t, path)
+      const { pets } = store.list({ limit: 100 })
+      assert.deepEqual(
+        pets.map(({ id }) => id),
+        ids,
+      )
+      assert.deepEqual(new Set(pets.map(({ name }) => name)), new Set(['Rex', 'Mia']))
+      const created = [await store.create(newPet('Kit')), await store.create(newPet('Otto'))]
+      const after = readFileSync(path, 'utf8')
+      for (const line of readPetLines(path).slice(-2)) assert.match(line, /"name":"(?:Kit|Otto)"/)
+      if (!what.includes('last') && !what.includes('without ids') && !what.includes('missing')) {
+        const lastPet = text.lastIndexOf('}', text.lastIndexOf(']')) + 1
+        assert.ok(after.startsWith(text.slice(0, lastPet)), 'what a person wrote stays as it is')
+      }
+      await store.close()
+      const { store: again } = await openStore(t, path)
+      assert.deepEqual(again.list({ limit: 100 }).pets, [...pets, ...created])
+      assert.deepEqual([...said], [])
+    })
+  }
+
+  const nothing: readonly [what: string, text: string][] = [
+    ['with no pets', '{"pets":[]}'],
+    ['with no pets over some lines', '{\n  "pets": [\n\n  ]\n}\n'],
+    ['that is empty', ''],
+    ['that is blank', ' \r\n'],
+    ['with nothing but a byte order mark', '\ufeff'],
+  ]
+  for (const [what, text] of nothing) {
+    test(what, async (t) => {
+      const path = makeDataFile(t, text)
+      const { store } = await openStore(t, path)
+      assert.equal(store.size, 0)
+      assert.equal(readFileSync(path, 'utf8'), text)
+      assert.equal((await store.create(newPet('Rex'))).id, 1)
+      assert.deepEqual(readPetLines(path), [rex])
+    })
+  }
+})
+
+test('makes a missing file, and the folders to it', async (t) => {
+  const path = join(makeFolder(t), 'a/b/pets.json')
+  const { store } = await openStore(t, path)
+  assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), { pets: [] })
+  await store.create(newPet('Rex'))
+  assert.equal(readFileSync(path, 'utf8'), `{\n  "pets": [\n    ${rex}\n  ]\n}\n`)
+})
+
+test('makes the file that a symbolic link is still to lead to', async (t) => {
+  const folder = makeFolder(t)
+  const link = join(folder, 'pets.json')
+  symlinkSync('not/yet/there.json', link)
+  const { store } = await openStore(t, link)
+  await store.create(newPet('Rex'))
+  assert.ok(lstatSync(link).isSymbolicLink())
+  assert.deepEqual(readPetLines(join(folder, 'not/yet/there.json')), [rex])
+})
+
+test('keeps two stores apart that both begin with nothing', async (t) => {
+  const { store: one } = await openStore(t, makeDataFile(t, ''))
+  await one.create(newPet('Rex'))
+  const { store: two } = await openStore(t, makeDataFile(t, ''))
+  assert.equal(two.size, 0)
+})
+
+test('keeps the mode of a file that it writes anew', async (t) => {
+  const path = makeDataFile(t, '{"pets":[{"name":"Rex","categoryId":1}]}')
+  chmodSync(path, 0o640)
+  await openStore(t, path)
+  assert.equal(statSync(path).mode & 0o777, 0o640)
+  assert.match(readFileSync(path, 'utf8'), /"id":1/)
+})
+
+function lines(...pets: readonly string[]): string {
+  return `{\n  "pets": [\n${pets.map((pet) => `    ${pet}`).join(',\n')}\n  ]\n}\n`
+}
+
+function hole(text: string, from: number, to: number): string {
+  return text.slice(0, from) + '\0'.repeat(to - from) + text.slice(to)
+}
+
+describe('stops the start, with the place, and leaves the file byte for byte', () => {
+  const many = Array.from({ length: 200 }, (_, index) => petLine(index + 1, `${index}`))
+  const cases: readonly [what: string, text: string | Buffer, said: RegExp | string][] = [
+    ['a trailing comma', lines(rex, `${mia},`), ':5:3: expected a pet, got "]"'],
+    [
+      'a trailing comma and an odd indent',
+      `{\n "pets": [\n  ${rex},\n ]\n}\n`,
+      ':4:2: expected a pet, got "]"',
+    ],
+    ['a missing comma', lines(rex, mia).replace('},', '}'), ':4:5: expected "," or "]", got "{"'],
+    [
+      'a missing comma behind a blank line',
+      lines(rex, mia).replace('},\n', '}\n\n'),
+      ':5:5: expected "," or',
+    ],
+    ['a missing bracket', '{"pets":[', ':1:10: expected a value, got the end'],
+    ['a first pet cut off by a person', '{"pets":[{"id":1', ':1:17: expected "," or "}", got the end'],
+    [
+      'a pet cut off on one line',
+      `{"pets":[${rex},{"id":2,"na`,
+      /:1:\d+: expected the closing quote, got the end/,
+    ],
+    ['something behind', `${lines(rex)}x`, ':6:1: expected the end, got "x"'],
+    ['a comment', lines(rex, '// mine', mia), ':4:5: expected a value, got "/"'],
+    [
+      'single quotes',
+      lines(rex.replaceAll('"', "'")),
+      `:3:6: expected a member name in double quotes, got "'"`,
+    ],
+    [
+      'text that is not UTF-8',
+      Buffer.from(lines(rex.replace('Rex', 'R\u00e9x')), 'latin1'),
+      ':3:22: expected UTF-8',
+    ],
+    ['NULs in the middle', hole(lines(rex, mia), 40, 44), /:3:27: expected an escape/],
+    [
+      'an empty sector with more behind it than one append',
+      hole(lines(...many), 512, 1024),
+      ':11:11: expected a value, got "\\u0000"',
+    ],
+    [
+      'a bad status',
+      lines(rex, mia.replace('available', 'lost')),
+      ':4:41: pets[1].status: expected available, pending or sold, got "lost"',
+    ],
+    ['an id twice', lines(rex, mia, rex), ':5:5: pets[2].id: 1 is given twice'],
+    [
+      'an id of 0',
+      lines(rex.replace('"id":1', '"id":0')),
+      ':3:6: pets[0].id: expected an integer from 1 to 2^63-1, got 0',
+    ],
+    [
+      'an id past 2^63-1',
+      lines(rex.replace('"id":1', '"id":9223372036854775808')),
+      ':3:6: pets[0].id: expected an integer from 1 to 2^63-1, got 9223372036854775808',
+    ],
+    ['a name that is missing', lines(rex.replace('"name":"Rex",', '')), ':3:5: pets[0].name: is required'],
+    ['a member twice', lines(rex.replace('}', ',"name":"x"}')), /:3:\d+: pets\[0\]\.name: is given twice/],
+    [
+      'a member that a pet does not have',
+      lines(rex.replace('}', ',"age":3}')),
+      /:3:\d+: pets\[0\]\.age: is not a member of a pet/,
+    ],
+    ['a pet that is none', lines(rex, '5'), ':4:5: pets[1]: expected a pet, got 5'],
+    ['pets that are no array', '{"pets":{}}', ':1:9: pets: expected an array'],
+    ['no pets', '{}', ':1:1: pets: is required'],
+    ['pets twice', '{"pets":[],"pets":[]}', ':1:12: pets: is given twice'],
+    ['another member', '{"pets":[],"dogs":[]}', ':1:12: dogs: is not a member of the file'],
+    ['$schema that is no text', '{"$schema":1,"pets":[]}', ':1:12: $schema: expected a string'],
+    ['an array', `[${rex}]`, ':1:1: expected "{", got "["'],
+    [
+      'no id left for a pet',
+      lines(rex.replace('"id":1', '"id":9223372036854775807'), '{"name":"x","categoryId":1}'),
+      ':4:6: pets[1]: no id is left for it',
+    ],
+  ]
+  for (const [what, text, said] of cases) {
+    test(what, async (t) => {
+      const path = makeDataFile(t, '')
+      writeFileSync(path, text)
+      await assert.rejects(openPetStore(path), (error) => {
+        assert.ok(error instanceof DataFileInvalid)
+        assert.ok(error.message.startsWith(path))
+        const place = error.message.slice(path.length)
+        if (typeof said === 'string') assert.equal(place.slice(0, said.length), said)
+        else assert.match(place, said)
+        return true
+      })
+      assert.deepEqual(readFileSync(path), Buffer.from(text))
+      assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
+    })
+  }
+
+  test('a folder or a pipe in its place', async (t) => {
+    const folder = makeFolder(t)
+    mkdirSync(join(folder, 'folder.json'))
+    await assert.rejects(openPetStore(join(folder, 'folder.json')), /folder\.json: is a folder, not a file$/)
+    if (process.platform === 'win32') return
+    execFileSync('mkfifo', [join(folder, 'pipe.json')])
+    await assert.rejects(openPetStore(join(folder, 'pipe.json')), /pipe\.json: is not a regular file$/)
+  })
+
+  test('a file in the place of its folder', async (t) => {
+    const path = join(makeDataFile(t), 'pets.json')
+    await assert.rejects(openPetStore(path), /cannot be opened: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
+  })
+})
+
+test('names the place of a fault at the end of a long line', async (t) => {
+  const pets = Array.from({ length: 50_000 }, (_, index) => petLine(index + 1, 'ä'))
+  const text = `{"pets":[${pets.join()},]}`
+  const path = makeDataFile(t, text)
+  await assert.rejects(openPetStore(path), (error) => {
+    assert.ok(error instanceof DataFileInvalid)
+    assert.equal(error.message, `${path}:1:${text.length - 1}: expected a pet, got "]"`)
+    return true
+  })
+})
+
+test('keeps the bytes of a torn tail beside the file and says so in one line', async (t) => {
+  const whole = `{\n  "pets": [\n    ${rex}`
+  const torn = ',\n    {"id":2,"name":"Mi'
+  const path = makeDataFile(t, whole + torn)
+  const { store, lines: said } = await openStore(t, path)
+  assert.equal(store.size, 1)
+  assert.equal(said.length, 1)
+  const [, name = ''] =
+    /pets\.json: the last write was cut off; 24 bytes behind the last whole pet are kept in (pets\.json\.torn-\S+)$/.exec(
+      said[0] ?? '',
+    ) ?? []
+  assert.equal(readFileSync(join(dirname(path), name), 'utf8'), torn)
+  assert.equal(readFileSync(path, 'utf8'), `${whole}\n  ]\n}\n`)
+})
+
+test('a creation costs the same few calls and the bytes of the pet, at 100 and at 100,000 pets', async (t) => {
+  const costs = []
+  for (const count of [100, 100_000]) {
+    const path = join(makeFastFolder(t), 'pets.json')
+    const pets = Array.from({ length: count }, (_, index) => petLine(1_000_000 + index, 'Rex'))
+    writeFileSync(path, `{\n  "pets": [\n    ${pets.join(',\n    ')}\n  ]\n}\n`)
+    let calls: string[] = []
+    let bytes = 0
+    const fileSystem = watchFileSystem({
+      before: ({ name }) => void calls.push(name),
+      after({ name }, result) {
+        if (name === 'writeSync') bytes += Number(result)
+      },
+    })
+    const { store } = await openStore(t, path, fileSystem)
+    await store.create(newPet('before'))
+    calls = []
+    bytes = 0
+    const { id } = await store.create(newPet('Mia'))
+    // A look for edits, twice a second, may come before.
+    const made = calls.slice(calls.indexOf('writeSync') - 1)
+    costs.push({ calls: made, bytes: bytes - petLine(Number(id), 'Mia').length })
+    await store.close()
+  }
+  const calls = ['statSync', 'writeSync', 'fstatSync', 'readSync', 'fdatasync', 'statSync']
+  const bytes = ',\n    \n  ]\n}\n'.length
+  assert.deepEqual(costs, [
+    { calls, bytes },
+    { calls, bytes },
+  ])
+})
+
+test('64 clients at once share their syncs', async (t) => {
+  let syncs = 0
+  const fileSystem = watchFileSystem({
+    after({ name }) {
+      if (name === 'fdatasync') syncs++
+    },
+  })
+  const { store } = await openStore(t, makeDataFile(t, [rex]), fileSystem)
+  syncs = 0
+  const each = 25
+  await Promise.all(
+    Array.from({ length: 64 }, async () => {
+      for (let i = 0; i < each; i++) await store.create(newPet('x'))
+    }),
+  )
+  t.diagnostic(`${64 * each} creations, ${syncs} syncs`)
+  assert.ok(64 * each >= 10 * syncs, `${syncs} syncs`)
+})
+
+test('lists a pet, and answers, only when its sync has returned', async (t) => {
+  const gate = createGate()
+  let isArmed = false
+  const fileSystem = watchFileSystem({
+    before: ({ name }) => (isArmed && name === 'fdatasync' ? gate.pass() : undefined),
+  })
+  const { store } = await openStore(t, makeDataFile(t, [rex]), fileSystem)
+  isArmed = true
+  let isAnswered = false
+  const creation = store.create(newPet('Mia')).then(() => {
+    isAnswered = true
+    return store.size
+  })
+  await gate.reached
+  assert.equal(store.size, 1)
+  assert.equal(store.get(2), undefined)
+  assert.equal(isAnswered, false)
+  gate.open()
+  assert.equal(await creation, 2)
+})
+
+test('stores what was under way before it closes, and nothing after', async (t) => {
+  const path = makeDataFile(t, [rex])
+  const { store } = await openStore(t, path)
+  const creations = ['a', 'b', 'c'].map((name) => store.create(newPet(name)))
+  const closed = store.close()
+  await assert.rejects(
+    store.create(newPet('late')),
+    (error) => error instanceof PetStoreError && error.code === 'shutting_down',
+  )
+  await assert.rejects(store.reset(), PetStoreError)
+  await Promise.all([...creations, closed, store.close()])
+  assert.equal(readPetLines(path).length, 4)
+  const { store: next } = await openStore(t, path)
+  assert.equal(next.size, 4)
+})
+
+test('answers 507 when no id is left, and still keeps the last', async (t) => {
+  const path = makeDataFile(t, [petLine(9223372036854775806n, 'Rex')])
+  const { send } = await startApp(t, { dataFile: path })
+  const body = '{"name":"Mia","categoryId":-9223372036854775808}'
+  const last = await send('/v1/pets', { body })
+  assert.equal(last.status, 201)
+  assert.equal(
+    last.text,
+    '{"id":9223372036854775807,"name":"Mia","categoryId":-9223372036854775808,"status":"available"}',
+  )
+  const refused = await send('/v1/pets', { body })
+  assert.equal(refused.status, 507)
+  assert.deepEqual(readPetLines(path)[1], last.text)
+  assert.equal((await send('/v1/pets/9223372036854775807')).text, last.text)
+})
