@@ -1,6 +1,8 @@
 /** Contenders side by side: short slices of load in turn, so that a drift of the machine's speed meets all of them. */
+import { setTimeout } from 'node:timers/promises'
 import { applyLoad, type Request } from './load.ts'
 import type { Server } from './servers.ts'
+import { readMachineCpuSeconds } from './usage.ts'
 
 export interface Entrant {
   name: string
@@ -20,6 +22,8 @@ export interface Effort {
   warmUpMs: number
   /** How often a slice is taken again when other work on the machine disturbed it. */
   repeats: number
+  /** How long may still be waited in all for other work to end before a repeat. */
+  patience: { leftMs: number }
 }
 
 export interface Slice {
@@ -47,12 +51,28 @@ export async function race(entrants: Entrant[], effort: Effort, slices: Race): P
     for (const entrant of round % 2 === 0 ? entrants : entrants.toReversed()) {
       let slice = await runSlice(entrant, effort.sliceMs)
       for (let repeat = 0; slice.isDisturbed && repeat < effort.repeats; repeat += 1) {
+        await waitForQuiet(effort.patience)
         slice = await runSlice(entrant, effort.sliceMs)
       }
       disturbance.slices += 1
       if (slice.isDisturbed) disturbance.disturbed += 1
       slices.set(entrant.name, [...(slices.get(entrant.name) ?? []), slice])
     }
+  }
+}
+
+/** Waits until the machine has next to nothing to do, as long as there is patience: it says so by no event. */
+async function waitForQuiet(patience: { leftMs: number }): Promise<void> {
+  const lookMs = 200
+  for (
+    let before = readMachineCpuSeconds();
+    before !== null && patience.leftMs > 0;
+    patience.leftMs -= lookMs
+  ) {
+    await setTimeout(lookMs)
+    const now = readMachineCpuSeconds()
+    if (now === null || (now - before) * 1000 < lookMs * disturbingShare) return
+    before = now
   }
 }
 

@@ -71,8 +71,8 @@ const bench: Bench = {
   folder,
   quick: options.quick,
   effort: options.quick
-    ? { generations: 1, rounds: 5, sliceMs: 150, warmUpMs: 400, repeats: 0 }
-    : { generations: 3, rounds: 7, sliceMs: 500, warmUpMs: 1500, repeats: 2 },
+    ? { generations: 1, rounds: 5, sliceMs: 150, warmUpMs: 300, repeats: 1, patience: { leftMs: 10_000 } }
+    : { generations: 3, rounds: 7, sliceMs: 500, warmUpMs: 1500, repeats: 3, patience: { leftMs: 300_000 } },
 }
 const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
   readFileSync(join(benchFolder, 'package.json'), 'utf8'),
