@@ -9,7 +9,15 @@ export interface Page {
 /** Filled in by the build. */
 declare const PETSTORE_PAGE: Page | undefined
 
-export async function loadPage(): Promise<Page> {
+let page: Promise<Page> | undefined
+
+/** Put together once a process: it is the same for every server in it. */
+export function loadPage(): Promise<Page> {
+  page ??= findPage()
+  return page
+}
+
+async function findPage(): Promise<Page> {
   if (typeof PETSTORE_PAGE !== 'undefined') return PETSTORE_PAGE
   const { buildPage } = await import('./build-page.ts')
   return buildPage()

@@ -506,3 +506,14 @@ test('every answer has a length, a type, no-store and nosniff', async (t) => {
     )
   }
 })
+
+test('a body or a value that is shortened in a message is still named for what it is', async (t) => {
+  const { send } = await startApp(t)
+  const number = await send('/v1/pets', { body: '12345678901234567890' })
+  const expected = 'body: expected a JSON object, got 12345678901234567890'
+  assert.equal(assertRefusal(number, 400, 'invalid_body'), expected)
+  for (const status of ['🐾'.repeat(100), `x${'🐾'.repeat(100)}`]) {
+    const answer = await send('/v1/pets', { body: { name: 'Rex', categoryId: 1, status } })
+    assert.ok(assertRefusal(answer, 400, 'invalid_body').isWellFormed())
+  }
+})

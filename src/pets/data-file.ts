@@ -167,10 +167,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Takes back what a failed append left, if it could not be taken back then. Throws the file system's error. */
   async mend(): Promise<void> {
-    if (!this.#isTorn || !this.#isUntouched()) return
-    await this.#takeBack()
-    // It may have been read, and found invalid, in the meantime.
-    this.#isUnknown = true
+    if (this.#isTorn && this.#isUntouched()) await this.#takeBack()
   }
 
   /** Gives the file free. What was acknowledged is durable already. */

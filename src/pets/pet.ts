@@ -76,9 +76,11 @@ export function describe(value: unknown): string {
 }
 
 function shorten(text: string): string {
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+  // The cut may fall into a pair of surrogates.
+  return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
 }
 
 function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (typeof value !== 'object' || value === null) return false
+  return !Array.isArray(value) && !(value instanceof InexactNumber)
 }
