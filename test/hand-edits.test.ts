@@ -157,16 +157,40 @@ test('reads it again after a touch, without a change', async (t) => {
   assert.deepEqual(readPetLines(path), [rex, mia])
 })
 
+/** Empties the file; what it gives writes the new text. */
+function saveInPlace(path: string, text: string): () => void {
+  const editor = openSync(path, 'w')
+  return () => {
+    writeSync(editor, text)
+    closeSync(editor)
+  }
+}
+
 describe('keeps an edit and a creation that fall together', () => {
   // The edit is made in two steps, each before one of the calls that a creation makes, or within its sync.
   const text = formatFile(petLine(1, 'Max'), mia)
-  const steps: readonly [how: string, first: (path: string) => void, second: (path: string) => void][] = [
-    ['a rename', (path) => writeFileSync(`${path}~`, text), (path) => renameSync(`${path}~`, path)],
-    ['a save in place', (path) => truncateSync(path), (path) => writeFileSync(path, text)],
-    ['a longer save in place', (path) => truncateSync(path), (path) => writeFileSync(path, `${text}\n   \n`)],
-    ['a removal and return', (path) => rmSync(path), (path) => writeFileSync(path, text)],
+  /** Each makes the first step and gives the second. */
+  const steps: readonly [how: string, begin: (path: string) => () => void][] = [
+    [
+      'a rename',
+      (path) => {
+        writeFileSync(`${path}~`, text)
+        return () => renameSync(`${path}~`, path)
+      },
+    ],
+    [
+      'a removal and return',
+      (path) => {
+        rmSync(path)
+        return () => writeFileSync(path, text)
+      },
+    ],
+    ['a save in place', (path) => saveInPlace(path, text)],
+    // It ends where the store has written in the meantime, before the end of that, or behind it.
+    ['a longer save in place', (path) => saveInPlace(path, text + ' '.repeat(80))],
+    ['a save in place of much', (path) => saveInPlace(path, text + ' '.repeat(400))],
   ]
-  for (const [how, first, second] of steps) {
+  for (const [how, begin] of steps) {
     test(`${how}, at each pair of moments of it`, async (t) => {
       const folder = makeFastFolder(t)
       // What a creation calls, in this order; `retry` is when it opens the file for the third time, and what it did not come to is done.
@@ -178,14 +202,15 @@ describe('keeps an edit and a creation that fall together', () => {
           const path = join(folder, `${from}-${to}.json`)
           writeFileSync(path, formatFile(rex, mia))
           let step = 0
+          let end: (() => void) | undefined
           const at = (moment: string): void => {
             if (step === 0 && moment === from) {
               step = 1
-              first(path)
+              end = begin(path)
             }
             if (step === 1 && moment === to) {
               step = 2
-              second(path)
+              end?.()
             }
           }
           let isArmed = false
@@ -256,6 +281,28 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
       }
     })
   }
+})
+
+test('keeps an edit in place that falls into a sync which then fails', async (t) => {
+  const path = makeDataFile(t, [rex, mia])
+  const gate = createGate()
+  let isArmed = false
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (!isArmed || name !== 'fdatasync') return undefined
+      isArmed = false
+      return gate.pass().then(() => Promise.reject(systemError('EIO')))
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  isArmed = true
+  const creation = store.create(newPet('refused'))
+  await gate.reached
+  writeFileSync(path, formatFile(petLine(1, 'Maximilian the Great'), mia, petLine(3, 'Kit')))
+  gate.open()
+  await assert.rejects(creation, (error) => error instanceof PetStoreError && error.code === 'storage_failed')
+  await store.create(newPet('next'))
+  assert.deepEqual(namesInFile(path), ['Maximilian the Great', 'Mia', 'Kit', 'next'])
 })
 
 test('keeps every edit and every creation while both go on', async (t) => {
