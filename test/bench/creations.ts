@@ -52,7 +52,8 @@ export async function benchCreation(bench: Bench, { connections, rivals }: Creat
   const slices: Race = new Map()
   for (let generation = 0; generation < bench.effort.generations; generation += 1) {
     const entrants = await startStores(bench, rivals, connections)
-    await race(entrants, bench.effort, slices)
+    // There is more code to warm up than for reads, and it runs less often.
+    await race(entrants, { ...bench.effort, warmUpMs: bench.effort.warmUpMs * 3 }, slices)
     await checkStored(bench, entrants)
     await stopAll(entrants)
   }

@@ -55,11 +55,8 @@ const operations: Operation[] = [
 
 export async function benchGrowth(bench: Bench): Promise<Row[]> {
   const races = new Map<Operation, Race>(operations.map((operation) => [operation, new Map()]))
-  // A large store takes long to fill, and its rounds are what is compared: more of them instead of more generations.
-  const effort: Effort = {
-    ...bench.effort,
-    rounds: bench.effort.rounds * Math.min(2, bench.effort.generations),
-  }
+  // A large store takes long to fill: more rounds instead of more generations.
+  const effort: Effort = { ...bench.effort, rounds: bench.quick ? 4 : bench.effort.rounds * 2 }
   const few = await startStore(bench, fewPets)
   const many = await startStore(bench, manyPets)
   for (const [operation, slices] of races) {

@@ -71,7 +71,7 @@ const bench: Bench = {
   folder,
   quick: options.quick,
   effort: options.quick
-    ? { generations: 1, rounds: 5, sliceMs: 150, warmUpMs: 300, repeats: 1, patience: { leftMs: 10_000 } }
+    ? { generations: 1, rounds: 5, sliceMs: 150, warmUpMs: 300, repeats: 0, patience: { leftMs: 0 } }
     : { generations: 3, rounds: 7, sliceMs: 500, warmUpMs: 1500, repeats: 3, patience: { leftMs: 300_000 } },
 }
 const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
@@ -91,8 +91,11 @@ for (const part of parts.filter(({ name }) => isWanted(name))) {
   rows.push(...(await part.run(bench)))
 }
 if (rows.length > 0) {
-  console.log(`\n${formatRows(rows)}\n`)
-  console.log(`ratio: ours to the other in requests/s, the median of the rounds; 64 connections where no number is given
+  console.log(`\n${formatRows(rows)}`)
+}
+if (disturbance.slices > 0) {
+  console.log(`
+ratio: ours to the other in requests/s, the median of the rounds; 64 connections where no number is given
 by CPU time: the same for each second of processor time that the server used
 *: a server waited for more than a tenth of the time, so that more than its own cost is in the ratio
 (disturbed): other work on the machine took more than a quarter of a core in most of the rounds (in all: ${disturbance.disturbed} of
