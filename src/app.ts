@@ -90,12 +90,10 @@ export function createApp(options: AppOptions): App {
     try {
       if (operation.isOpen !== true) authenticate(findAuthorization(request))
       const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
-      const reply = operation.handle({ params, query, basePath, readBody })
-      if (operation.headers === undefined || reply instanceof Promise) return reply
-      return { ...reply, headers: [...operation.headers, ...reply.headers] }
+      return operation.handle({ params, query, basePath, readBody })
     } catch (error) {
-      if (operation.headers === undefined || !(error instanceof HttpError)) throw error
-      throw new HttpError(error.code, error.message, [...operation.headers, ...error.headers])
+      if (operation.refusalHeaders === undefined || !(error instanceof HttpError)) throw error
+      throw new HttpError(error.code, error.message, [...operation.refusalHeaders, ...error.headers])
     }
   }
 

@@ -28,8 +28,8 @@ export interface Operation {
   readonly stability?: 'experimental' | 'beta'
   /** Whether it answers without a key. */
   readonly isOpen?: boolean
-  /** What each of its answers carries, refusals too. */
-  readonly headers?: readonly string[]
+  /** What its refusals carry besides their own headers. */
+  readonly refusalHeaders?: readonly string[]
   readonly handle: (request: OperationRequest) => Reply | Promise<Reply>
 }
 
@@ -84,14 +84,15 @@ export function createPet(store: PetStore): Operation {
 
 /** Interface section 4.3, deprecated. */
 export function getPet(store: PetStore): Operation {
+  const retirement = ['Deprecation', deprecation, 'Sunset', sunset]
   return {
-    headers: ['Deprecation', deprecation, 'Sunset', sunset],
+    refusalHeaders: retirement,
     handle({ params: { petId = '' } }) {
       const id = parseId(petId)
       const pet = id === undefined ? undefined : store.get(id)
       if (pet === undefined)
         throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
-      return jsonReply(200, formatPet(pet))
+      return jsonReply(200, formatPet(pet), retirement)
     },
   }
 }

@@ -16,23 +16,23 @@ export type Router<Resource> = (target: string) => Match<Resource> | undefined
 
 /** Makes a router of path templates such as `/v1/pets/{petId}`, where the template written out wins. */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>): Router<Resource> {
-  const fixed = new Map(Object.entries(resources).filter(([template]) => !template.includes('{')))
+  const fixed = new Map(Object.entries(resources))
   const templates = Object.entries(resources)
     .filter(([template]) => template.includes('{'))
-    .map(([template, resource]) => ({ segments: template.split('/'), resource }))
+    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+    .map(([template, resource]) => ({
+      pattern: new RegExp(`^${template.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
+      resource,
+    }))
 
   return (target) => {
     const { path, query } = splitTarget(target)
-    const plain = fixed.get(path)
+    const decoded = path.includes('%') ? path.split('/').map(decodeSegment).join('/') : path
+    const plain = fixed.get(decoded)
     if (plain !== undefined) return { resource: plain, params: {}, query }
-    // Decoded after the split, so that `%2F` is no `/` (RFC 3986 section 2.2).
-    const segments = path.split('/').map(decode)
-    const written = path.includes('%') && !segments.some((segment) => segment.includes('/'))
-    const resource = written ? fixed.get(segments.join('/')) : undefined
-    if (resource !== undefined) return { resource, params: {}, query }
-    for (const template of templates) {
-      const params = matchSegments(template.segments, segments)
-      if (params !== undefined) return { resource: template.resource, params, query }
+    for (const { pattern, resource } of templates) {
+      const groups = pattern.exec(decoded)?.groups
+      if (groups !== undefined) return { resource, params: withSlashes(groups), query }
     }
     return undefined
   }
@@ -70,18 +70,16 @@ function splitTarget(target: string): { path: string; query: string } {
   return { path, query }
 }
 
-function matchSegments(
-  template: readonly string[],
-  segments: readonly string[],
-): Record<string, string> | undefined {
-  if (template.length !== segments.length) return undefined
+/** Stands for a `%2F`, which is no `/` between segments (RFC 3986 section 2.2). No escape decodes to it. */
+const escapedSlash = '\ud800'
+
+function decodeSegment(segment: string): string {
+  return decode(segment).replaceAll('/', escapedSlash)
+}
+
+function withSlashes(groups: Readonly<Record<string, string>>): Record<string, string> {
   const params: Record<string, string> = {}
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? ''
-    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
-    if (part.startsWith('{') && segment !== '') params[part.slice(1, -1)] = segment
-    else if (part !== segment) return undefined
-  }
+  for (const name in groups) params[name] = groups[name]?.replaceAll(escapedSlash, '/') ?? ''
   return params
 }
 

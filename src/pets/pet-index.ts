@@ -43,6 +43,9 @@ export class PetIndex {
   }
 
   get(id: Int64): Pet | undefined {
+    // Where it is when no id is left out: at 1,000,000 pets the search is 5 % of a request.
+    const near = this.#all[Number(id) - Number(this.#all[0]?.id)]
+    if (near?.id === id) return near
     const pet = this.#all[firstAfter(this.#all, id) - 1]
     return pet?.id === id ? pet : undefined
   }
