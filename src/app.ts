@@ -83,14 +83,14 @@ export function createApp(options: AppOptions): App {
 
   function operate(
     operation: Operation,
-    { params, query }: Match<Resource>,
+    { parameter, query }: Match<Resource>,
     request: IncomingMessage,
     sendContinue: (() => void) | undefined,
   ): Reply | Promise<Reply> {
     try {
       if (operation.isOpen !== true) authenticate(findAuthorization(request))
       const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
-      return operation.handle({ params, query, basePath, readBody })
+      return operation.handle({ parameter, query, basePath, readBody })
     } catch (error) {
       if (operation.refusalHeaders === undefined || !(error instanceof HttpError)) throw error
       throw new HttpError(error.code, error.message, [...operation.refusalHeaders, ...error.headers])

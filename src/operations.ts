@@ -15,7 +15,8 @@ export const deprecation = '@1795219200'
 export const sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'
 
 export interface OperationRequest {
-  readonly params: Readonly<Record<string, string>>
+  /** The path's parameter, decoded; empty when the path has none. */
+  readonly parameter: string
   /** What follows the `?` of the request target; empty without one. */
   readonly query: string
   /** The path that the service is mounted under; empty at the root of a server. */
@@ -87,7 +88,7 @@ export function getPet(store: PetStore): Operation {
   const retirement = ['Deprecation', deprecation, 'Sunset', sunset]
   return {
     refusalHeaders: retirement,
-    handle({ params: { petId = '' } }) {
+    handle({ parameter: petId }) {
       const id = parseId(petId)
       const pet = id === undefined ? undefined : store.get(id)
       if (pet === undefined)

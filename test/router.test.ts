@@ -33,9 +33,9 @@ describe('finds', () => {
     'http://elsewhere': ['root'],
     'http://elsewhere?a=b': ['root', undefined, 'a=b'],
   }
-  for (const [target, [resource, petId, query = '']] of Object.entries(cases))
+  for (const [target, [resource, petId = '', query = '']] of Object.entries(cases))
     test(`${resource} for ${target}`, () => {
-      assert.deepEqual(find(target), { resource, params: petId === undefined ? {} : { petId }, query })
+      assert.deepEqual(find(target), { resource, parameter: petId, query })
     })
 })
 
@@ -118,4 +118,8 @@ describe('parseQuery', () => {
   }
   for (const [query, values] of Object.entries(cases))
     test(`reads "${query}"`, () => assert.deepEqual([...parseQuery(query)], values))
+})
+
+test('a template with a parameter before its end is refused when the router is made', () => {
+  assert.throws(() => createRouter({ '/pets/{petId}/photos': 'photos' }), TypeError)
 })

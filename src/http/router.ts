@@ -6,33 +6,41 @@ import { HttpError } from './http-error.ts'
 
 export interface Match<Resource> {
   readonly resource: Resource
-  /** The path parameters, decoded, by name. */
-  readonly params: Readonly<Record<string, string>>
+  /** The path's parameter, decoded; empty when its template has none. */
+  readonly parameter: string
   /** What follows the `?`, as sent; empty without one. */
   readonly query: string
 }
 
 export type Router<Resource> = (target: string) => Match<Resource> | undefined
 
-/** Makes a router of path templates such as `/v1/pets/{petId}`, where the template written out wins. */
+/**
+ * Makes a router of paths such as `/v1/pets`, and of templates such as `/v1/pets/{petId}`, whose last segment is a
+ * parameter. A path that is written out wins. Throws on a template of any other form.
+ */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>): Router<Resource> {
-  const fixed = new Map(Object.entries(resources))
-  const templates = Object.entries(resources)
-    .filter(([template]) => template.includes('{'))
-    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
-    .map(([template, resource]) => ({
-      pattern: new RegExp(`^${template.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
-      resource,
-    }))
+  const fixed = new Map<string, Resource>()
+  const templates: { prefix: string; resource: Resource }[] = []
+  for (const [template, resource] of Object.entries(resources)) {
+    const prefix = /^([^{}]*\/)\{\w+\}$/.exec(template)?.[1]
+    if (prefix !== undefined) templates.push({ prefix, resource })
+    else if (/[{}]/.test(template))
+      throw new TypeError(`${template}: only the last segment can be a parameter`)
+    else fixed.set(template, resource)
+  }
 
   return (target) => {
-    const { path, query } = splitTarget(target)
-    const decoded = path.includes('%') ? path.split('/').map(decodeSegment).join('/') : path
-    const plain = fixed.get(decoded)
-    if (plain !== undefined) return { resource: plain, params: {}, query }
-    for (const { pattern, resource } of templates) {
-      const groups = pattern.exec(decoded)?.groups
-      if (groups !== undefined) return { resource, params: withSlashes(groups), query }
+    const { path: rawPath, query } = splitTarget(target)
+    const path = rawPath.includes('%') ? rawPath.split('/').map(decodeSegment).join('/') : rawPath
+    const resource = fixed.get(path)
+    if (resource !== undefined) return { resource, parameter: '', query }
+    for (const template of templates) {
+      if (!path.startsWith(template.prefix)) continue
+      const value = path.slice(template.prefix.length)
+      // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+      if (value === '' || value.includes('/')) continue
+      const parameter = path === rawPath ? value : value.replaceAll(escapedSlash, '/')
+      return { resource: template.resource, parameter, query }
     }
     return undefined
   }
@@ -75,12 +83,6 @@ const escapedSlash = '\ud800'
 
 function decodeSegment(segment: string): string {
   return decode(segment).replaceAll('/', escapedSlash)
-}
-
-function withSlashes(groups: Readonly<Record<string, string>>): Record<string, string> {
-  const params: Record<string, string> = {}
-  for (const name in groups) params[name] = groups[name]?.replaceAll(escapedSlash, '/') ?? ''
-  return params
 }
 
 function decode(text: string): string {
