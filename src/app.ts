@@ -203,7 +203,7 @@ function findAuthorization(request: IncomingMessage): string | undefined {
   return countHeader(request, 'authorization') > 1 ? undefined : request.headers.authorization
 }
 
-/** `headersDistinct` knows this too, but costs 2 µs a request; this costs next to nothing. */
+/** `headersDistinct` knows this too, in 0.5 µs where this takes 0.1: 3 % of a request for a pet. */
 function countHeader({ rawHeaders }: IncomingMessage, name: string): number {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -32,6 +32,6 @@ export function createBearerAuth(keys: readonly string[]): BearerAuth {
 }
 
 function digest(key: string): string {
-  // crypto.hash takes 1.0 µs where createHash takes 3.1 µs, and it runs for every request.
+  // It runs for every request, and takes 0.2 µs where createHash takes 0.6.
   return hash('sha256', key, 'base64')
 }
