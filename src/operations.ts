@@ -39,7 +39,7 @@ const maxCachedPages = 64
 
 /**
  * Interface section 4.1. Pages on by `after` and the Link header (RFC 8288). A page is kept until the store changes:
- * to format it anew is half the work of a list of 20, two thirds of one of 100.
+ * to format it anew is two fifths of the work of a list of 20, three fifths of one of 100.
  */
 export function listPets(store: PetStore): Operation {
   const pages = new Map<string, Reply>()
