@@ -53,7 +53,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   const dataFile = read('PETSTORE_DATA_FILE', 'data/pets.json', parseText, 'a path')
   const originsFormat = 'origins such as https://example.org between commas, or "*", or "none"'
   const corsOrigins = read('PETSTORE_CORS_ORIGINS', '*', parseOrigins, originsFormat)
-  const log = read('PETSTORE_LOG', 'info', parseLog, logLevels.join(', '))
+  const log = read('PETSTORE_LOG', 'info', parseLog, `one of ${logLevels.join(', ')}`)
 
   if ((env['PETSTORE_API_KEYS'] ?? '') === '') {
     if (!isLoopback(host)) {

@@ -105,7 +105,7 @@ export class JsonReader {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.take(end)
     if (this.take(comma)) {
-      if (this.peek() === end) this.fail(member)
+      if (this.peek() === end) this.fail(`${member} after the comma`)
       return true
     }
     if (!this.take(end)) this.fail(`"," or "${close}"`)

@@ -125,7 +125,7 @@ class Recorder implements Recording {
       this.#rename([place, undefined], [to, this.#current.get(place)])
     } else if (name === 'rmSync' && this.#current.has(place)) {
       this.#rename([place, undefined])
-    } else if (name === 'mkdirSync' && result !== undefined) {
+    } else if (name === 'mkdirSync') {
       this.#rename([place, folderNumber])
     } else if ((name === 'fsync' || name === 'fdatasync') && file !== undefined) {
       this.entries.push({ kind: 'sync', target: file, since: this.#syncing.get(second) ?? 0 })

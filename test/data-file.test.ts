@@ -128,11 +128,11 @@ function hole(text: string, from: number, to: number): string {
 describe('stops the start, with the place, and leaves the file byte for byte', () => {
   const many = Array.from({ length: 200 }, (_, index) => petLine(index + 1, `${index}`))
   const cases: readonly [what: string, text: string | Buffer, said: RegExp | string][] = [
-    ['a trailing comma', lines(rex, `${mia},`), ':5:3: expected a pet, got "]"'],
+    ['a trailing comma', lines(rex, `${mia},`), ':5:3: expected a pet after the comma, got "]"'],
     [
       'a trailing comma and an odd indent',
       `{\n "pets": [\n  ${rex},\n ]\n}\n`,
-      ':4:2: expected a pet, got "]"',
+      ':4:2: expected a pet after the comma, got "]"',
     ],
     ['a missing comma', lines(rex, mia).replace('},', '}'), ':4:5: expected "," or "]", got "{"'],
     [
@@ -239,7 +239,7 @@ test('names the place of a fault at the end of a long line', async (t) => {
   const path = makeDataFile(t, text)
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileInvalid)
-    assert.equal(error.message, `${path}:1:${text.length - 1}: expected a pet, got "]"`)
+    assert.equal(error.message, `${path}:1:${text.length - 1}: expected a pet after the comma, got "]"`)
     return true
   })
 })

@@ -256,9 +256,9 @@ describe('int64', () => {
 describe('a fault names its place', () => {
   const cases: [text: string, place: string][] = [
     ['', '1:1 expected a value, got the end'],
-    ['{"a":1,}', '1:8 expected a member name, got "}"'],
+    ['{"a":1,}', '1:8 expected a member name after the comma, got "}"'],
     ['{\n  "ä": tru\n}', '2:8 expected a value, got "t"'],
-    ['[1,]', '1:4 expected a value, got "]"'],
+    ['[1,]', '1:4 expected a value after the comma, got "]"'],
     ['[1 2]', '1:4 expected "," or "]", got "2"'],
     ['{"a" 1}', '1:6 expected ":", got "1"'],
     ["{'a':1}", `1:2 expected a member name in double quotes, got "'"`],

@@ -12,7 +12,7 @@ import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts
 async function assertLocked(path: string): Promise<void> {
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileInvalid)
-    assert.match(error.message, /: another server has this file open$/)
+    assert.match(error.message, /: another server has this file open;/)
     return true
   })
 }
@@ -71,7 +71,10 @@ test('a second program says so in one line and exits with 1; a killed one blocks
   const first = await startProgram(t, folder)
   const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
   assert.deepEqual(await second.ended, { code: 1, signal: null })
-  assert.equal(second.output(), 'data/pets.json: another server has this file open\n')
+  assert.equal(
+    second.output(),
+    'data/pets.json: another server has this file open; stop it, or choose another file\n',
+  )
   first.child.kill('SIGKILL')
   await first.ended
   await startProgram(t, folder)

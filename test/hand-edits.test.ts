@@ -332,20 +332,24 @@ test('keeps every edit and every creation while both go on', async (t) => {
 
 describe('keeps the old pets and refuses new ones while the file is', () => {
   const cases: readonly [what: string, spoil: (path: string) => void, said: RegExp][] = [
-    ['not JSON', (path) => appendFileSync(path, '}'), /pets\.json:7:1: expected the end, got "\}"; the pets/],
+    [
+      'not JSON',
+      (path) => appendFileSync(path, '}'),
+      /pets\.json:7:1: expected the end, got "\}"; still serving/,
+    ],
     [
       'cut off',
       (path) => truncateSync(path, 40),
-      /pets\.json:3:27: expected the closing quote, got the end; the pets/,
+      /pets\.json:3:27: expected the closing quote, got the end; still serving/,
     ],
     [
       'with a wrong value',
       (path) => writeFileSync(path, formatFile(rex, mia.replace('available', 'lost'))),
-      /pets\.json:4:\d+: pets\[1\]\.status: expected available, pending or sold, got "lost"; the pets/,
+      /pets\.json:4:\d+: pets\[1\]\.status: expected available, pending or sold, got "lost"; still serving/,
     ],
-    ['empty', (path) => truncateSync(path), /pets\.json: is empty; the pets/],
-    ['blank', (path) => writeFileSync(path, ' \n'), /pets\.json: is empty; the pets/],
-    ['missing', (path) => rmSync(path), /pets\.json: is missing; the pets/],
+    ['empty', (path) => truncateSync(path), /pets\.json: is empty; still serving/],
+    ['blank', (path) => writeFileSync(path, ' \n'), /pets\.json: is empty; still serving/],
+    ['missing', (path) => rmSync(path), /pets\.json: is missing; still serving/],
   ]
   for (const [what, spoil, said] of cases) {
     test(what, async (t) => {
@@ -375,7 +379,7 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   const { store, lines } = await openStore(t, path)
   renameSync(path, `${path}.mine`)
   mkdirSync(path)
-  assert.match(await lines.next(/./), /pets\.json: is a folder, not a file; the pets of before are served/)
+  assert.match(await lines.next(/./), /pets\.json: is a folder, not a file; still serving the pets of before/)
   await assert.rejects(store.create(newPet('refused')), PetStoreError)
   rmdirSync(path)
   renameSync(`${path}.mine`, path)
@@ -445,7 +449,7 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   const bad = good.replace('"Rex",', '"Rex"')
   writeFileSync(path, bad)
   await waitFor(
-    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; the pets of before are served, none can be added$/m,
+    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; still serving the pets of before, none can be added until it is fixed$/m,
   )
   const refused = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
   const message = assertRefusal(refused, 503, 'data_file_invalid')

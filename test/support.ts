@@ -112,7 +112,8 @@ export function runProgram(
   const entry = process.env['PETSTORE_TEST_ENTRY'] ?? join(root, 'src/server.ts')
   const loader = entry.endsWith('.ts') ? ['--import', import.meta.resolve('tsx')] : []
   const clean = Object.fromEntries(
-    Object.entries(inherited).filter(([name]) => !name.startsWith('PETSTORE_')),
+    // What npm sets is not for the program under test: it takes a signal that npm hands on otherwise.
+    Object.entries(inherited).filter(([name]) => !/^(?:PETSTORE_|npm_)/.test(name)),
   )
   const child = spawn(process.execPath, [...loader, entry], { cwd, env: { ...clean, PORT: '0', ...env } })
   t.after(() => child.kill('SIGKILL'))

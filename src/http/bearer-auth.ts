@@ -15,7 +15,8 @@ export type BearerAuth = (authorization: string | undefined) => void
  * where one differs changes the work. Throws on a key that no client could send.
  */
 export function createBearerAuth(keys: readonly string[]): BearerAuth {
-  if (keys.length === 0) throw new TypeError('apiKeys: at least one key is required')
+  // The types say that there are some, but not to JavaScript.
+  if (!Array.isArray(keys) || keys.length === 0) throw new TypeError('apiKeys: at least one key is required')
   if (!keys.every((key) => bearerTokenPattern.test(key))) {
     throw new TypeError('apiKeys: a key is made of letters, digits, "-._~+/", with "=" at its end only')
   }

@@ -60,7 +60,8 @@ export async function openDataFile(
   try {
     await disk.makeFolder(dirname(disk.followLinks(resolve(path))))
     lock = await lockFile(disk.followLinks(resolve(path)))
-    if (lock === undefined) throw new DataFileInvalid(`${path}: another server has this file open`)
+    if (lock === undefined)
+      throw new DataFileInvalid(`${path}: another server has this file open; stop it, or choose another file`)
     const file = new DataFile(path, disk, lock, options.say)
     for (;;) {
       const data = await file.open()

@@ -106,9 +106,15 @@ export class Disk {
   }
 
   async makeFolder(folder: string): Promise<void> {
-    const first = this.fs.mkdirSync(folder, { recursive: true })
-    if (first === undefined) return
-    for (let made = folder; made.startsWith(first); made = dirname(made)) await this.syncFolder(dirname(made))
+    if (this.look(folder) !== undefined) return
+    await this.makeFolder(dirname(folder))
+    // One by one: Node's own `recursive` never ends below a folder that takes none, such as /proc.
+    try {
+      this.fs.mkdirSync(folder)
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw error
+    }
+    await this.syncFolder(dirname(folder))
   }
 
   /** Makes a new file of these bytes, durable but for its name; an unfinished one is removed. */

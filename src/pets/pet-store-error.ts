@@ -1,5 +1,7 @@
 import { getSystemErrorMap } from 'node:util'
 
+/** Why the store refuses a pet, and system errors in words for a person. */
+
 /** Why the store cannot take a pet now; the code is the one that a client sees (README, error codes). */
 export type PetStoreErrorCode =
   | 'data_file_invalid'

@@ -22,6 +22,7 @@ import { maxAppendPets, parsePetsText, PetsFault } from './pets-text.ts'
 const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807.'
+
 /** Opens the store on a data file (see openDataFile). */
 export async function openPetStore(path: string, options: DataFileOptions = {}): Promise<PetStore> {
   const { file, data } = await openDataFile(path, options)
@@ -177,7 +178,8 @@ export class PetStore {
   /** What a client is told; the person who runs the server is told why, once. */
   #refusal(error: unknown): PetStoreError {
     if (error instanceof DataFileInvalid) {
-      if (error.isSettled) this.#say(`${error.message}; the pets of before are served, none can be added`)
+      if (error.isSettled)
+        this.#say(`${error.message}; still serving the pets of before, none can be added until it is fixed`)
       this.#fault = error
       return fileInvalid()
     }

@@ -21,6 +21,9 @@ import { benchSoak } from './soak.ts'
 import { benchFirstAnswer, benchLargeStart, benchSize } from './start.ts'
 import { formatRows, formatTable, type Row } from './table.ts'
 
+// `node --test` without files takes every script under `test` for one.
+if (process.env['NODE_TEST_CONTEXT'] !== undefined) process.exit()
+
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },

@@ -145,7 +145,7 @@ function findPath(target: string): string | undefined {
       return segment
     }
   })
-  return /^(?:\/[\w-]+)*?\/v1(\/pets(?:\/[^/]*)?)$/.exec(segments.join('/'))?.[1]
+  return /^(?:\/[\w-]+)*?\/v1(\/pets(?:\/[^/]+)?)$/.exec(segments.join('/'))?.[1]
 }
 
 function resolve(response: unknown): Response {

@@ -1,6 +1,9 @@
 /** The shortest way to a first answer. CommonJS, as dist/server.js is: it starts some milliseconds sooner. */
 const { createServer } = require('node:http')
 
+// `node --test` without files takes every script under `test` for one.
+if (process.env.NODE_TEST_CONTEXT !== undefined) process.exit()
+
 const server = createServer((request, response) => {
   response.setHeader('Content-Length', 2)
   response.end('{}')
