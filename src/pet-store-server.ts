@@ -81,7 +81,7 @@ export interface PetStoreHandle {
   countPets(): number
   /** Back to the pets that it was made with; with a data file, to what the file says now. */
   reset(): Promise<void>
-  /** Finishes what is in flight, 5 s at most, and gives the file and the port free. Can be called again. */
+  /** Finishes what is in flight, 5 s at most, and releases the file and the port. Can be called again. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

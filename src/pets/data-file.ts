@@ -171,7 +171,7 @@ export class DataFile implements Adapter<PetData> {
     if (this.#isTorn && this.#isUntouched()) await this.#takeBack()
   }
 
-  /** Gives the file free. What was acknowledged is durable already. */
+  /** Releases the file. What was acknowledged is durable already. */
   async close(): Promise<void> {
     // What cannot be taken back now heals when the file is opened again.
     await this.mend().catch(() => {})
