@@ -26,7 +26,10 @@ export interface AppOptions {
   readonly onFault?: ((line: string) => void) | undefined
 }
 
-/** An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. */
+/**
+ * An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. Both are
+ * `-` for what is no readable request.
+ */
 export interface Answer {
   readonly method: string
   readonly path: string
@@ -65,10 +68,11 @@ export function createApp(options: AppOptions): App {
 
   function respond(
     request: IncomingMessage,
+    response: ServerResponse,
     expectation: Expectation,
     sendContinue: () => void,
   ): Reply | Promise<Reply> {
-    checkFraming(request, expectation)
+    checkFraming(request, response, expectation)
     if (isClosing) throw new HttpError('shutting_down')
     const { method = '', url = '' } = request
     if (method === 'OPTIONS' && url === '*') return optionsReply('GET, HEAD, POST, OPTIONS')
@@ -111,9 +115,16 @@ export function createApp(options: AppOptions): App {
     if (isClosing) response.shouldKeepAlive = false
     sendReply(response, reply, cors.answerHeaders(response.req.headers.origin))
     if (onAnswer === undefined) return
-    const { method, path } = describeRequest(response.req)
+    report({
+      ...describeRequest(response.req),
+      status: reply.status,
+      milliseconds: performance.now() - start,
+    })
+  }
+
+  function report(done: Answer): void {
     try {
-      onAnswer({ method, path, status: reply.status, milliseconds: performance.now() - start })
+      onAnswer?.(done)
     } catch (error) {
       // The answer is out; a log that fails must not take the service with it.
       onFault?.(`onAnswer: ${error instanceof Error ? error.name : typeof error}`)
@@ -145,7 +156,7 @@ export function createApp(options: AppOptions): App {
         response.writeContinue()
       }
       try {
-        const reply = respond(request, expectation, sendContinue)
+        const reply = respond(request, response, expectation, sendContinue)
         if (reply instanceof Promise) {
           reply.then(
             (later) => answer(response, later, start),
@@ -164,7 +175,9 @@ export function createApp(options: AppOptions): App {
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', 'GET, HEAD, POST, OPTIONS'] : []
-      return formatReply(errorReply(new HttpError(code, undefined, headers)), cors.answerHeaders(undefined))
+      const error = new HttpError(code, undefined, headers)
+      report({ method: '-', path: '-', status: error.status, milliseconds: 0 })
+      return formatReply(errorReply(error), cors.answerHeaders(undefined))
     },
     beginClosing() {
       isClosing = true
@@ -187,7 +200,7 @@ function openOperation(handle: () => Reply): Operation {
 }
 
 /** What Node leaves to us: exactly one Host, well-formed (RFC 9112 section 3.2), and no expectation but one. */
-function checkFraming(request: IncomingMessage, expectation: Expectation): void {
+function checkFraming(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
   const hosts = countHeader(request, 'host')
   if (hosts > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
   if (hosts === 0 && request.httpVersion !== '1.0')
@@ -195,6 +208,14 @@ function checkFraming(request: IncomingMessage, expectation: Expectation): void 
   if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(request.headers.host ?? '')) {
     throw new HttpError('malformed_request', 'Host: expected a host, and a port if need be')
   }
+  const { 'transfer-encoding': coding } = request.headers
+  if (coding !== undefined && (request.httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
+    // It may hide where the body ends, so that nothing can follow it (RFC 9112 section 6.1).
+    response.shouldKeepAlive = false
+    throw new HttpError('malformed_request', 'Transfer-Encoding: expected "chunked", and HTTP/1.1')
+  }
+  if (request.httpVersionMajor !== 1)
+    throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
   if (expectation === 'unknown') throw new HttpError('expectation_failed')
 }
 

@@ -34,8 +34,9 @@ export interface Operation {
   readonly handle: (request: OperationRequest) => Reply | Promise<Reply>
 }
 
-/** How many pages are kept; clients ask for few different ones. */
+/** How many pages are kept, and how long each may be: clients ask for few different ones, and names can be long. */
 const maxCachedPages = 64
+const maxCachedPageLength = 65_536
 
 /**
  * Interface section 4.1. Pages on by `after` and the Link header (RFC 8288). A page is kept until the store changes:
@@ -46,14 +47,14 @@ export function listPets(store: PetStore): Operation {
   let version = store.version
   return {
     handle({ query, basePath }) {
-      if (version !== store.version || pages.size > maxCachedPages) {
+      if (version !== store.version || pages.size >= maxCachedPages) {
         pages.clear()
         version = store.version
       }
       let page = pages.get(query)
       if (page === undefined) {
         page = formatPage(store, parseListQuery(parseQuery(query)), basePath)
-        pages.set(query, page)
+        if ((page.body?.length ?? 0) <= maxCachedPageLength) pages.set(query, page)
       }
       return page
     },

@@ -21,7 +21,10 @@ export interface SeedPet {
   readonly status?: 'available' | 'pending' | 'sold'
 }
 
-/** An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. */
+/**
+ * An answered request, as a log needs it. The path has no query: a client may put a secret there by mistake. Both are
+ * `-` for what is no readable request.
+ */
 export interface Answer {
   readonly method: string
   readonly path: string

@@ -367,6 +367,15 @@ describe('HTTP/1.0 (RFC 9112 appendix C)', () => {
       assert.equal((await client.read()).headers.get('connection'), 'keep-alive')
     }
   })
+  test('is refused with a transfer coding, which it does not know, and the connection closes (RFC 9112 6.1)', async (t) => {
+    const app = await start(t)
+    const client = await app.connect()
+    const head = `POST /v1/pets HTTP/1.0\r\n${bearer}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n`
+    client.write(`${head}0\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n`)
+    assertRefusal(await client.read(), 400, 'malformed_request')
+    await assert.rejects(client.read())
+    await assertAnswersNext(app)
+  })
   test('has its expectation ignored (RFC 9110 10.1.1)', async (t) => {
     const { connect } = await start(t)
     const client = await connect()
@@ -417,6 +426,24 @@ describe('HEAD (RFC 9110 9.3.2)', () => {
 })
 
 describe('requests in one write (RFC 9112 9.3.2)', () => {
+  test('nothing follows an answer that closes, not even a refusal (RFC 9112 9.6)', async (t) => {
+    const { connect } = await start(t)
+    for (const first of ['GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close', 'GET /healthz HTTP/1.0']) {
+      const client = await connect()
+      client.write(`${first}\r\n\r\nGET /nowhere\r\n\r\n`)
+      assert.equal((await client.read()).status, 200)
+      await assert.rejects(client.read(), /the connection ended behind ""/)
+    }
+  })
+
+  test('a client that lets thousands of them wait is cut off', async (t) => {
+    const app = await start(t)
+    const client = await app.connect()
+    client.write(creation.repeat(5_000))
+    await client.closed
+    await assertAnswersNext(app)
+  })
+
   const inOrder: readonly [title: string, bytes: readonly string[], statuses: readonly number[]][] = [
     ['a creation and a list', [creation, list], [201, 200]],
     [

@@ -45,6 +45,9 @@ export const maxHeadBytes = 16_384
 /** How long a client may go on sending behind its last answer. */
 const lingerMs = 1_000
 
+/** How many requests may wait on a connection for the answers before them. Node bounds the answers only. */
+const maxWaitingRequests = 1_000
+
 export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
   listen(port: number, host: string): Promise<AddressInfo>
@@ -72,6 +75,7 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   const sockets = new Set<Socket>()
   /** The newest response on each socket. Responses go out in order, so when it is done they all are. */
   const newest = new WeakMap<Socket, ServerResponse>()
+  const waiting = new WeakMap<Socket, number>()
   const refused = new WeakSet<Socket>()
   let closed: Promise<void> | undefined
 
@@ -85,7 +89,14 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
     if (before === undefined || (before.writableEnded && before.shouldKeepAlive)) {
       handler.handle(request, response, expectation)
     } else if (!before.writableEnded) {
+      const count = waiting.get(socket) ?? 0
+      if (count === maxWaitingRequests) {
+        socket.destroy()
+        return
+      }
+      waiting.set(socket, count + 1)
       before.once('close', () => {
+        waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
         if (socket.destroyed || !before.shouldKeepAlive || response.headersSent) return
         handler.handle(request, response, expectation)
       })
@@ -117,7 +128,10 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
     }
     const code = codeOf(error)
     const response = newest.get(socket)
-    if (response === undefined || response.req.complete) {
+    if (response?.writableEnded === true && !response.shouldKeepAlive) {
+      // The last answer is out, or on its way; nothing follows it (RFC 9112 section 9.6).
+      whenAnswered(socket, () => hangUp(socket))
+    } else if (response === undefined || response.req.complete) {
       // The fault is behind what is still being answered.
       whenAnswered(socket, () => hangUp(socket, handler.formatRefusal(code)))
     } else if (response.headersSent) {

@@ -189,7 +189,7 @@ export class DataFile implements Adapter<PetData> {
       this.#isTorn = true
       this.#disk.write(descriptor, bytes, this.#end)
       written = this.#disk.identify(descriptor)
-      if (!this.#hasGround(descriptor)) {
+      if (written?.size !== BigInt(this.#end + bytes.length) || !this.#hasGround(descriptor, bytes)) {
         this.#stray = { at: this.#end, bytes }
         throw new DataFileEdited()
       }
@@ -211,11 +211,12 @@ export class DataFile implements Adapter<PetData> {
     return this.#disk.fs.openSync(this.path, 'r+')
   }
 
-  /** Whether the text before the append is still there: an editor may have emptied the file in the same instant. */
-  #hasGround(descriptor: number): boolean {
-    const before = Buffer.alloc(1)
-    this.#disk.fs.readSync(descriptor, before, 0, 1, this.#end - 1)
-    return before.toString() === (this.#count === 0 ? '[' : '}')
+  /** Whether the append stands where it belongs: an editor may have written in place in the same instant. */
+  #hasGround(descriptor: number, bytes: Buffer): boolean {
+    const there = Buffer.alloc(1 + bytes.length)
+    this.#disk.fs.readSync(descriptor, there, 0, there.length, this.#end - 1)
+    const ground = there.toString('latin1', 0, 1)
+    return ground === (this.#count === 0 ? '[' : '}') && there.subarray(1).equals(bytes)
   }
 
   /** After a failed append: the file is put back as it was, unless somebody else has written into it meanwhile. */
@@ -288,11 +289,13 @@ export class DataFile implements Adapter<PetData> {
     const healed = healPetsText(bytes, tornAt)
     // When it was torn: if healing fails as well, the next try keeps the same bytes under the same name.
     const time = new Date(Number((identity?.mtimeNs ?? 0n) / 1_000_000n)).toISOString().replaceAll(':', '-')
-    const torn = `${this.#disk.followLinks(resolve(this.path))}.torn-${time}`
+    const target = this.#disk.followLinks(resolve(this.path))
+    const torn = `${target}.torn-${time}`
     try {
       const text = parsePetsText(healed)
       this.#disk.fs.rmSync(torn, { force: true })
-      await this.#disk.make(torn, bytes.subarray(tornAt))
+      // As private as the file that it comes from.
+      await this.#disk.make(torn, bytes.subarray(tornAt), this.#disk.fs.statSync(target))
       await this.#disk.syncFolder(dirname(torn))
       const data = await this.#rewrite(healed, text, identity)
       const kept = `${bytes.length - tornAt} bytes behind the last whole pet are kept in ${basename(torn)}`
