@@ -36,17 +36,21 @@ process.on('exit', () => {
 
 function watchResponse(request: IncomingMessage, response: ServerResponse): void {
   const { method = '', url = '' } = request
-  const { writeHead, end } = response
+  const { writeHead, write, end } = response
   let head: { status: number; headers: readonly string[] } | undefined
+  let body: string | undefined
   response.writeHead = (status: number, ...rest: readonly unknown[]) => {
     // Other servers in the tests answer too; only the service's answers carry this, in a flat list.
     const [headers] = rest
     if (Array.isArray(headers) && headers.includes('nosniff')) head = { status, headers }
     return Reflect.apply(writeHead, response, [status, ...rest])
   }
+  response.write = (...rest: readonly unknown[]) => {
+    body = (body ?? '') + (textOf(rest[0]) ?? '')
+    return Reflect.apply(write, response, rest)
+  }
   response.end = (...rest: readonly unknown[]) => {
-    const [body] = rest
-    if (head !== undefined) note({ request: { method, target: url }, ...head, body: textOf(body) })
+    if (head !== undefined) note({ request: { method, target: url }, ...head, body: body ?? textOf(rest[0]) })
     return Reflect.apply(end, response, rest)
   }
 }
