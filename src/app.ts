@@ -138,7 +138,7 @@ export function createApp(options: AppOptions): App {
 
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
-    if (error instanceof PetStoreError) return new HttpError(error.code, error.message)
+    if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
     const { method, path } = describeRequest(request)
     // Its message and stack may hold what is nobody's business.
     onFault?.(`internal_error in ${method} ${path}: ${error instanceof Error ? error.name : typeof error}`)

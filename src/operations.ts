@@ -4,7 +4,7 @@ import { HttpError } from './http/http-error.ts'
 import { jsonReply, type Reply } from './http/reply.ts'
 import { parseQuery } from './http/router.ts'
 import { type Int64, parseId } from './int64.ts'
-import { describe, formatPet, NewPetSchema, type PetStatus, PetStatusSchema } from './pets/pet.ts'
+import { describe, formatPet, NewPetSchema, petStatuses, type PetStatus } from './pets/pet.ts'
 import type { PetStore } from './pets/pet-store.ts'
 
 /** Page sizes of a list (interface section 8). */
@@ -139,9 +139,9 @@ function parseLimit(text: string): number | undefined {
 }
 
 function parseStatus(text: string): PetStatus | undefined {
-  return v.is(PetStatusSchema, text) ? text : undefined
+  return petStatuses.find((status) => status === text)
 }
 
 function describeIssue(issue: v.BaseIssue<unknown>): string {
-  return `${v.getDotPath(issue) ?? 'body'}: ${issue.message}`
+  return `${issue.path?.[0]?.key ?? 'body'}: ${issue.message}`
 }

@@ -35,7 +35,8 @@ export function sendReply(response: ServerResponse, reply: Reply, cors: readonly
     response.end()
   } else {
     // An end with a body sends an empty piece behind it, and gathers the two: 7 % of a list's time.
-    response.write(reply.body)
+    // An ASCII text is the same bytes in Latin-1, which Node writes without a look at each.
+    response.write(reply.body, reply.length === String(reply.body.length) ? 'latin1' : 'utf8')
     process.nextTick(end, response)
   }
 }

@@ -1,6 +1,5 @@
-import { getSystemErrorMap } from 'node:util'
-
 /** Why the store refuses a pet, and system errors in words for a person. */
+import { getSystemErrorMap } from 'node:util'
 
 /** Why the store cannot take a pet now; the code is the one that a client sees (README, error codes). */
 export type PetStoreErrorCode =
@@ -9,10 +8,10 @@ export type PetStoreErrorCode =
   | 'insufficient_storage'
   | 'shutting_down'
 
-/** The message is for a client: it names no path and no library. */
+/** A message, if there is more to say than the code does, is for a client: it names no path and no library. */
 export class PetStoreError extends Error {
   readonly code: PetStoreErrorCode
-  constructor(code: PetStoreErrorCode, message: string, cause?: unknown) {
+  constructor(code: PetStoreErrorCode, message = '', cause?: unknown) {
     super(message, { cause })
     this.code = code
   }
@@ -22,14 +21,8 @@ const diskIsFull = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 /** The error for a file system call that failed. */
 export function storageError(cause: unknown): PetStoreError {
-  if (diskIsFull.has(errorCode(cause))) {
-    return new PetStoreError(
-      'insufficient_storage',
-      'There is no room left to store the pet; nothing was stored.',
-      cause,
-    )
-  }
-  return new PetStoreError('storage_failed', 'The pet could not be stored; nothing was stored.', cause)
+  const code = diskIsFull.has(errorCode(cause)) ? 'insufficient_storage' : 'storage_failed'
+  return new PetStoreError(code, '', cause)
 }
 
 /** The code of a system error, such as `ENOSPC`; empty for any other error. */

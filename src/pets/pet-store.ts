@@ -72,13 +72,13 @@ export class PetStore {
 
   /** Resolves when the pet is durable; rejects with a PetStoreError, and then nothing was stored. */
   create(newPet: NewPet): Promise<Pet> {
-    if (this.#closed !== undefined) return Promise.reject(shuttingDown())
+    if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.add(newPet)
   }
 
   /** Back to the pets that it was made with; with a file, to what the file says now. */
   reset(): Promise<void> {
-    if (this.#closed !== undefined) return Promise.reject(shuttingDown())
+    if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.run(async () => {
       if (this.#file === undefined) {
         this.#low.data = { pets: [...this.#seeds] }
@@ -152,7 +152,7 @@ export class PetStore {
     } catch (error) {
       throw this.#refusal(error)
     }
-    if (this.#fault !== undefined) throw fileInvalid()
+    if (this.#fault !== undefined) throw new PetStoreError('data_file_invalid')
   }
 
   #reindex(): void {
@@ -181,7 +181,7 @@ export class PetStore {
       if (error.isSettled)
         this.#say(`${error.message}; still serving the pets of before, none can be added until it is fixed`)
       this.#fault = error
-      return fileInvalid()
+      return new PetStoreError('data_file_invalid')
     }
     if (!this.#isFailing && this.#file !== undefined) {
       this.#isFailing = true
@@ -209,14 +209,4 @@ function readSeeds(seeds: readonly SeedPet[]): PetData {
   } catch (error) {
     throw error instanceof PetsFault ? new TypeError(error.message) : error
   }
-}
-
-function shuttingDown(): PetStoreError {
-  return new PetStoreError('shutting_down', 'The store is shutting down.')
-}
-
-function fileInvalid(): PetStoreError {
-  const message =
-    'The data file was edited and is not valid now; pets can be listed, but not added until it is mended.'
-  return new PetStoreError('data_file_invalid', message)
 }

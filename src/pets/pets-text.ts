@@ -274,9 +274,12 @@ class PetsParser {
     const result = v.safeParse(SeedPetSchema, value)
     if (result.success) return result.output
     const [issue] = result.issues
-    const member = v.getDotPath(issue)
-    const place = member === null ? offset : (offsets.get(member) ?? offset)
-    throw new ValueFault(`${path}${member === null ? '' : `.${member}`}: ${issue.message}`, place)
+    const member = issue.path?.[0]?.key
+    const place = offsets.get(String(member)) ?? offset
+    throw new ValueFault(
+      `${path}${member === undefined ? '' : `.${String(member)}`}: ${issue.message}`,
+      place,
+    )
   }
 
   /** Gives the pets that lack one the next ids, in their order in the file. */
