@@ -244,10 +244,11 @@ test('names the place of a fault at the end of a long line', async (t) => {
   })
 })
 
-test('keeps the bytes of a torn tail beside the file and says so in one line', async (t) => {
+test('keeps the bytes of a torn tail beside the file, as private as it is, and says so in one line', async (t) => {
   const whole = `{\n  "pets": [\n    ${rex}`
   const torn = ',\n    {"id":2,"name":"Mi'
   const path = makeDataFile(t, whole + torn)
+  chmodSync(path, 0o600)
   const { store, lines: said } = await openStore(t, path)
   assert.equal(store.size, 1)
   assert.equal(said.length, 1)
@@ -256,6 +257,7 @@ test('keeps the bytes of a torn tail beside the file and says so in one line', a
       said[0] ?? '',
     ) ?? []
   assert.equal(readFileSync(join(dirname(path), name), 'utf8'), torn)
+  assert.equal(statSync(join(dirname(path), name)).mode & 0o777, 0o600)
   assert.equal(readFileSync(path, 'utf8'), `${whole}\n  ]\n}\n`)
 })
 

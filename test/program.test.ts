@@ -220,6 +220,9 @@ test('logs a line a request: method, path, status and time, and neither query no
   await program.waitFor(/^GET \/v1\/pets 200 \d+\.\d ms$/m)
   await program.waitFor(/^POST \/v1\/pets 400 \d+\.\d ms$/m)
   await program.waitFor(/^GET \/nowhere 404 \d+\.\d ms$/m)
+  const unreadable = await connectRaw(t, program.url)
+  unreadable.write('garbage\r\n\r\n')
+  await program.waitFor(/^- - 400 \d+\.\d ms$/m)
   assert.doesNotMatch(program.output(), /hush|test-key/)
 })
 

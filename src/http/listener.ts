@@ -40,7 +40,7 @@ const defaultLimits: TimeLimits = {
 }
 
 /** The request line and all headers together. */
-export const maxHeadBytes = 16_384
+const maxHeadBytes = 16_384
 
 /** How long a client may go on sending behind its last answer. */
 const lingerMs = 1_000
@@ -75,6 +75,7 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   const sockets = new Set<Socket>()
   /** The newest response on each socket. Responses go out in order, so when it is done they all are. */
   const newest = new WeakMap<Socket, ServerResponse>()
+  /** How many requests wait on each socket for the answers before them. */
   const waiting = new WeakMap<Socket, number>()
   const refused = new WeakSet<Socket>()
   let closed: Promise<void> | undefined

@@ -89,7 +89,7 @@ export class PetStore {
     })
   }
 
-  /** Waits for the creations under way, syncs, and releases the file. Can be called again. */
+  /** Waits for the creations under way, and releases the file. Can be called again. */
   close(): Promise<void> {
     clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => this.#file?.close())

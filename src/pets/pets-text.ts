@@ -8,9 +8,9 @@ import { JsonFault, JsonReader, placeOf } from '../exact-json.ts'
 import { type Int64, isInt64, nextInt64 } from '../int64.ts'
 import { defaultStatus, formatPet, type Pet, petStatuses, SeedPetSchema } from './pet.ts'
 
-/** How the file ends behind its last pet. A commit overwrites exactly these bytes. */
+/** How the file ends behind its last pet: what a commit overwrites, and what takes it back. */
 const closing = '\n  ]\n}\n'
-const closingBytes = Buffer.from(closing)
+export const closingText = Buffer.from(closing)
 
 /** What a commit puts between the last pet and the next. */
 const separator = ',\n    '
@@ -73,9 +73,6 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The end of an appendable text: what an append overwrites, and what takes it back. */
-export const closingText: Buffer = closingBytes
-
 /** The whole text, appendable, with ids where they were missing; the rest as it was written. */
 export function formatPetsText(bytes: Buffer, text: PetsText): Buffer {
   const pieces: Buffer[] = [text.head]
@@ -84,13 +81,13 @@ export function formatPetsText(bytes: Buffer, text: PetsText): Buffer {
     pieces.push(bytes.subarray(from, offset), Buffer.from(`"id":${id},`))
     from = offset
   }
-  pieces.push(bytes.subarray(from, text.end), closingBytes)
+  pieces.push(bytes.subarray(from, text.end), closingText)
   return Buffer.concat(pieces)
 }
 
 /** The text up to `tornAt`, closed again. */
 export function healPetsText(bytes: Buffer, tornAt: number): Buffer {
-  return Buffer.concat([bytes.subarray(0, tornAt), closingBytes])
+  return Buffer.concat([bytes.subarray(0, tornAt), closingText])
 }
 
 /** A member with a value that the schema refuses; the message begins with its path. */
@@ -164,7 +161,7 @@ class PetsParser {
     }
     reader.readEnd()
     if (start === undefined) throw new ValueFault('pets: is required', 0)
-    const isAppendable = bytes.subarray(this.end).equals(closingBytes)
+    const isAppendable = bytes.subarray(this.end).equals(closingText)
     const head = schemaIsLast && schema !== undefined ? `{\n  "$schema": ${schema},\n  "pets": [` : undefined
     const assigned = this.#assignIds()
     const isInOrder = this.#ids === undefined && assigned.length === 0
