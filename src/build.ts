@@ -42,6 +42,8 @@ async function bundle(entry: string, name: string, banner = ''): Promise<void> {
     define: { PETSTORE_PAGE: page },
     // Never reached in a bundle, which has its page.
     external: ['./build-page.ts'],
+    // Node has them. As `new RegExp`, a pattern of valibot that nothing here uses would come along.
+    supported: { 'regexp-unicode-property-escapes': true },
     logLevel: 'warning',
   })
   await write(name, await tighten(outputFiles[0]?.text ?? ''))
@@ -52,7 +54,7 @@ async function bundle(entry: string, name: string, banner = ''): Promise<void> {
  * for two spaces. What is a string and what is not is told by its look, so it is proven that nothing else changed.
  */
 async function tighten(text: string): Promise<string> {
-  const comment = /^ *(?:\/\*\*(?:(?!\*\/)[^])*\*\/|\/\/ (?!src\/|node_modules\/).*)\n/gm
+  const comment = /^ *(?:\/\*\*(?:(?!\*\/)[^])*\*\/|\/\/ (?!src\/|node_modules\/).*)\n|\/\* @__PURE__ \*\/ /gm
   const stringOrIndent = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\[^])*`|^(?: {2})+/gm
   const tight = text
     .replace(comment, '')
