@@ -42,6 +42,9 @@ export interface App extends Handler {
   beginClosing(): void
 }
 
+/** Segments as a request target spells them (RFC 3986 section 3.3): the path is sent in headers as it is. */
+const basePathPattern = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
+
 /** A path's operations by method. HEAD follows GET. */
 interface Resource {
   readonly operations: Readonly<Partial<Record<string, Operation>>>
@@ -50,7 +53,7 @@ interface Resource {
 
 export function createApp(options: AppOptions): App {
   const { store, apiKeys, corsOrigins = '*', basePath = '', page, onAnswer, onFault } = options
-  if (!/^(?:\/[^/?#]+)*$/.test(basePath)) throw new TypeError('basePath: expected a path such as /store')
+  if (!basePathPattern.test(basePath)) throw new TypeError('basePath: expected a path such as /store')
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))

@@ -1,5 +1,5 @@
 /** An answer as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { ServerResponse, STATUS_CODES } from 'node:http'
 import type { HttpError } from './http-error.ts'
 
 export interface Reply {
@@ -30,37 +30,68 @@ export function errorReply({ code, status, message, headers }: HttpError): Reply
 
 /** Sends the reply, with the headers that every answer has and those for the client's origin. */
 export function sendReply(response: ServerResponse, reply: Reply, cors: readonly string[]): void {
-  response.writeHead(reply.status, listHeaders(reply, cors))
-  if (reply.body === undefined) {
-    response.end()
-  } else {
-    // An end with a body sends an empty piece behind it, and gathers the two: 7 % of a list's time.
-    // An ASCII text is the same bytes in Latin-1, which Node writes without a look at each.
-    response.write(reply.body, reply.length === String(reply.body.length) ? 'latin1' : 'utf8')
-    process.nextTick(end, response)
+  const { status, body } = reply
+  const headers = listHeaders(reply, cors)
+  if (body === undefined || !isHeadOurs(response)) {
+    response.writeHead(status, [...headers, ...listLength(reply)]).end(body)
+    return
   }
+  response.statusCode = status
+  // oxlint-disable-next-line no-underscore-dangle -- the name is Node's
+  response._storeHeader(formatStatusLine(status) + formatHeaders(headers), listLength(reply))
+  // An end with a body sends an empty piece behind it, and gathers the two: 7 % of a list's time. Corked here, the body
+  // goes out at once and not by way of Node's own cork: 3 %.
+  const { socket } = response
+  socket?.cork()
+  // An ASCII text is the same bytes in Latin-1, which Node writes without a look at each.
+  response.write(body, reply.length === String(body.length) ? 'latin1' : 'utf8')
+  socket?.uncork()
+  response.end()
 }
 
-function end(response: ServerResponse): void {
-  response.end()
+/**
+ * The last step of Node's writeHead, where Node adds Date and Connection; not documented. It takes our header lines as
+ * they are, where writeHead checks each name and value anew: 6 % of a request for a pet.
+ */
+interface HeadWriter {
+  _storeHeader(firstLine: string, headers: readonly string[]): void
+}
+
+/** Whether nobody else has a say in the head: an app around this one may have set headers, or wrapped writeHead. */
+function isHeadOurs(response: ServerResponse): response is ServerResponse & HeadWriter {
+  return (
+    response.writeHead === ServerResponse.prototype.writeHead &&
+    response.getHeaderNames().length === 0 &&
+    '_storeHeader' in response
+  )
 }
 
 /** The reply as the bytes of an HTTP/1.1 message that closes its connection, for a request that has no response. */
 export function formatReply(reply: Reply, cors: readonly string[]): string {
   const { status, body = '' } = reply
-  const headers = listHeaders(reply, cors)
+  const headers = [...listHeaders(reply, cors), ...listLength(reply)]
   headers.push('Date', new Date().toUTCString(), 'Connection', 'close')
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
-  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
-  return `${head}\r\n${body}`
+  return `${formatStatusLine(status)}${formatHeaders(headers)}\r\n${body}`
 }
 
-function listHeaders(
-  { length, type = 'application/json', headers }: Reply,
-  cors: readonly string[],
-): string[] {
+function formatStatusLine(status: number): string {
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+}
+
+function formatHeaders(headers: readonly string[]): string {
+  let lines = ''
+  for (let i = 0; i < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`
+  return lines
+}
+
+/** All but the Content-Length. */
+function listHeaders({ body, type = 'application/json', headers }: Reply, cors: readonly string[]): string[] {
   const list = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff', ...cors, ...headers]
-  // A 204 has no Content-Length (RFC 9110 section 8.6).
-  if (length !== undefined) list.push('Content-Type', type, 'Content-Length', length)
+  if (body !== undefined) list.push('Content-Type', type)
   return list
+}
+
+/** A 204 has none (RFC 9110 section 8.6). */
+function listLength({ length }: Reply): string[] {
+  return length === undefined ? [] : ['Content-Length', length]
 }
