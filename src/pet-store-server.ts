@@ -108,8 +108,9 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
     const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
-      app.beginClosing()
+      // In this order: what has arrived is in flight, and not refused.
       closed ??= listener.close().then(handle.close)
+      app.beginClosing()
       return closed
     }
     return { ...handle, url: formatUrl(address, port), close, [Symbol.asyncDispose]: close }

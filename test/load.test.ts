@@ -110,10 +110,11 @@ describe('under load', { concurrency: true }, () => {
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
         const deaf = await open(10)
-        for (const socket of deaf) socket.pause().write(list.repeat(20))
+        for (const [index, socket] of deaf.entries())
+          socket.pause().write(list.repeat(index % 2 === 0 ? 1 : 200))
         await assertAnswers(app.url)
-        // Whoever does not read learns of the end only by writing.
-        const poke = setInterval(() => deaf.forEach((socket) => socket.write(' ')), 50)
+        // Whoever does not read learns of the end only by writing; and empty lines between requests are no sign of life.
+        const poke = setInterval(() => deaf.forEach((socket) => socket.write('\r\n')), 50)
         await Promise.all(deaf.map(isClosed))
         clearInterval(poke)
       })
