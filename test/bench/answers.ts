@@ -49,7 +49,7 @@ export function ownHeaders({ headers }: Answer): Record<string, string> {
     const colon = line.indexOf(': ')
     return [line.slice(0, colon), line.slice(colon + 2)] as const
   })
-  return Object.fromEntries(entries.filter(([name]) => !/^(date|connection|keep-alive)$/i.test(name)))
+  return Object.fromEntries(entries.filter(([name]) => !/^(date|connection)$/i.test(name)))
 }
 
 /** Those of them that do not depend on the body of the answer. */
@@ -58,11 +58,4 @@ export function commonHeaders(answer: Answer): Record<string, string> {
   return Object.fromEntries(
     entries.filter(([name]) => !/^(content-length|x-total-count|link|location)$/i.test(name)),
   )
-}
-
-/** The idle time that `Keep-Alive` names. */
-export function keepAliveMsOf(answer: Answer): number {
-  const seconds = /timeout=(\d+)/.exec(headerOf(answer, 'Keep-Alive') ?? '')?.[1]
-  if (seconds === undefined) throw new Error('our answer has no Keep-Alive header')
-  return Number(seconds) * 1000
 }

@@ -1,7 +1,7 @@
 /** Starts our server and those it is compared with, all with the same pets, and checks their answers. */
 import { deepStrictEqual } from 'node:assert'
 import { join } from 'node:path'
-import { askAll, checkKeyIsNeeded, checkSame, commonHeaders, keepAliveMsOf, ownHeaders } from './answers.ts'
+import { askAll, checkKeyIsNeeded, checkSame, commonHeaders, ownHeaders } from './answers.ts'
 import type { Bench } from './bench.ts'
 import { getRequests, key, writePetsFile, type Pet } from './data.ts'
 import type { Answer, Request } from './load.ts'
@@ -49,7 +49,6 @@ export async function startRivals(bench: Bench, task: Task, rivals: Rival[]): Pr
       key,
       petsFile,
       petCount: pets.length,
-      keepAliveMs: keepAliveMsOf(example),
       headers: commonHeaders(example),
       answers: targets.map((target, index) => ({
         target,

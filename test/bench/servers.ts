@@ -18,8 +18,6 @@ export interface Task {
   /** In the format of our data file. A contender that stores has it, and what it puts beside it, to itself. */
   petsFile: string
   petCount: number
-  /** The idle time that our server promises in `Keep-Alive`. */
-  keepAliveMs: number
   /** Headers that our server sends with every answer of the kind. */
   headers: Record<string, string>
   /** Our server's answers, for the bare server to repeat. Empty when it is to create pets. */
