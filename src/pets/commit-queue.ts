@@ -53,7 +53,7 @@ export class CommitQueue<Item, Result> {
 
   async #work(): Promise<void> {
     for (;;) {
-      await allSocketsRead()
+      await allAdded()
       const batch = this.#takeBatch()
       if (batch.length > 0) await this.#settle(batch)
       const [next] = this.#entries
@@ -90,10 +90,7 @@ export class CommitQueue<Item, Result> {
   }
 }
 
-/**
- * Waits until the event loop has read every socket that is ready: whose client asks by now belongs in this batch. At 64
- * connections it makes a quarter fewer syncs, and creations a tenth cheaper. The first turn only ends the present one.
- */
-function allSocketsRead(): Promise<void> {
-  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+/** Waits for the others of this turn of the event loop, whose bodies are read next: they belong in this batch. */
+function allAdded(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve))
 }
