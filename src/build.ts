@@ -16,7 +16,7 @@ const folder = process.argv[2] ?? join(root, 'dist')
 
 await rm(folder, { recursive: true, force: true })
 await mkdir(folder, { recursive: true })
-const page = JSON.stringify(await buildPage())
+const page = await buildPage()
 await Promise.all([
   bundle('src/server.ts', 'server.js', '#!/usr/bin/env node'),
   bundle('src/index.ts', 'index.js'),
@@ -39,9 +39,10 @@ async function bundle(entry: string, name: string, banner = ''): Promise<void> {
     format: 'cjs',
     charset: 'utf8',
     banner: { js: banner },
-    define: { PETSTORE_PAGE: page },
-    // Never reached in a bundle, which has its page.
-    external: ['./build-page.ts'],
+    define: {
+      PETSTORE_PAGE_HTML: JSON.stringify(page.html),
+      PETSTORE_PAGE_POLICY: JSON.stringify(page.policy),
+    },
     // Node has them. As `new RegExp`, a pattern of valibot that nothing here uses would come along.
     supported: { 'regexp-unicode-property-escapes': true },
     logLevel: 'warning',

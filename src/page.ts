@@ -7,7 +7,8 @@ export interface Page {
 }
 
 /** Filled in by the build. */
-declare const PETSTORE_PAGE: Page | undefined
+declare const PETSTORE_PAGE_HTML: string | undefined
+declare const PETSTORE_PAGE_POLICY: string
 
 let page: Promise<Page> | undefined
 
@@ -18,9 +19,11 @@ export function loadPage(): Promise<Page> {
 }
 
 async function findPage(): Promise<Page> {
-  if (typeof PETSTORE_PAGE !== 'undefined') return PETSTORE_PAGE
-  const { buildPage } = await import('./build-page.ts')
-  return buildPage()
+  if (typeof PETSTORE_PAGE_HTML === 'undefined') {
+    const { buildPage } = await import('./build-page.ts')
+    return buildPage()
+  }
+  return { html: PETSTORE_PAGE_HTML, policy: PETSTORE_PAGE_POLICY }
 }
 
 /** The headers of the page, besides those of every answer. */

@@ -3,33 +3,55 @@
  * replacement of which a crash leaves the old text or the new, nothing between. Knows no pets. Every file system call
  * goes through `FileSystem`, the seam at which tests record the calls and make them fail.
  */
-import nodeFs from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fdatasync,
+  fstatSync,
+  fsync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { errorCode } from './pet-store-error.ts'
 
-export type FileSystem = Pick<
-  typeof nodeFs,
-  | 'closeSync'
-  | 'fchmodSync'
-  | 'fchownSync'
-  | 'fdatasync'
-  | 'fstatSync'
-  | 'fsync'
-  | 'ftruncateSync'
-  | 'mkdirSync'
-  | 'openSync'
-  | 'readFileSync'
-  | 'readSync'
-  | 'readlinkSync'
-  | 'realpathSync'
-  | 'renameSync'
-  | 'rmSync'
-  | 'statSync'
-  | 'writeSync'
->
+const nodeFs = {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fdatasync,
+  fstatSync,
+  fsync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+}
+
+export type FileSystem = typeof nodeFs
 
 /** What tells one state of a file from another, as far as `stat` can; undefined for a missing file. */
-export type Identity = Pick<nodeFs.BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'> | undefined
+export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'> | undefined
 
 export interface WholeFile {
   /** None when the file is missing. */
@@ -59,7 +81,7 @@ export class Disk {
     let descriptor: number
     try {
       // Opening a pipe would otherwise wait for whoever writes into it.
-      descriptor = this.fs.openSync(path, nodeFs.constants.O_RDONLY | (nodeFs.constants.O_NONBLOCK ?? 0))
+      descriptor = this.fs.openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return { bytes: Buffer.alloc(0), identity: undefined }
       throw error
@@ -118,7 +140,7 @@ export class Disk {
   }
 
   /** Makes a new file of these bytes, durable but for its name; an unfinished one is removed. */
-  async make(path: string, bytes: Buffer, owner?: nodeFs.Stats): Promise<void> {
+  async make(path: string, bytes: Buffer, owner?: Stats): Promise<void> {
     try {
       await this.use(path, 'wx', async (descriptor) => {
         if (owner !== undefined) this.#keepOwner(descriptor, owner)
@@ -210,7 +232,7 @@ export class Disk {
     })
   }
 
-  #keepOwner(descriptor: number, { mode, uid, gid }: nodeFs.Stats): void {
+  #keepOwner(descriptor: number, { mode, uid, gid }: Stats): void {
     try {
       this.fs.fchownSync(descriptor, uid, gid)
     } catch {
