@@ -241,8 +241,8 @@ test('rejects options that can never work, and holds nothing then', async (t) =>
   await assert.rejects(startPetStore({ apiKeys: ['a b'], dataFile }), TypeError)
   await assert.rejects(startPetStore({ apiKeys: [key], dataFile, corsOrigins: ['a.test'] }), TypeError)
   await assert.rejects(startPetStore({ apiKeys: [key], dataFile, port: 65_536 }), RangeError)
-  await assert.rejects(createPetStore({ apiKeys: [key], dataFile, basePath: 'store' }), TypeError)
-  await assert.rejects(createPetStore({ apiKeys: [key], dataFile, basePath: '/store/' }), TypeError)
+  for (const basePath of ['store', '/store/', '/a b', '/ä', '/a\r\nX-A: 1', '/%zz'])
+    await assert.rejects(createPetStore({ apiKeys: [key], dataFile, basePath }), TypeError)
   await assert.rejects(createPetStore(untyped({ pets: undefined })), /pets, dataFile/)
   await assert.rejects(createPetStore(untyped({ dataFile })), /pets, dataFile/)
   await assert.rejects(createPetStore({ apiKeys: [key], pets: [rex, rex] }), TypeError)
@@ -285,6 +285,31 @@ test('is the listener of another server', async (t) => {
   assert.equal((await send(url, '/v1/pets')).text, JSON.stringify([rex]))
   assert.equal((await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })).status, 201)
   assertRefusal(await send(url, '/elsewhere'), 404, 'not_found')
+})
+
+test('leaves the head to the app around it: its headers, and its own writeHead', async (t) => {
+  const store = await createPetStore(memory)
+  t.after(() => store.close())
+  const own = await send(await listen(t, store.listener), '/v1/pets/1')
+  const sethead: RequestListener = (request, response) => {
+    response.setHeader('Set-Cookie', ['a=1', 'b=2'])
+    store.listener(request, response)
+  }
+  const wrapped: RequestListener = (request, response) => {
+    const writeHead = response.writeHead.bind(response)
+    response.writeHead = (status: number) => {
+      response.setHeader('X-Status', status)
+      return writeHead(status)
+    }
+    store.listener(request, response)
+  }
+  const cookies = await send(await listen(t, sethead), '/v1/pets/1')
+  assert.deepEqual(cookies.headers.getSetCookie(), ['a=1', 'b=2'])
+  for (const [name, value] of own.headers) if (name !== 'date') assert.equal(cookies.headers.get(name), value)
+  assert.equal(cookies.text, own.text)
+  const counted = await send(await listen(t, wrapped), '/v1/pets/1')
+  assert.equal(counted.headers.get('x-status'), '200')
+  assert.equal(counted.text, own.text)
 })
 
 const mounts: Readonly<Record<string, (store: PetStoreHandle) => RequestListener>> = {
