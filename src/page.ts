@@ -1,4 +1,4 @@
-/** The page at `/`: one HTML text that was put together from `src/page` by the build, or is now, when run from source. */
+/** The page at `/`: one HTML text made from `src/page`, by the build or, from source, at the first start. */
 
 export interface Page {
   readonly html: string
@@ -6,7 +6,7 @@ export interface Page {
   readonly policy: string
 }
 
-/** Filled in by the build. */
+/** Filled in by the build, both or neither: as plain strings, so that it sees that what makes the page is not needed. */
 declare const PETSTORE_PAGE_HTML: string | undefined
 declare const PETSTORE_PAGE_POLICY: string
 

@@ -35,7 +35,7 @@ const defaultLimits: TimeLimits = {
   headersMs: 10_000,
   requestMs: 30_000,
   checkEveryMs: 2_000,
-  // Longer than the usual 60 s of proxies, so that none sends a request into a connection that is just closing.
+  // Longer than the 60 s for which proxies commonly keep a connection, so that they close first.
   idleMs: 75_000,
   closeMs: 5_000,
 }
@@ -46,7 +46,7 @@ const maxHeadBytes = 16_384
 /** How long a client may go on sending behind its last answer. */
 const lingerMs = 1_000
 
-/** From how many requests on that wait for the answers before them a connection is no longer read. */
+/** A connection is not read while so many requests wait on it; one read may already have brought some more. */
 const maxWaitingRequests = 1_000
 
 /** A request whose head has been read. */
@@ -62,6 +62,8 @@ interface Connection {
   newest: ServerResponse | undefined
   /** How many requests wait for the answers before them. */
   waiting: number
+  /** Whether it is not read for now. */
+  isHeld: boolean
   /** Whether it has sent what is no request. After the first such fault every further byte is one. */
   isFaulty: boolean
 }
@@ -97,10 +99,11 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
 
   /** The requests of this turn of the event loop: handled one after the other, each takes 13 % less time. */
   let arrived: Arrival[] = []
-  const on = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) => {
+  const arrive = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) => {
     if (arrived.push({ request, response, expectation }) === 1) setImmediate(handleArrived)
   }
 
+  /** Also comes before whatever else happens to a connection: what has arrived on it must have begun, to be seen. */
   function handleArrived(): void {
     const arrivals = arrived
     arrived = []
@@ -123,27 +126,40 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
       if (before?.shouldKeepAlive !== false) handle(arrival)
       return
     }
-    if (++connection.waiting === maxWaitingRequests) socket.pause()
+    connection.waiting++
     before.once('close', () => {
-      if (connection.waiting-- === maxWaitingRequests) socket.resume()
+      connection.waiting--
+      // It may have been refused while it waited.
       if (!socket.destroyed && before.shouldKeepAlive && !response.headersSent) handle(arrival)
+      regulate(socket, connection)
     })
+    regulate(socket, connection)
   }
 
   function handle({ request, response, expectation }: Arrival): void {
     handler.handle(request, response, expectation)
     const { socket } = request
     if (!socket.writableNeedDrain) return
-    // Who does not read is not read from, so that a few bytes now and then do not pass for life.
-    socket.pause()
-    socket.once('drain', () => socket.resume())
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    regulate(socket, connection)
+    socket.once('drain', () => regulate(socket, connection))
   }
 
-  server.on('request', on('none'))
-  server.on('checkContinue', on('continue'))
-  server.on('checkExpectation', on('unknown'))
+  /** Who does not read is not read from: a few bytes now and then are no sign of life. Nor is who is far ahead. */
+  function regulate(socket: Socket, connection: Connection): void {
+    const isHeld = connection.waiting >= maxWaitingRequests || socket.writableNeedDrain
+    if (isHeld === connection.isHeld) return
+    connection.isHeld = isHeld
+    if (isHeld) socket.pause()
+    else socket.resume()
+  }
+
+  server.on('request', arrive('none'))
+  server.on('checkContinue', arrive('continue'))
+  server.on('checkExpectation', arrive('unknown'))
   server.on('connection', (socket: Socket) => {
-    connections.set(socket, { newest: undefined, waiting: 0, isFaulty: false })
+    connections.set(socket, { newest: undefined, waiting: 0, isHeld: false, isFaulty: false })
     socket.once('close', () => connections.delete(socket))
     // Node's own way to close behind a last answer, which would lose it to a client that is still sending.
     socket.destroySoon = () => hangUp(socket)

@@ -39,8 +39,8 @@ export function sendReply(response: ServerResponse, reply: Reply, cors: readonly
   response.statusCode = status
   // oxlint-disable-next-line no-underscore-dangle -- the name is Node's
   response._storeHeader(formatStatusLine(status) + formatHeaders(headers), listLength(reply))
-  // An end with a body sends an empty piece behind it, and gathers the two: 7 % of a list's time. Corked here, the body
-  // goes out at once and not by way of Node's own cork: 3 %.
+  // An end with a body makes Node write it and an empty last piece, and join the two: 7 % of a list. A cork of ours also
+  // spares the one that Node would lift in a later tick: 3 %.
   const { socket } = response
   socket?.cork()
   // An ASCII text is the same bytes in Latin-1, which Node writes without a look at each.
@@ -50,8 +50,8 @@ export function sendReply(response: ServerResponse, reply: Reply, cors: readonly
 }
 
 /**
- * The last step of Node's writeHead, where Node adds Date and Connection; not documented. It takes our header lines as
- * they are, where writeHead checks each name and value anew: 6 % of a request for a pet.
+ * The last step of Node's writeHead, where Node adds Date and Connection; not documented, and the same from Node 20 to 26.
+ * It takes our header lines as they are, where writeHead checks each name and value anew: 6 % of a request for a pet.
  */
 interface HeadWriter {
   _storeHeader(firstLine: string, headers: readonly string[]): void

@@ -53,7 +53,7 @@ export class CommitQueue<Item, Result> {
 
   async #work(): Promise<void> {
     for (;;) {
-      await allAdded()
+      await restOfTick()
       const batch = this.#takeBatch()
       if (batch.length > 0) await this.#settle(batch)
       const [next] = this.#entries
@@ -81,7 +81,8 @@ export class CommitQueue<Item, Result> {
       const results = await this.#commit(batch.map(({ item }) => item))
       for (const [index, { resolve, reject }] of batch.entries()) {
         const result = results[index]
-        if (result === undefined || result instanceof Error) reject(result)
+        if (result === undefined || result instanceof Error)
+          reject(result ?? new Error('no result for this item'))
         else resolve(result)
       }
     } catch (error) {
@@ -90,7 +91,7 @@ export class CommitQueue<Item, Result> {
   }
 }
 
-/** Waits for the others of this turn of the event loop, whose bodies are read next: they belong in this batch. */
-function allAdded(): Promise<void> {
+/** Those who add in the same tick share a batch; who comes later is in the next. */
+function restOfTick(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve))
 }

@@ -28,6 +28,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { errorCode } from './pet-store-error.ts'
 
+/** By name, since esbuild adds a helper for a module that is imported as a whole. */
 const nodeFs = {
   closeSync,
   fchmodSync,
@@ -54,7 +55,7 @@ export type FileSystem = typeof nodeFs
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'> | undefined
 
 export interface WholeFile {
-  /** None when the file is missing. */
+  /** Empty when the file is missing. */
   readonly bytes: Buffer
   readonly identity: Identity
 }
