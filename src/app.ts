@@ -202,7 +202,7 @@ function openOperation(handle: () => Reply): Operation {
   return { isOpen: true, handle }
 }
 
-/** What Node leaves to us: exactly one Host, well-formed (RFC 9112 section 3.2), and no expectation but one. */
+/** What Node leaves to us: one well-formed Host (RFC 9112 section 3.2), codings, versions and expectations we know. */
 function checkFraming(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
   const hosts = countHeader(request, 'host')
   if (hosts > 1) throw new HttpError('malformed_request', 'Host: is given more than once')

@@ -1,6 +1,6 @@
 /**
  * What the data file asks of a disk: a file's identity, its whole text in one state, writes that are complete, and a
- * replacement of which a crash leaves the old text or the new, nothing between. Knows no pets. Every file system call
+ * replacement of which a crash leaves the old text or the new (see `replace` for the exception). Knows no pets. Every file system call
  * goes through `FileSystem`, the seam at which tests record the calls and make them fail.
  */
 import {
@@ -142,21 +142,22 @@ export class Disk {
 
   /** Makes a new file of these bytes, durable but for its name; an unfinished one is removed. */
   async make(path: string, bytes: Buffer, owner?: Stats): Promise<void> {
-    try {
-      await this.use(path, 'wx', async (descriptor) => {
+    await this.use(path, 'wx', async (descriptor) => {
+      try {
         if (owner !== undefined) this.#keepOwner(descriptor, owner)
         this.write(descriptor, bytes, 0)
         await this.#syncAll(descriptor)
-      })
-    } catch (error) {
-      this.#removeQuietly(path)
-      throw error
-    }
+      } catch (error) {
+        this.#removeQuietly(path)
+        throw error
+      }
+    })
   }
 
   /**
    * Puts another text in the file's place, all of it or nothing: written beside it, synced, renamed over it; its name is
-   * then still to be synced. Keeps mode and owner. False, and nothing done, when `isExpected` says no just before.
+   * then still to be synced. Keeps mode and owner. False, and nothing done, when `isExpected` says no just before. Where
+   * the system cannot rename, a crash in the middle may leave the whole text only in the file beside it.
    */
   async replace(target: string, bytes: Buffer, isExpected: () => boolean): Promise<boolean> {
     const temporary = `${target}.petstore-tmp`

@@ -21,7 +21,7 @@ const lowdb = { name: 'Fastify 5 + stock lowdb', file: 'fastify-lowdb.mjs' }
 export const durability = [
   ['ours', 'in the file and synced (fdatasync); those who wait at the same time share a sync'],
   [bare.name, 'nothing: the body is parsed and forgotten'],
-  [sqlite.name, 'in the write-ahead log and synced (WAL, synchronous=FULL)'],
+  [sqlite.name, 'in the write-ahead log and synced (WAL, synchronous=FULL), each creation by itself'],
   [lowdb.name, 'in the file, rewritten whole, not synced: a power cut loses it'],
 ]
 

@@ -51,6 +51,15 @@ export function getRequests(targets: string[]): Request[] {
   return targets.map((target) => createRequest('GET', target, { key }))
 }
 
+/**
+ * Two hundred queries for the same list, told apart by a parameter that servers ignore. Ours keeps the page of a query
+ * until a pet changes, but not of so many: each of these it has to make anew.
+ */
+export function varyQuery(target: string): string[] {
+  const separator = target.includes('?') ? '&' : '?'
+  return Array.from({ length: 200 }, (_, index) => `${target}${separator}n=${index}`)
+}
+
 /** A hundred different creations, to be sent in turn. */
 export const creations: Request[] = Array.from({ length: 100 }, (_, index) => {
   const { name, categoryId, status } = createPet(index, statuses[index % 3] ?? '')

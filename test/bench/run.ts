@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: the bars of the design, measured side by side.
+ * `npm run bench`: the bars that the table names, measured side by side.
  *
  * --quick            fewer and shorter rounds, within two minutes
  * --only <text>      only the parts whose name has the text in it
@@ -110,7 +110,7 @@ if (isLatencyWanted) {
   console.error('- latency')
   console.log(`\n${await benchLatency(bench)}`)
 }
-if (isLatencyWanted || rows.some(({ what }) => what.startsWith('POST'))) {
+if (isLatencyWanted || rows.some(({ what }) => what.startsWith('POST') && what.endsWith('connections'))) {
   console.log(`\nWhat a 201 means:\n${formatTable(durability, 2)}`)
 }
 
