@@ -449,6 +449,21 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     await assertAnswersNext(app)
   })
 
+  test('a fault behind a creation is refused also when the client ends its half behind it', async (t) => {
+    const { connect } = await start(t)
+    const faults: readonly [bytes: string, status: number][] = [
+      ['BREW /\r\n\r\n', 400],
+      [`GET / HTTP/1.1\r\nHost: a\r\nX-A: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+      ['CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405],
+    ]
+    for (const [fault, status] of faults) {
+      const client = await connect()
+      client.socket.end(creation + fault)
+      assert.equal((await client.read()).status, 201)
+      assert.equal((await client.read()).status, status)
+    }
+  })
+
   const inOrder: readonly [title: string, bytes: readonly string[], statuses: readonly number[]][] = [
     ['a creation and a list', [creation, list], [201, 200]],
     [

@@ -49,13 +49,6 @@ const lingerMs = 1_000
 /** A connection is not read while so many requests wait on it; one read may already have brought some more. */
 const maxWaitingRequests = 1_000
 
-/** A request whose head has been read. */
-interface Arrival {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly expectation: Expectation
-}
-
 /** A client's connection, as far as one of its requests concerns the next. */
 interface Connection {
   /** The newest response. Responses go out in order, so when it is done they all are. */
@@ -66,6 +59,8 @@ interface Connection {
   isHeld: boolean
   /** Whether it has sent what is no request. After the first such fault every further byte is one. */
   isFaulty: boolean
+  /** What is refused behind the newest response. */
+  fault: ErrorCode | undefined
 }
 
 export interface Listener {
@@ -97,53 +92,53 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   const connections = new Map<Socket, Connection>()
   let closed: Promise<void> | undefined
 
-  /** The requests of this turn of the event loop: handled one after the other, each takes 13 % less time. */
-  let arrived: Arrival[] = []
-  const arrive = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) => {
-    if (arrived.push({ request, response, expectation }) === 1) setImmediate(handleArrived)
+  /** What is to be done in this turn of the event loop. Requests handled one after the other take 13 % less time each. */
+  let turn: (() => void)[] = []
+  function runInTurn(run: () => void): void {
+    if (turn.push(run) === 1) setImmediate(runTurn)
   }
 
   /** Also comes before whatever else happens to a connection: what has arrived on it must have begun, to be seen. */
-  function handleArrived(): void {
-    const arrivals = arrived
-    arrived = []
-    for (const arrival of arrivals) begin(arrival)
+  function runTurn(): void {
+    const runs = turn
+    turn = []
+    for (const run of runs) run()
   }
+
+  const arrive = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) =>
+    runInTurn(() => begin(request, response, expectation))
 
   /**
    * Node hands out a pipelined request while those before it are under way. They take effect in their order: a list
    * shows the creation before it (RFC 9112 section 9.3.2). Behind an answer that closes, nothing does (section 9.6).
    */
-  function begin(arrival: Arrival): void {
-    const { response } = arrival
-    const { socket } = arrival.request
+  function begin(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
+    const { socket } = request
     const connection = connections.get(socket)
     if (connection === undefined) return
     const before = connection.newest
     connection.newest = response
     if (closed !== undefined) response.once('close', () => socket.destroySoon())
+    const handle = (): void => {
+      // It may have been refused while it waited.
+      if (socket.destroyed || before?.shouldKeepAlive === false || response.headersSent) return
+      handler.handle(request, response, expectation)
+      if (!socket.writableNeedDrain) return
+      regulate(socket, connection)
+      socket.once('drain', () => regulate(socket, connection))
+    }
     if (before === undefined || before.writableFinished) {
-      if (before?.shouldKeepAlive !== false) handle(arrival)
+      handle()
       return
     }
     connection.waiting++
+    regulate(socket, connection)
     before.once('close', () => {
       connection.waiting--
-      // It may have been refused while it waited.
-      if (!socket.destroyed && before.shouldKeepAlive && !response.headersSent) handle(arrival)
       regulate(socket, connection)
+      // One a turn: however many wait here, the other clients come in between.
+      runInTurn(handle)
     })
-    regulate(socket, connection)
-  }
-
-  function handle({ request, response, expectation }: Arrival): void {
-    handler.handle(request, response, expectation)
-    const { socket } = request
-    if (!socket.writableNeedDrain) return
-    const connection = connections.get(socket)
-    if (connection === undefined) return
-    regulate(socket, connection)
-    socket.once('drain', () => regulate(socket, connection))
   }
 
   /** Who does not read is not read from: a few bytes now and then are no sign of life. Nor is who is far ahead. */
@@ -159,53 +154,70 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
   server.on('checkContinue', arrive('continue'))
   server.on('checkExpectation', arrive('unknown'))
   server.on('connection', (socket: Socket) => {
-    connections.set(socket, { newest: undefined, waiting: 0, isHeld: false, isFaulty: false })
+    connections.set(socket, {
+      newest: undefined,
+      waiting: 0,
+      isHeld: false,
+      isFaulty: false,
+      fault: undefined,
+    })
     socket.once('close', () => connections.delete(socket))
     // Node's own way to close behind a last answer, which would lose it to a client that is still sending.
-    socket.destroySoon = () => hangUp(socket)
+    socket.destroySoon = () => endConnection(socket)
   })
   // No tunnels here (RFC 9110 section 9.3.6).
   server.on('connect', (_request, socket: Socket) => {
-    handleArrived()
+    runTurn()
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    connection.fault = 'method_not_allowed'
     socket.on('error', () => socket.destroy())
     // Node no longer reads here; the client's end would go unseen.
     socket.resume()
-    whenAnswered(socket, () => hangUp(socket, handler.formatRefusal('method_not_allowed')))
+    whenAnswered(socket, endConnection)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    handleArrived()
+    runTurn()
     const connection = connections.get(socket)
     if (connection === undefined || connection.isFaulty) return
+    const code = codeOf(error)
+    // What is late may have come in time, and lies unread.
+    if (code === 'request_timeout' && connection.isHeld) return
     connection.isFaulty = true
     if (error.code === 'ECONNRESET') {
       socket.destroy()
       return
     }
-    const code = codeOf(error)
     const response = connection.newest
-    if (response?.writableEnded === true && !response.shouldKeepAlive) {
-      // The last answer is out, or on its way; nothing follows it (RFC 9112 section 9.6).
-      whenAnswered(socket, () => hangUp(socket))
-    } else if (response === undefined || response.req.complete) {
+    if (response === undefined || response.req.complete) {
       // The fault is behind what is still being answered.
-      whenAnswered(socket, () => hangUp(socket, handler.formatRefusal(code)))
+      connection.fault = code
+      whenAnswered(socket, endConnection)
     } else if (response.headersSent) {
       // The fault is in the body of a request that has its answer: there is nothing more to say.
-      whenAnswered(socket, () => hangUp(socket))
+      whenAnswered(socket, endConnection)
     } else {
       handler.refuse(response, code)
     }
   })
 
   /** Runs when all requests so far have their answers, which go out first (RFC 9112 section 9.3.2). */
-  function whenAnswered(socket: Socket, run: () => void): void {
+  function whenAnswered(socket: Socket, run: (socket: Socket) => void): void {
     const response = connections.get(socket)?.newest
-    if (response === undefined || response.writableFinished) run()
-    else response.once('close', run)
+    if (response === undefined || response.writableFinished) run(socket)
+    else response.once('close', () => run(socket))
+  }
+
+  /** Hangs up, with a refusal of what came last unless the answer before it closes (RFC 9112 section 9.6). */
+  function endConnection(socket: Socket): void {
+    if (!socket.writable) return
+    const { newest, fault } = connections.get(socket) ?? {}
+    const isRefused = fault !== undefined && newest?.shouldKeepAlive !== false
+    hangUp(socket, isRefused ? handler.formatRefusal(fault) : '')
   }
 
   async function close(): Promise<void> {
-    handleArrived()
+    runTurn()
     // Node would take for idle a socket whose answer is still on its way.
     server.closeIdleConnections = () => {}
     const ended = new Promise<void>((resolve) => {
@@ -213,7 +225,7 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
     })
     // server.close() waits for sockets that never sent a request, and for requests that never end.
     for (const [socket, { newest }] of connections) {
-      if (newest !== undefined && !newest.writableFinished) newest.once('close', () => hangUp(socket))
+      if (newest !== undefined && !newest.writableFinished) newest.once('close', () => endConnection(socket))
       // What is hung up on closes by itself.
       else if (socket.writable) socket.destroy()
     }
@@ -242,8 +254,7 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
  * Closes in stages (RFC 9112 section 9.6): no more is sent, what comes is read and dropped, and only then the socket goes.
  * A reset while the client sends would lose it the answer.
  */
-function hangUp(socket: Socket, lastWords = ''): void {
-  if (!socket.writable) return
+function hangUp(socket: Socket, lastWords: string): void {
   socket.end(lastWords, () => {
     const cutOff = setTimeout(() => socket.destroy(), lingerMs).unref()
     socket.once('close', () => clearTimeout(cutOff))
