@@ -42,6 +42,9 @@ export interface App extends Handler {
   beginClosing(): void
 }
 
+/** What the service as a whole takes. */
+const allMethods = 'GET, HEAD, POST, OPTIONS'
+
 /** Segments as a request target spells them (RFC 3986 section 3.3): the path is sent in headers as it is. */
 const basePathPattern = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 
@@ -78,7 +81,7 @@ export function createApp(options: AppOptions): App {
     checkFraming(request, response, expectation)
     if (isClosing) throw new HttpError('shutting_down')
     const { method = '', url = '' } = request
-    if (method === 'OPTIONS' && url === '*') return optionsReply('GET, HEAD, POST, OPTIONS')
+    if (method === 'OPTIONS' && url === '*') return optionsReply(allMethods)
     const match = findResource(url) ?? findResource(withoutBase(url))
     if (match === undefined) throw new HttpError('not_found')
     const { operations, allow } = match.resource
@@ -177,7 +180,7 @@ export function createApp(options: AppOptions): App {
       answer(response, errorReply(new HttpError(code)), performance.now())
     },
     formatRefusal(code) {
-      const headers = code === 'method_not_allowed' ? ['Allow', 'GET, HEAD, POST, OPTIONS'] : []
+      const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
       const error = new HttpError(code, undefined, headers)
       report({ method: '-', path: '-', status: error.status, milliseconds: 0 })
       return formatReply(errorReply(error), cors.answerHeaders(undefined))

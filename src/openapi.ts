@@ -39,8 +39,7 @@ export function openApiDocument(basePath: string): object {
         'Bodies are JSON in UTF-8. Every operation needs an API key, sent as `Authorization: Bearer <API_KEY>`.\n\n' +
         'An integer of format `int64` is from -2^63 to 2^63-1 and is kept exactly, also where a double would round ' +
         'it (beyond 2^53).\n\n' +
-        'Every refusal has an `Error` as its body: a `code` for programs, a `message` for people that names each ' +
-        'fault, and the `status` of the answer.',
+        'Every refusal has an `Error` as its body, whose message names each fault.',
       contact: { name: 'Whoever runs this service' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -169,8 +168,8 @@ function getPet(): object {
     tags: ['animals'],
     summary: 'Get an animal',
     description:
-      'Returns details for a single animal. Deprecated and scheduled for removal on 5 December 2030: use `GET /pets` ' +
-      'with the `status` filter instead. Until then it behaves as described here.',
+      'Returns details for a single animal. Deprecated, to be removed on 5 December 2030: use `GET /pets` with the ' +
+      '`status` filter instead.',
     deprecated: true,
     'x-sunset': new Date(sunset).toISOString().slice(0, 10),
     parameters: [
@@ -244,8 +243,7 @@ const unauthorized = refusal('Missing or invalid API key.', ['unauthorized'], {
 })
 
 const otherRefusal = refusal(
-  'What a request may meet besides: a method that the path does not take, a request that is too slow or whose ' +
-    'headers are too large, an expectation that cannot be met, a fault of the service, or its end.',
+  'What any request may meet besides.',
   [
     'method_not_allowed',
     'request_timeout',

@@ -49,6 +49,13 @@ const lingerMs = 1_000
 /** A connection is not read while so many requests wait on it; one read may already have brought some more. */
 const maxWaitingRequests = 1_000
 
+/** What Node's errors are to a client, where they are more than bad syntax. */
+const codes: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
 /** A client's connection, as far as one of its requests concerns the next. */
 interface Connection {
   /** The newest response. Responses go out in order, so when it is done they all are. */
@@ -180,7 +187,7 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
     runTurn()
     const connection = connections.get(socket)
     if (connection === undefined || connection.isFaulty) return
-    const code = codeOf(error)
+    const code = codes[error.code ?? ''] ?? 'malformed_request'
     // What is late may have come in time, and lies unread.
     if (code === 'request_timeout' && connection.isHeld) return
     connection.isFaulty = true
@@ -271,17 +278,4 @@ function startListening(server: Server, port: number, host: string): Promise<voi
       resolve()
     })
   })
-}
-
-function codeOf(error: NodeJS.ErrnoException): ErrorCode {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return 'request_header_fields_too_large'
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return 'content_too_large'
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return 'request_timeout'
-    default:
-      return 'malformed_request'
-  }
 }

@@ -107,16 +107,14 @@ export class Disk {
 
   /** Makes a file's bytes durable, and its length. */
   syncData(descriptor: number): Promise<void> {
-    return new Promise((done, fail) => {
-      this.fs.fdatasync(descriptor, (error) => (error ? fail(error) : done()))
-    })
+    return this.#sync('fdatasync', descriptor)
   }
 
   /** Makes the names in a folder durable. Windows and some file systems have no such call. */
   async syncFolder(folder: string): Promise<void> {
     if (process.platform === 'win32') return
     try {
-      await this.use(folder, 'r', (descriptor) => this.#syncAll(descriptor))
+      await this.use(folder, 'r', (descriptor) => this.#sync('fsync', descriptor))
     } catch (error) {
       if (errorCode(error) !== 'EINVAL') throw error
     }
@@ -146,7 +144,7 @@ export class Disk {
       try {
         if (owner !== undefined) this.#keepOwner(descriptor, owner)
         this.write(descriptor, bytes, 0)
-        await this.#syncAll(descriptor)
+        await this.#sync('fsync', descriptor)
       } catch (error) {
         this.#removeQuietly(path)
         throw error
@@ -190,7 +188,7 @@ export class Disk {
     return this.use(target, 'r+', (descriptor) => {
       this.write(descriptor, bytes, 0)
       this.fs.ftruncateSync(descriptor, bytes.length)
-      return this.#syncAll(descriptor)
+      return this.#sync('fsync', descriptor)
     })
   }
 
@@ -228,9 +226,9 @@ export class Disk {
     } catch {}
   }
 
-  #syncAll(descriptor: number): Promise<void> {
+  #sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
     return new Promise((done, fail) => {
-      this.fs.fsync(descriptor, (error) => (error ? fail(error) : done()))
+      this.fs[call](descriptor, (error) => (error ? fail(error) : done()))
     })
   }
 
