@@ -1,6 +1,6 @@
 /**
- * Node's HTTP server, made to answer in our voice where Node would answer by itself with an empty body, and to close
- * within a bound. Knows sockets and time limits, and nothing of what is served.
+ * Node's HTTP server, made to take requests in turn, to answer in our voice where Node would answer by itself with an
+ * empty body, and to close within a bound. Knows sockets and time limits, and nothing of what is served.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -181,7 +181,7 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
     socket.on('error', () => socket.destroy())
     // Node no longer reads here; the client's end would go unseen.
     socket.resume()
-    whenAnswered(socket, endConnection)
+    endWhenAnswered(socket)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     runTurn()
@@ -199,20 +199,20 @@ export function createListener(handler: Handler, limits: Partial<TimeLimits> = {
     if (response === undefined || response.req.complete) {
       // The fault is behind what is still being answered.
       connection.fault = code
-      whenAnswered(socket, endConnection)
+      endWhenAnswered(socket)
     } else if (response.headersSent) {
       // The fault is in the body of a request that has its answer: there is nothing more to say.
-      whenAnswered(socket, endConnection)
+      endWhenAnswered(socket)
     } else {
       handler.refuse(response, code)
     }
   })
 
-  /** Runs when all requests so far have their answers, which go out first (RFC 9112 section 9.3.2). */
-  function whenAnswered(socket: Socket, run: (socket: Socket) => void): void {
+  /** Ends it when all requests so far have their answers, which go out first (RFC 9112 section 9.3.2). */
+  function endWhenAnswered(socket: Socket): void {
     const response = connections.get(socket)?.newest
-    if (response === undefined || response.writableFinished) run(socket)
-    else response.once('close', () => run(socket))
+    if (response === undefined || response.writableFinished) endConnection(socket)
+    else response.once('close', () => endConnection(socket))
   }
 
   /** Hangs up, with a refusal of what came last unless the answer before it closes (RFC 9112 section 9.6). */

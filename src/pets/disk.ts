@@ -1,7 +1,7 @@
 /**
  * What the data file asks of a disk: a file's identity, its whole text in one state, writes that are complete, and a
- * replacement of which a crash leaves the old text or the new (see `replace` for the exception). Knows no pets. Every file system call
- * goes through `FileSystem`, the seam at which tests record the calls and make them fail.
+ * replacement of which a crash leaves the old text or the new (`replace` names the exception). Knows no pets. Every file
+ * system call goes through `FileSystem`, the seam at which tests record the calls and make them fail.
  */
 import {
   type BigIntStats,
