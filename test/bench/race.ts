@@ -11,6 +11,8 @@ export interface Entrant {
   connections: number
   /** Answers it has given in all. */
   answered: number
+  /** Puts back what earlier slices have changed. */
+  beforeSlice?: () => Promise<unknown>
 }
 
 export interface Effort {
@@ -78,6 +80,7 @@ async function waitForQuiet(patience: { leftMs: number }): Promise<void> {
 
 async function runSlice(entrant: Entrant, ms: number): Promise<Slice> {
   const { server, requests, connections } = entrant
+  await entrant.beforeSlice?.()
   const result = await applyLoad({
     port: server.port,
     pid: server.pid,

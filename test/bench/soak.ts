@@ -94,7 +94,7 @@ export async function benchSoak(bench: Bench): Promise<{ text: string; isMet: bo
 }
 
 /** Puts the first pets back by an edit of the file, so that every reading is of the same store; returns what it took away. */
-async function resetPets(server: Server, file: string): Promise<number> {
+export async function resetPets(server: Server, file: string): Promise<number> {
   const list = createRequest('GET', '/v1/pets?limit=1', { key })
   const countPets = async () => Number(headerOf(await ask(server.port, list), 'X-Total-Count'))
   const before = await countPets()
