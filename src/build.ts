@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
-import { buildPage } from './build-page.ts'
+import { buildPage } from './page/build-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = process.argv[2] ?? join(root, 'dist')
@@ -88,8 +88,10 @@ async function declareTypes(): Promise<void> {
       { stdio: 'inherit' },
     )
     if (status !== 0) process.exitCode = 1
-    const names = ['index.d.ts', 'pet-store-server.d.ts']
-    await Promise.all(names.map((name) => copyFile(join(all, name), join(folder, name))))
+    for (const name of ['index.d.ts', 'pet-store-server.d.ts', 'types.d.ts', 'pets/pet-status.d.ts']) {
+      await mkdir(dirname(join(folder, name)), { recursive: true })
+      await copyFile(join(all, name), join(folder, name))
+    }
   } finally {
     await rm(all, { recursive: true })
   }

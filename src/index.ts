@@ -1,13 +1,16 @@
 /** What embedding code imports as `petstore`. It touches no environment, no console and no signal. */
 export { createPetStore, startPetStore } from './pet-store-server.ts'
 export type {
-  Answer,
   FileOptions,
   Int64,
   MemoryOptions,
+  NewPet,
+  Pet,
+  PetStatus,
   PetStoreHandle,
   PetStoreOptions,
   PetStoreServer,
   PetStoreServerOptions,
+  RequestLog,
   SeedPet,
-} from './pet-store-server.ts'
+} from './types.ts'

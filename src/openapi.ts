@@ -5,7 +5,8 @@
 import { catalogue, type ErrorCode } from './http/http-error.ts'
 import { maxBodyBytes } from './http/json-body.ts'
 import { deprecation, limits, sunset } from './operations.ts'
-import { defaultStatus, type NewPet, type Pet, petStatuses } from './pets/pet.ts'
+import { defaultStatus, petStatuses } from './pets/pet-status.ts'
+import type { NewPet, Pet } from './types.ts'
 
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'

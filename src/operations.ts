@@ -3,9 +3,12 @@ import * as v from 'valibot'
 import { HttpError } from './http/http-error.ts'
 import { jsonReply, type Reply } from './http/reply.ts'
 import { parseQuery } from './http/router.ts'
-import { type Int64, parseId } from './int64.ts'
-import { describe, formatPet, NewPetSchema, petStatuses, type PetStatus } from './pets/pet.ts'
+import { describe } from './json/describe.ts'
+import { parseId } from './json/int64.ts'
+import { formatPet, NewPetSchema } from './pets/pet.ts'
+import { petStatusChoice, petStatuses } from './pets/pet-status.ts'
 import type { PetStore } from './pets/pet-store.ts'
+import type { Int64, PetStatus } from './types.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const limits = { minimum: 1, maximum: 100, default: 20 } as const
@@ -127,7 +130,7 @@ function parseListQuery(query: ReadonlyMap<string, readonly string[]>): ListQuer
   }
   const { minimum, maximum } = limits
   const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
-  const status = read('status', parseStatus, 'available, pending or sold')
+  const status = read('status', parseStatus, petStatusChoice)
   const after = read('after', parseId, 'the id of a pet')
   if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
   return { limit: limit ?? limits.default, status, after }

@@ -1,9 +1,10 @@
 /** The program: environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
 import { type Config, ConfigFault, parseConfig } from './config.ts'
-import { type Answer, type PetStoreServer, startPetStore } from './pet-store-server.ts'
-import { DataFileInvalid } from './pets/data-file.ts'
-import { errorCode } from './pets/pet-store-error.ts'
+import { startPetStore } from './pet-store-server.ts'
+import { DataFileInvalid } from './data-file/data-file.ts'
+import { errorCode } from './data-file/system-error.ts'
+import type { PetStoreServer, RequestLog } from './types.ts'
 
 /** Whoever reads the output may go away (`| head`); the service stays. */
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
@@ -30,13 +31,15 @@ function start(
   { apiKeys, corsOrigins, dataFile, host, log, port }: Config,
   madeKey?: string,
 ): Promise<PetStoreServer> {
-  const say = { onFault: console.error, ...(log !== 'silent' && { onLine: console.log }) }
-  const report = log === 'requests' && { onAnswer: (answer: Answer) => console.log(formatAnswer(answer)) }
+  const say = { onError: console.error, ...(log !== 'silent' && { onMessage: console.log }) }
+  const report = log === 'requests' && {
+    onResponse: (answer: RequestLog) => console.log(formatAnswer(answer)),
+  }
   const keys = madeKey === undefined ? apiKeys : [madeKey]
   return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, ...say, ...report })
 }
 
-function formatAnswer({ method, milliseconds, path, status }: Answer): string {
+function formatAnswer({ method, milliseconds, path, status }: RequestLog): string {
   return `${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`
 }
 

@@ -113,7 +113,7 @@ describe('over a socket', () => {
 
   test('each of the keys is let in, and none is in an answer or a log', async (t) => {
     const seen: unknown[] = []
-    const app = await startApp(t, { apiKeys: keys, onAnswer: (answer) => seen.push(answer) })
+    const app = await startApp(t, { apiKeys: keys, onResponse: (answer) => seen.push(answer) })
     for (const key of ['first-key', 'aA0-._~+/==', 'wrong-key']) {
       for (const path of ['/v1/pets', '/v1/pets/1', `/v1/pets?limit=0`, '/nowhere', '/']) {
         const { status, headers, text } = await app.send(path, {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { accessSync, constants, copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { buildPage } from '../src/build-page.ts'
+import { buildPage } from '../src/page/build-page.ts'
 import { buildOnce } from './built.ts'
 import { makeFolder, send, startProgram } from './support.ts'
 

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
-import type { Pet } from '../src/pets/pet.ts'
+import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
 

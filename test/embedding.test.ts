@@ -104,10 +104,10 @@ const typed = `
   const lines: string[] = []
   export async function use(): Promise<number> {
     await using store: PetStoreServer = await startPetStore({ apiKeys: ['k'], pets: seeds, port: 0 })
-    const onAnswer = ({ method, path, status, milliseconds }: Answer): void => {
+    const onResponse = ({ method, path, status, milliseconds }: RequestLog): void => {
       lines.push(method + path + status.toFixed() + milliseconds.toFixed())
     }
-    const options: PetStoreOptions = { apiKeys: ['k'], dataFile: 'a.json', basePath: '/a', corsOrigins: [], onAnswer }
+    const options: PetStoreOptions = { apiKeys: ['k'], dataFile: 'a.json', basePath: '/a', corsOrigins: [], onResponse }
     const mounted: PetStoreHandle = await createPetStore(options)
     createServer(mounted.listener)
     await mounted.reset()
@@ -124,7 +124,8 @@ const typed = `
     await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
     return store.countPets() + store.url.length
   }`
-const typeNames = 'type Answer, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet'
+const typeNames =
+  'type RequestLog, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet'
 const typedImports = `import { createPetStore, startPetStore, ${typeNames} } from 'petstore'
   import { createServer } from 'node:http'`
 
@@ -255,12 +256,12 @@ test('rejects options that can never work, and holds nothing then', async (t) =>
   await store.close()
 })
 
-test('tells every answer to onAnswer, without its query', async (t) => {
+test('tells every answer to onResponse, without its query', async (t) => {
   const told: string[] = []
-  const onAnswer = ({ method, path, status }: { method: string; path: string; status: number }): void => {
+  const onResponse = ({ method, path, status }: { method: string; path: string; status: number }): void => {
     told.push(`${method} ${path} ${status}`)
   }
-  const store = await startPetStore({ ...memory, onAnswer })
+  const store = await startPetStore({ ...memory, onResponse })
   t.after(() => store.close())
   await send(store.url, '/v1/pets?limit=1')
   await send(store.url, '/v1/pets', { body: {} })

@@ -1,8 +1,16 @@
 /** Exact JSON: held against JSON.parse for what it reads and refuses, and against BigInt for its integers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { JsonFault, JsonReader, parseJson, placeOf } from '../src/exact-json.ts'
-import { InexactNumber, isInt64, maxInt64, minInt64, nextInt64, parseId, parseNumber } from '../src/int64.ts'
+import { JsonFault, JsonReader, parseJson, placeOf } from '../src/json/exact-json.ts'
+import {
+  InexactNumber,
+  isInt64,
+  maxInt64,
+  minInt64,
+  nextInt64,
+  parseId,
+  parseNumber,
+} from '../src/json/int64.ts'
 import { createRandom } from './support.ts'
 
 const seed = 20_301_205

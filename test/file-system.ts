@@ -4,8 +4,8 @@ import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import type { FileSystem } from '../src/pets/disk.ts'
-import type { NewPet } from '../src/pets/pet.ts'
+import type { FileSystem } from '../src/data-file/disk.ts'
+import type { NewPet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 
 export interface Call {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { describe, test, type TestContext } from 'node:test'
-import type { TimeLimits } from '../src/http/listener.ts'
+import type { Timeouts } from '../src/http/listener.ts'
 import { createPetStore } from '../src/pet-store-server.ts'
 import {
   assertRefusal,
@@ -32,9 +32,9 @@ interface Started extends StartedApp {
 }
 
 /** Starts the service on a data file: a commit to it takes longer than reading the next request. */
-async function start(t: TestContext, timeLimits: Partial<TimeLimits> = {}): Promise<Started> {
+async function start(t: TestContext, timeouts: Partial<Timeouts> = {}): Promise<Started> {
   const dataFile = makeDataFile(t)
-  const app = await startApp(t, { dataFile, timeLimits })
+  const app = await startApp(t, { dataFile, timeouts })
   return { ...app, dataFile, connect: () => connectRaw(t, app.url) }
 }
 
@@ -810,7 +810,7 @@ describe('while the service closes', () => {
   })
 
   test('a request that never ends and an answer that is never read hold it up no longer than the limit', async (t) => {
-    const app = await startApp(t, { pets: large, timeLimits: { closeMs: 100 } })
+    const app = await startApp(t, { pets: large, timeouts: { closeMs: 100 } })
     const endless = await connectRaw(t, app.url)
     endless.write(formatRequest('POST /v1/pets', ['Content-Length: 29']))
     const deaf = await connectRaw(t, app.url)

@@ -22,7 +22,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import type { Pet } from '../src/pets/pet.ts'
+import type { Pet } from '../src/types.ts'
 import { PetStoreError } from '../src/pets/pet-store-error.ts'
 import type { PetStore } from '../src/pets/pet-store.ts'
 import {

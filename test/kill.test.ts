@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Pet } from '../src/pets/pet.ts'
+import type { Pet } from '../src/types.ts'
 import { authorization, makeFolder, startProgram } from './support.ts'
 
 const rounds = 8

@@ -106,7 +106,7 @@ describe('under load', { concurrency: true }, () => {
 
     test('clients that never read are cut off, the others are answered, and nothing is left behind', async (t) => {
       const pets = Array.from({ length: 100 }, () => ({ name: 'x'.repeat(60_000), categoryId: 1 }))
-      const app = await startApp(t, { pets, timeLimits: { idleMs: 300 } })
+      const app = await startApp(t, { pets, timeouts: { idleMs: 300 } })
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
         const deaf = await open(10)

@@ -8,7 +8,7 @@ import { catalogue } from '../src/http/http-error.ts'
 import { maxBodyBytes } from '../src/http/json-body.ts'
 import { openApiDocument } from '../src/openapi.ts'
 import { deprecation, limits, sunset } from '../src/operations.ts'
-import { defaultStatus, petStatuses } from '../src/pets/pet.ts'
+import { defaultStatus, petStatuses } from '../src/pets/pet-status.ts'
 import { assertRefusal, startApp } from './support.ts'
 
 test('GET /openapi.json answers the document without a key', async (t) => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { deprecation, sunset } from '../src/operations.ts'
-import type { PetStatus } from '../src/pets/pet.ts'
+import type { PetStatus } from '../src/types.ts'
 import {
   assertRefusal,
   connectRaw,

@@ -1,7 +1,8 @@
 /** Lists, filters and counts, against a plain array that does the same the slow way. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Pet, petStatuses } from '../src/pets/pet.ts'
+import { petStatuses } from '../src/pets/pet-status.ts'
+import type { Pet } from '../src/types.ts'
 import { PetIndex } from '../src/pets/pet-index.ts'
 
 const pets = Array.from({ length: 50 }, (_, index): Pet => {

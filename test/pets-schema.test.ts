@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { defaultStatus, formatPet, petStatuses, SeedPetSchema } from '../src/pets/pet.ts'
-import { parsePetsText } from '../src/pets/pets-text.ts'
+import { formatPet, SeedPetSchema } from '../src/pets/pet.ts'
+import { defaultStatus, petStatuses } from '../src/pets/pet-status.ts'
+import { parsePetsText } from '../src/data-file/pets-text.ts'
 import { root } from './support.ts'
 
 interface PetsJsonSchema {

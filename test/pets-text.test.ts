@@ -1,7 +1,7 @@
 /** The text of the data file, without a file: what is a torn append and what is a person's slip. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Pet } from '../src/pets/pet.ts'
+import type { Pet } from '../src/types.ts'
 import {
   closingText,
   formatAppend,
@@ -10,7 +10,7 @@ import {
   maxAppendPets,
   parsePetsText,
   PetsFault,
-} from '../src/pets/pets-text.ts'
+} from '../src/data-file/pets-text.ts'
 import { petLine } from './file-system.ts'
 
 const pet: Pet = { id: 2, name: 'Mia', categoryId: 1, status: 'available' }

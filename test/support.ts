@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type PetStoreServer, type PetStoreServerOptions, startPetStore } from '../src/pet-store-server.ts'
+import { startPetStore } from '../src/pet-store-server.ts'
+import type { PetStoreServer, PetStoreServerOptions } from '../src/types.ts'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 export const key = 'test-key'
@@ -83,7 +84,7 @@ export async function startApp(
 ): Promise<StartedApp> {
   const lines: string[] = []
   const { dataFile, pets = [], ...rest } = options
-  const common = { apiKeys: [key], onLine: (line: string) => lines.push(line), ...rest }
+  const common = { apiKeys: [key], onMessage: (line: string) => lines.push(line), ...rest }
   const server = await startPetStore(dataFile === undefined ? { ...common, pets } : { ...common, dataFile })
   t.after(() => server.close())
   return { server, url: server.url, lines, send: (path, request) => send(server.url, path, request) }

@@ -1,7 +1,7 @@
 /** Reads a request's body as JSON, within its limit; every way that it can be wrong has its refusal. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { JsonFault, parseJson, placeOf } from '../exact-json.ts'
+import { JsonFault, parseJson, placeOf } from '../json/exact-json.ts'
 import { HttpError } from './http-error.ts'
 
 export const maxBodyBytes = 65_536

@@ -18,7 +18,7 @@ export interface Handler {
   formatRefusal(code: ErrorCode): string
 }
 
-export interface TimeLimits {
+export interface Timeouts {
   /** For the request line and headers. */
   readonly headersMs: number
   /** For a whole request. */
@@ -31,7 +31,7 @@ export interface TimeLimits {
   readonly closeMs: number
 }
 
-const defaultLimits: TimeLimits = {
+const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   checkEveryMs: 2_000,
@@ -77,8 +77,8 @@ export interface Listener {
   close(): Promise<void>
 }
 
-export function createListener(handler: Handler, limits: Partial<TimeLimits> = {}): Listener {
-  const { headersMs, requestMs, checkEveryMs, idleMs, closeMs } = { ...defaultLimits, ...limits }
+export function createListener(handler: Handler, limits: Partial<Timeouts> = {}): Listener {
+  const { headersMs, requestMs, checkEveryMs, idleMs, closeMs } = { ...defaultTimeouts, ...limits }
   const server = createServer({
     connectionsCheckingInterval: checkEveryMs,
     headersTimeout: headersMs,

@@ -1,6 +1,5 @@
 /** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. In memory only. */
-import type { Int64 } from '../int64.ts'
-import type { Pet, PetStatus } from './pet.ts'
+import type { Int64, Pet, PetStatus } from '../types.ts'
 
 export interface PetQuery {
   readonly limit: number

@@ -1,5 +1,5 @@
-/** Why the store refuses a pet, and system errors in words for a person. */
-import { getSystemErrorMap } from 'node:util'
+/** Why the store refuses a pet. */
+import { errorCode } from '../data-file/system-error.ts'
 
 /** Why the store cannot take a pet now; the code is the one that a client sees (README, error codes). */
 export type PetStoreErrorCode =
@@ -23,16 +23,4 @@ const diskIsFull = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 export function storageError(cause: unknown): PetStoreError {
   const code = diskIsFull.has(errorCode(cause)) ? 'insufficient_storage' : 'storage_failed'
   return new PetStoreError(code, '', cause)
-}
-
-/** The code of a system error, such as `ENOSPC`; empty for any other error. */
-export function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
-}
-
-/** A system error for a person, such as `no space left on device (ENOSPC)`. */
-export function describeSystemError(error: unknown): string {
-  const code = errorCode(error)
-  const known = [...getSystemErrorMap().values()].find(([name]) => name === code)
-  return known === undefined ? String(error) : `${known[1]} (${code})`
 }

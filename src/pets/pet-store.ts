@@ -3,7 +3,9 @@
  * one queue, so that neither can overtake the other.
  */
 import { Low, Memory } from 'lowdb'
-import { type Int64, nextInt64 } from '../int64.ts'
+import { describeSystemError } from '../data-file/system-error.ts'
+import { nextInt64 } from '../json/int64.ts'
+import type { Int64, NewPet, Pet, SeedPet } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'
 import {
   type DataFile,
@@ -12,11 +14,10 @@ import {
   type DataFileOptions,
   openDataFile,
   type PetData,
-} from './data-file.ts'
-import type { NewPet, Pet, SeedPet } from './pet.ts'
+} from '../data-file/data-file.ts'
 import { isSamePet, PetIndex, type PetPage, type PetQuery } from './pet-index.ts'
-import { describeSystemError, PetStoreError, storageError } from './pet-store-error.ts'
-import { maxAppendPets, parsePetsText, PetsFault } from './pets-text.ts'
+import { PetStoreError, storageError } from './pet-store-error.ts'
+import { maxAppendPets, parsePetsText, PetsFault } from '../data-file/pets-text.ts'
 
 /** How often the file is looked at for hand edits. */
 const lookEveryMs = 500

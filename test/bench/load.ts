@@ -69,7 +69,7 @@ class Connection {
   #partialHead: Buffer | null = null
   #missingBytes = 0
   #status = 0
-  onAnswer: (status: number) => void = () => {}
+  onResponse: (status: number) => void = () => {}
 
   constructor(port: number, opened: () => void, failed: (error: Error) => void) {
     this.#socket = connect({
@@ -121,7 +121,7 @@ class Connection {
       this.#missingBytes = headLength + 4 + Number(bodyLength) - bytes.length
     }
     if (this.#missingBytes < 0) throw new Error('an answer is longer than its Content-Length')
-    if (this.#missingBytes === 0) this.onAnswer(this.#status)
+    if (this.#missingBytes === 0) this.onResponse(this.#status)
   }
 }
 
@@ -211,7 +211,7 @@ export async function applyLoad(load: Load): Promise<LoadResult> {
       sentAt = performance.now()
       connection.send(request)
     }
-    connection.onAnswer = (status) => {
+    connection.onResponse = (status) => {
       result.allAnswers += 1
       if (status !== expected) {
         reject(new Error(`answered ${status} where ${expected} is right`))

@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { parsePetsText, PetsFault } from '../../src/pets/pets-text.ts'
+import { parsePetsText, PetsFault } from '../../src/data-file/pets-text.ts'
 import { root } from '../support.ts'
 
 // Its names are hidden from an import: it is CommonJS that Node cannot read ahead.

@@ -26,7 +26,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { errorCode } from './pet-store-error.ts'
+import { errorCode } from './system-error.ts'
 
 /** By name, since esbuild adds a helper for a module that is imported as a whole. */
 const nodeFs = {

@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
 import { Disk, type FileSystem, type Identity, isSame, NotAFile, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import type { Pet } from './pet.ts'
-import { describeSystemError, errorCode } from './pet-store-error.ts'
+import type { Pet } from '../types.ts'
+import { describeSystemError, errorCode } from './system-error.ts'
 import {
   closingText,
   formatAppend,

@@ -1,10 +1,5 @@
-/** The page at `/`: one HTML text made from `src/page`, by the build or, from source, at the first start. */
-
-export interface Page {
-  readonly html: string
-  /** The value of its Content-Security-Policy. */
-  readonly policy: string
-}
+/** The page at `/`: the text that the build put into the bundle or, when run from source, one built at the first start. */
+import type { Page } from './build-page.ts'
 
 /** Filled in by the build, both or neither: as plain strings, so that it sees that what makes the page is not needed. */
 declare const PETSTORE_PAGE_HTML: string | undefined

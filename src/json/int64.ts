@@ -1,7 +1,5 @@
 /** Integers of the interface's format int64: from -2^63 to 2^63-1, held exactly. Knows numbers, not JSON. */
-
-/** A `number` while it is safe (below 2^53 either way), a `bigint` beyond, so that equal integers are `===`. */
-export type Int64 = number | bigint
+import type { Int64 } from '../types.ts'
 
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)

@@ -1,13 +1,18 @@
-/** Puts the files of `src/page` together into one HTML text without a foreign byte. Needs esbuild, so it never ships. */
+/** Bundles the files of `client/` into one HTML text that loads nothing else. Needs esbuild, so it runs at build time only. */
 import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import type { Page } from './page.ts'
+
+export interface Page {
+  readonly html: string
+  /** The value of its Content-Security-Policy header. */
+  readonly policy: string
+}
 
 /** Inlines the style sheet and the script, and allows exactly these two by their hashes. */
 export async function buildPage(): Promise<Page> {
-  const html = await readFile(new URL('page/index.html', import.meta.url), 'utf8')
+  const html = await readFile(new URL('client/index.html', import.meta.url), 'utf8')
   const [style, script] = await Promise.all([bundle('page.css'), bundle('page.ts')])
   return {
     // A function, since a string could hold replacement patterns such as "$&".
@@ -35,7 +40,7 @@ export async function buildPage(): Promise<Page> {
 
 async function bundle(name: string): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL(`page/${name}`, import.meta.url))],
+    entryPoints: [fileURLToPath(new URL(`client/${name}`, import.meta.url))],
     bundle: true,
     format: 'esm',
     target: ['chrome110', 'firefox115', 'safari16.4'],

@@ -4,9 +4,11 @@
  */
 import { isUtf8 } from 'node:buffer'
 import * as v from 'valibot'
-import { JsonFault, JsonReader, placeOf } from '../exact-json.ts'
-import { type Int64, isInt64, nextInt64 } from '../int64.ts'
-import { defaultStatus, formatPet, type Pet, petStatuses, SeedPetSchema } from './pet.ts'
+import { JsonFault, JsonReader, placeOf } from '../json/exact-json.ts'
+import { isInt64, nextInt64 } from '../json/int64.ts'
+import { formatPet, SeedPetSchema } from '../pets/pet.ts'
+import { defaultStatus, petStatuses } from '../pets/pet-status.ts'
+import type { Int64, Pet } from '../types.ts'
 
 /** How the file ends behind its last pet: what a commit overwrites, and what takes it back. */
 const closing = '\n  ]\n}\n'

@@ -1,0 +1,16 @@
+/** Values in words, for messages. */
+import { InexactNumber } from './int64.ts'
+
+/** A value in a few words, for a message: scalars as JSON, the rest by their kind. */
+export function describe(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (Array.isArray(value)) return 'an array'
+  if (value instanceof InexactNumber) return shorten(value.text)
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return shorten(typeof value === 'bigint' ? String(value) : JSON.stringify(value))
+}
+
+function shorten(text: string): string {
+  // The cut may fall into a pair of surrogates.
+  return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
+}

@@ -1,0 +1,102 @@
+/** The types that embedding code sees, each declared once. They ship as declarations, so this file imports no library. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PetStatus } from './pets/pet-status.ts'
+
+export type { PetStatus }
+
+/** An integer from -2^63 to 2^63-1: a `number` while it is safe (below 2^53 either way), a `bigint` beyond. */
+export type Int64 = number | bigint
+
+/** What creates a pet (interface section 2, NewPet), with its status filled in. */
+export interface NewPet {
+  readonly name: string
+  readonly categoryId: Int64
+  readonly status: PetStatus
+}
+
+/** A stored pet (interface section 2, Pet). Its id is from 1 to 2^63-1. */
+export interface Pet extends NewPet {
+  readonly id: Int64
+}
+
+/** A pet to start with. Without an id it gets the next one; without a status it is available. */
+export interface SeedPet {
+  readonly id?: Int64
+  readonly name: string
+  readonly categoryId: Int64
+  readonly status?: PetStatus
+}
+
+/**
+ * A request that was answered, for a request log. The path has no query, since a client may put a secret there by
+ * mistake. Method and path are `-` for a request that could not be parsed.
+ */
+export interface RequestLog {
+  readonly method: string
+  readonly path: string
+  /** The status code of the response. */
+  readonly status: number
+  readonly milliseconds: number
+}
+
+interface CommonOptions {
+  /** At least one key that clients send as `Authorization: Bearer <key>`. */
+  readonly apiKeys: readonly string[]
+  /** Origins whose pages may read the responses; `*` unless given, an empty list for none. */
+  readonly corsOrigins?: '*' | readonly string[]
+  /** Called with each message about the data file, such as `reloaded 12 pets: …`. */
+  readonly onMessage?: (message: string) => void
+  /** Called after each response, for a request log or for metrics. */
+  readonly onResponse?: (log: RequestLog) => void
+  /** Called with a message for each `internal_error`, which is a bug in this service. */
+  readonly onError?: (message: string) => void
+}
+
+/** Pets in memory, gone when the process exits. */
+export interface MemoryOptions extends CommonOptions {
+  readonly pets: readonly SeedPet[]
+  readonly dataFile?: never
+}
+
+/** Pets in a JSON file, which is created if it is missing. A file belongs to one store at a time. */
+export interface FileOptions extends CommonOptions {
+  readonly dataFile: string
+  readonly pets?: never
+}
+
+export type PetStoreOptions = (MemoryOptions | FileOptions) & {
+  /** The path that the listener is mounted under, such as `/store`; it is part of Location and Link. */
+  readonly basePath?: string
+}
+
+export type PetStoreServerOptions = (MemoryOptions | FileOptions) & {
+  /** 0, which takes a free port, unless given. */
+  readonly port?: number
+  /** 127.0.0.1 unless given. */
+  readonly host?: string
+  /** Other timeouts than those in the README, in milliseconds. */
+  readonly timeouts?: {
+    readonly headersMs?: number
+    readonly requestMs?: number
+    readonly checkEveryMs?: number
+    readonly idleMs?: number
+    readonly closeMs?: number
+  }
+}
+
+export interface PetStoreHandle {
+  /** For `http.createServer(listener)`, or for an app to call. */
+  readonly listener: (request: IncomingMessage, response: ServerResponse) => void
+  /** How many pets there are now. */
+  countPets(): number
+  /** Back to the pets it was created with or, with a data file, to what the file says now. */
+  reset(): Promise<void>
+  /** Finishes the requests in flight, within 5 s, and releases the file and the port. Can be called again. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface PetStoreServer extends PetStoreHandle {
+  /** Where it listens, such as `http://127.0.0.1:3000`, without a path. */
+  readonly url: string
+}
