@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, transform } from 'esbuild'
+import { build } from 'esbuild'
 import { buildPage } from './page/build-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -43,34 +43,9 @@ async function bundle(entry: string, name: string, banner = ''): Promise<void> {
       PETSTORE_PAGE_HTML: JSON.stringify(page.html),
       PETSTORE_PAGE_POLICY: JSON.stringify(page.policy),
     },
-    // Node has `\p{…}`; without this, a pattern of valibot that nothing here uses becomes a call, which has to stay.
-    supported: { 'regexp-unicode-property-escapes': true },
     logLevel: 'warning',
   })
-  await write(name, await tighten(outputFiles[0]?.text ?? ''))
-}
-
-/**
- * A tenth less to copy, and still to be read: without the comments, of which a bundle keeps only some, and with a tab
- * for two spaces. What is a string and what is not is told by its look, so it is proven that nothing else changed.
- */
-async function tighten(text: string): Promise<string> {
-  const comment = /^ *(?:\/\*\*(?:(?!\*\/)[^])*\*\/|\/\/ (?!src\/|node_modules\/).*)\n|\/\* @__PURE__ \*\/ /gm
-  const stringOrIndent = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\[^])*`|^(?: {2})+/gm
-  const tight = text
-    .replace(comment, '')
-    .replace(stringOrIndent, (match) => (match.startsWith(' ') ? match.replaceAll('  ', '\t') : match))
-  const [before, after] = await Promise.all([text, tight].map(squeeze))
-  return before === after ? tight : text
-}
-
-async function squeeze(text: string): Promise<string> {
-  const { code } = await transform(text, {
-    minifyWhitespace: true,
-    ignoreAnnotations: true,
-    legalComments: 'none',
-  })
-  return code
+  await write(name, outputFiles[0]?.text ?? '')
 }
 
 async function write(name: string, text: string): Promise<void> {

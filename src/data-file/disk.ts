@@ -3,53 +3,31 @@
  * replacement of which a crash leaves the old text or the new (`replace` names the exception). Knows no pets. Every file
  * system call goes through `FileSystem`, the seam at which tests record the calls and make them fail.
  */
-import {
-  type BigIntStats,
-  closeSync,
-  constants,
-  fchmodSync,
-  fchownSync,
-  fdatasync,
-  fstatSync,
-  fsync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  readSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { errorCode } from './system-error.ts'
 
-/** By name, since esbuild adds a helper for a module that is imported as a whole. */
-const nodeFs = {
-  closeSync,
-  fchmodSync,
-  fchownSync,
-  fdatasync,
-  fstatSync,
-  fsync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readSync,
-  readlinkSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-}
-
-export type FileSystem = typeof nodeFs
+/** The calls that go through the seam. */
+export type FileSystem = Pick<
+  typeof nodeFs,
+  | 'closeSync'
+  | 'fchmodSync'
+  | 'fchownSync'
+  | 'fdatasync'
+  | 'fstatSync'
+  | 'fsync'
+  | 'ftruncateSync'
+  | 'mkdirSync'
+  | 'openSync'
+  | 'readFileSync'
+  | 'readSync'
+  | 'readlinkSync'
+  | 'realpathSync'
+  | 'renameSync'
+  | 'rmSync'
+  | 'statSync'
+  | 'writeSync'
+>
 
 /** What tells one state of a file from another, as far as `stat` can; undefined for a missing file. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'> | undefined
