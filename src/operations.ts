@@ -72,6 +72,7 @@ function formatPage(store: PetStore, { limit, status, after }: ListQuery, basePa
     const filter = status === undefined ? '' : `&status=${status}`
     headers.push('Link', `<${basePath}/v1/pets?limit=${limit}${filter}&after=${last.id}>; rel="next"`)
   }
+  if (store.dataFileError !== undefined) headers.push('X-Data-File-Error', store.dataFileError)
   return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 

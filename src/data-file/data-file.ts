@@ -35,8 +35,11 @@ export interface DataFileOptions {
 export class DataFileInvalid extends Error {
   /** False while somebody may still be in the middle of saving it. */
   readonly isSettled: boolean
-  constructor(message: string, isSettled = true) {
+  /** Where or what the error is, for clients too: it names no path and quotes nothing from the file. */
+  readonly place: string
+  constructor(message: string, place = 'it cannot be read', isSettled = true) {
     super(message)
+    this.place = place
     this.isSettled = isSettled
   }
 }
@@ -146,7 +149,8 @@ export class DataFile implements Adapter<PetData> {
       } else if (now - steadySince >= settleMs) {
         this.#leave(identity)
         if (last.fault !== undefined) throw this.#invalid(last.fault)
-        throw new DataFileInvalid(`${this.path}: is ${identity === undefined ? 'missing' : 'empty'}`)
+        const state = identity === undefined ? 'missing' : 'empty'
+        throw new DataFileInvalid(`${this.path}: is ${state}`, `it is ${state}`)
       }
       if (now - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
@@ -362,11 +366,11 @@ export class DataFile implements Adapter<PetData> {
   }
 
   #invalid({ message, line, column }: PetsFault): DataFileInvalid {
-    return new DataFileInvalid(`${this.path}:${line}:${column}: ${message}`)
+    return new DataFileInvalid(`${this.path}:${line}:${column}: ${message}`, `line ${line}, column ${column}`)
   }
 
   #beingWritten(): DataFileInvalid {
-    return new DataFileInvalid(`${this.path}: is being written`, false)
+    return new DataFileInvalid(`${this.path}: is being written`, 'it is being written', false)
   }
 }
 

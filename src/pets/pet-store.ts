@@ -63,6 +63,11 @@ export class PetStore {
     return this.#index.size
   }
 
+  /** What is wrong with the data file since its last edit; undefined while it is valid. */
+  get dataFileError(): string | undefined {
+    return this.#fault?.place
+  }
+
   get(id: Int64): Pet | undefined {
     return this.#index.get(id)
   }
@@ -182,6 +187,7 @@ export class PetStore {
       if (error.isSettled)
         this.#say(`${error.message}; still serving the pets of before, none can be added until it is fixed`)
       this.#fault = error
+      this.version++
       return new PetStoreError('data_file_invalid')
     }
     if (!this.#isFailing && this.#file !== undefined) {
