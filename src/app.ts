@@ -22,8 +22,10 @@ export interface AppOptions {
   readonly corsOrigins?: '*' | readonly string[] | undefined
   /** The path of another app that this one is mounted under, such as `/store`; requests come with it or without. */
   readonly basePath?: string | undefined
+  /** Milliseconds that a response under `/v1` is held back, or the least and the most of a range. */
+  readonly delayMs?: number | readonly [minimum: number, maximum: number] | undefined
   readonly page: Page
-  /** Called for every answer. */
+  /** Called for every answer. It must not throw, nor must onError. */
   readonly onResponse?: ((answer: RequestLog) => void) | undefined
   /** Takes a line for each internal_error. */
   readonly onError?: ((line: string) => void) | undefined
@@ -37,9 +39,6 @@ export interface App extends Handler {
 /** What the service as a whole takes. */
 const allMethods = 'GET, HEAD, POST, OPTIONS'
 
-/** Segments as a request target spells them (RFC 3986 section 3.3): the path is sent in headers as it is. */
-const basePathPattern = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
-
 /** A path's operations by method. HEAD follows GET. */
 interface Resource {
   readonly operations: Readonly<Partial<Record<string, Operation>>>
@@ -48,7 +47,6 @@ interface Resource {
 
 export function createApp(options: AppOptions): App {
   const { store, apiKeys, corsOrigins = '*', basePath = '', page, onResponse, onError } = options
-  if (!basePathPattern.test(basePath)) throw new TypeError('basePath: expected a path such as /store')
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))
@@ -113,20 +111,11 @@ export function createApp(options: AppOptions): App {
     if (isClosing) response.shouldKeepAlive = false
     sendReply(response, reply, cors.answerHeaders(response.req.headers.origin))
     if (onResponse === undefined) return
-    report({
+    onResponse({
       ...describeRequest(response.req),
       status: reply.status,
       milliseconds: performance.now() - start,
     })
-  }
-
-  function report(done: RequestLog): void {
-    try {
-      onResponse?.(done)
-    } catch (error) {
-      // The answer is out; a log that fails must not take the service with it.
-      onError?.(`onResponse: ${error instanceof Error ? error.name : typeof error}`)
-    }
   }
 
   function answerError(response: ServerResponse, error: unknown, start: number): void {
@@ -174,7 +163,7 @@ export function createApp(options: AppOptions): App {
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
       const error = new HttpError(code, undefined, headers)
-      report({ method: '-', path: '-', status: error.status, milliseconds: 0 })
+      onResponse?.({ method: '-', path: '-', status: error.status, milliseconds: 0 })
       return formatReply(errorReply(error), cors.answerHeaders(undefined))
     },
     beginClosing() {

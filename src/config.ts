@@ -1,6 +1,6 @@
 /** The environment's settings (README, Configuration), all faults of it at once. Reads nothing but what it is given. */
 import { isIPv4 } from 'node:net'
-import { bearerTokenPattern } from './http/bearer-auth.ts'
+import { keyFault } from './http/bearer-auth.ts'
 import { isOrigin } from './http/cors.ts'
 
 export interface Config {
@@ -93,7 +93,7 @@ function parseText(text: string): string | undefined {
 
 function parseKeys(text: string): readonly string[] | undefined {
   const keys = text.split(',').map((key) => key.trim())
-  return keys.every((key) => bearerTokenPattern.test(key)) ? keys : undefined
+  return keys.every((key) => keyFault(key) === undefined) ? keys : undefined
 }
 
 function parseOrigins(text: string): '*' | readonly string[] | undefined {

@@ -1,19 +1,23 @@
 /** The service for a program to start, or for an app to mount: puts store, app and listener together. No globals. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
+import { type Callbacks, guardCallbacks } from './callbacks.ts'
 import { createListener } from './http/listener.ts'
+import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
 import { loadPage } from './page/load-page.ts'
 import { createMemoryStore, openPetStore, type PetStore } from './pets/pet-store.ts'
 import type { PetStoreHandle, PetStoreOptions, PetStoreServer, PetStoreServerOptions } from './types.ts'
 
 /** Makes the service without listening. Rejects when the data file cannot be used or an option is wrong. */
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle> {
+  checkPetStoreOptions(options)
   const { handle } = await assemble(options)
   return handle
 }
 
 /** Starts the service. Rejects as createPetStore does, and with the system's error when it cannot listen. */
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer> {
+  checkPetStoreServerOptions(options)
   const { handle, app } = await assemble(options)
   const listener = createListener(app, options.timeouts)
   try {
@@ -33,11 +37,12 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
 }
 
 async function assemble(options: PetStoreOptions): Promise<{ handle: PetStoreHandle; app: App }> {
-  const { apiKeys, corsOrigins, basePath, onResponse, onError } = options
+  const { apiKeys, corsOrigins, basePath, delayMs } = options
+  const { onMessage, ...callbacks } = guardCallbacks(options)
   const page = await loadPage()
-  const store = await openStore(options)
+  const store = await openStore(options, onMessage)
   try {
-    const app = createApp({ store, apiKeys, corsOrigins, basePath, page, onResponse, onError })
+    const app = createApp({ store, apiKeys, corsOrigins, basePath, delayMs, page, ...callbacks })
     const close = (): Promise<void> => {
       app.beginClosing()
       return store.close()
@@ -56,14 +61,12 @@ async function assemble(options: PetStoreOptions): Promise<{ handle: PetStoreHan
   }
 }
 
-function openStore(options: PetStoreOptions): PetStore | Promise<PetStore> {
-  // The types say it too, but not to JavaScript.
-  if ((options.pets === undefined) === (options.dataFile === undefined)) {
-    throw new TypeError('pets, dataFile: expected one of the two')
-  }
+function openStore(
+  options: PetStoreOptions,
+  onMessage: Callbacks['onMessage'],
+): PetStore | Promise<PetStore> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
-  const { dataFile, onMessage } = options
-  return openPetStore(dataFile, onMessage === undefined ? {} : { say: onMessage })
+  return openPetStore(options.dataFile, onMessage === undefined ? {} : { say: onMessage })
 }
 
 /** The address as a client on this machine writes it: every address (0.0.0.0, ::) is reached by loopback. */

@@ -39,16 +39,19 @@ export interface RequestLog {
   readonly milliseconds: number
 }
 
+/** A callback that throws or rejects changes no response; onError is told of it. */
 interface CommonOptions {
   /** At least one key that clients send as `Authorization: Bearer <key>`. */
   readonly apiKeys: readonly string[]
   /** Origins whose pages may read the responses; `*` unless given, an empty list for none. */
   readonly corsOrigins?: '*' | readonly string[]
+  /** Holds back each response under `/v1` for so many milliseconds, or for a random time of a range; at most 10,000. */
+  readonly delayMs?: number | readonly [minimum: number, maximum: number]
   /** Called with each message about the data file, such as `reloaded 12 pets: …`. */
   readonly onMessage?: (message: string) => void
   /** Called after each response, for a request log or for metrics. */
   readonly onResponse?: (log: RequestLog) => void
-  /** Called with a message for each `internal_error`, which is a bug in this service. */
+  /** Called with a message for each `internal_error`, which is a bug in this service, and for a callback that fails. */
   readonly onError?: (message: string) => void
 }
 

@@ -1,7 +1,7 @@
 /** Bearer keys (interface section 5, RFC 6750). */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createBearerAuth } from '../src/http/bearer-auth.ts'
+import { createBearerAuth, keyFault } from '../src/http/bearer-auth.ts'
 import { HttpError } from '../src/http/http-error.ts'
 import { assertRefusal, connectRaw, formatRequest, startApp } from './support.ts'
 
@@ -68,24 +68,21 @@ test('says the same wherever a key differs, and never what was sent', () => {
   assert.doesNotMatch(JSON.stringify(refusals), /first|key!/)
 })
 
-describe('cannot be made with', () => {
-  const cases: Record<string, readonly string[]> = {
-    'no key': [],
-    'an empty key': [''],
-    'a key with a space': ['secret key'],
-    'a key with a space behind it': ['secret '],
-    'a key with a comma': ['secret,key'],
-    'a key beyond ASCII': ['clé'],
-    'a key with "=" in its middle': ['secret=key'],
-    'a bad key behind a good one': ['secret', 'bad"key'],
+describe('refuses as a key, without showing it,', () => {
+  const cases: Record<string, string> = {
+    'an empty text': '',
+    'a text with a space': 'secret key',
+    'a text with a space behind it': 'secret ',
+    'a text with a comma': 'secret,key',
+    'a text beyond ASCII': 'clé',
+    'a text with "=" in its middle': 'secret=key',
+    'what is too long to be sent': 'secret'.repeat(3_000),
   }
-  for (const [title, wrong] of Object.entries(cases))
+  for (const [title, text] of Object.entries(cases))
     test(title, () => {
-      assert.throws(
-        () => createBearerAuth(wrong),
-        (error) =>
-          error instanceof TypeError && !wrong.some((key) => key !== '' && error.message.includes(key)),
-      )
+      const fault = keyFault(text) ?? ''
+      assert.match(fault, /expected /)
+      assert.doesNotMatch(fault, /secret|clé/)
     })
 })
 

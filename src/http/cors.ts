@@ -1,4 +1,5 @@
 /** Which other origins' pages may read the answers (Fetch standard, CORS protocol). No credentials mode. */
+import { describe } from '../json/describe.ts'
 
 export interface Cors {
   /** The headers of an answer to a page of this origin; undefined when no origin was sent or the request was unreadable. */
@@ -17,14 +18,20 @@ export function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text
 }
 
-/** `*` for any origin, or the origins themselves, none included. Throws on what no browser would send. */
+/** What keeps a text from being an origin, if anything, and the origin that was probably meant. */
+export function originFault(text: string): string | undefined {
+  if (isOrigin(text)) return undefined
+  const fault = `expected an origin such as https://example.org, got ${describe(text)}`
+  const meant = URL.canParse(text) ? new URL(text).origin : 'null'
+  return meant === 'null' ? fault : `${fault}; write ${meant}`
+}
+
+/** `*` for any origin, or the origins themselves, none included. */
 export function createCors(origins: '*' | readonly string[]): Cors {
   if (origins === '*') {
     const headers = ['Access-Control-Allow-Origin', '*', ...exposed]
     return { answerHeaders: () => headers, preflightHeaders }
   }
-  if (!origins.every(isOrigin))
-    throw new TypeError('corsOrigins: expected origins such as https://example.org')
   if (origins.length === 0) return { answerHeaders: () => [], preflightHeaders: () => [] }
   // The answer depends on the origin, also when it names none (RFC 9110 section 12.5.5).
   const refused = ['Vary', 'Origin']

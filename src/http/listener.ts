@@ -31,7 +31,7 @@ export interface Timeouts {
   readonly closeMs: number
 }
 
-const defaultTimeouts: Timeouts = {
+export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   checkEveryMs: 2_000,

@@ -7,7 +7,8 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (value instanceof InexactNumber) return shorten(value.text)
   if (typeof value === 'object' && value !== null) return 'an object'
-  return shorten(typeof value === 'bigint' ? String(value) : JSON.stringify(value))
+  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`
+  return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
 }
 
 function shorten(text: string): string {

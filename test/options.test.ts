@@ -1,0 +1,197 @@
+/** What embedding code passes in: options that are wrong, and callbacks that fail. */
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { test } from 'node:test'
+import {
+  createPetStore,
+  type PetStoreOptions,
+  type PetStoreServerOptions,
+  startPetStore,
+} from '../src/index.ts'
+import { assertRefusal, key, makeDataFile, send } from './support.ts'
+
+const pets = [{ id: 1, name: 'Rex', categoryId: 1, status: 'available' }] as const
+const good = { apiKeys: [key], pets }
+
+/** Options as JavaScript may pass them. */
+function untyped(options: unknown): PetStoreOptions & PetStoreServerOptions {
+  // The cast is what these tests are about: types do not stop JavaScript.
+  return options as PetStoreOptions & PetStoreServerOptions
+}
+
+async function errorOf(started: Promise<{ close(): Promise<void> }>): Promise<string> {
+  try {
+    await (await started).close()
+  } catch (error) {
+    assert.ok(error instanceof TypeError, String(error))
+    return error.message
+  }
+  return 'no error'
+}
+
+const wrongOptions: readonly (readonly [options: object, expected: RegExp])[] = [
+  [{ apiKeys: undefined }, /^apiKeys: is required, an array of keys$/],
+  [{ apiKeys: 'secret' }, /^apiKeys: expected an array of keys, got a string$/],
+  [{ apiKeys: [] }, /^apiKeys: expected at least one key, got an empty array$/],
+  [{ apiKeys: [key, 5] }, /^apiKeys\[1\]: expected a key, got 5$/],
+  [{ apiKeys: ['a b', key] }, /^apiKeys\[0\]: expected letters, digits and [^ ]+ with "=" at the end only$/],
+  [
+    { apiKeys: ['k'.repeat(15_361)] },
+    /^apiKeys\[0\]: is too long to be sent in 16 KiB of headers: expected at most 15360 characters, got 15361$/,
+  ],
+  [{ pets: undefined }, /^pets, dataFile: expected exactly one of them, got none$/],
+  [{ dataFile: 'a.json' }, /^pets, dataFile: expected exactly one of them, got pets and dataFile$/],
+  [{ pets: { id: 1 } }, /^pets: expected an array of pets, got an object$/],
+  [{ pets: [{ name: 'Rex' }] }, /categoryId: is required$/],
+  [{ pets: undefined, dataFile: ' ' }, /^dataFile: expected the path of a file, got " "$/],
+  [{ pets: undefined, dataFile: 5 }, /^dataFile: expected the path of a file, got 5$/],
+  [{ corsOrigins: 'https://a.test' }, /^corsOrigins: expected "\*" or an array of origins, got "https:/],
+  [
+    { corsOrigins: ['https://a.test', 'https://b.test/'] },
+    /^corsOrigins\[1\]: expected an origin such as https:\/\/example\.org, got "https:\/\/b\.test\/"; write https:\/\/b\.test$/,
+  ],
+  [
+    { corsOrigins: ['a.test', null] },
+    /^corsOrigins\[0\]: .*; corsOrigins\[1\]: expected an origin, got null$/,
+  ],
+  [{ delayMs: -1 }, /^delayMs: expected milliseconds from 0 to 10000, or \[minimum, maximum\], got -1$/],
+  [{ delayMs: 10_001 }, /^delayMs: .* got 10001$/],
+  [{ delayMs: Number.NaN }, /^delayMs: .* got NaN$/],
+  [{ delayMs: '300' }, /^delayMs: .* got "300"$/],
+  [{ delayMs: [800, 200] }, /^delayMs: .* got an array$/],
+  [{ delayMs: [200] }, /^delayMs: .* got an array$/],
+  [{ delayMs: [1, 2, 3] }, /^delayMs: .* got an array$/],
+  [{ onMessage: 'log' }, /^onMessage: expected a function, got "log"$/],
+  [{ onResponse: {} }, /^onResponse: expected a function, got an object$/],
+  [{ onError: null }, /^onError: expected a function, got null$/],
+  [{ apiKey: key }, /^apiKey: is unknown, expected one of apiKeys, pets, dataFile, /],
+  [{ toString: key }, /^toString: is unknown/],
+]
+
+const wrongServerOptions: readonly (readonly [options: object, expected: RegExp])[] = [
+  [{ port: 65_536 }, /^port: expected an integer from 0 to 65535, got 65536$/],
+  [{ port: '3000' }, /^port: expected an integer from 0 to 65535, got "3000"$/],
+  [{ host: '' }, /^host: expected an address or a name of this machine, got ""$/],
+  [{ host: () => {} }, /^host: expected an address or a name of this machine, got a function$/],
+  [{ basePath: '/a' }, /^basePath: is unknown, expected one of .*, timeouts$/],
+  [{ timeouts: 5 }, /^timeouts: expected an object, got 5$/],
+  [
+    { timeouts: { idleMs: -1 } },
+    /^timeouts\.idleMs: expected an integer of milliseconds from 1 to 2147483647, got -1$/,
+  ],
+  [{ timeouts: { idleMs: Number.NaN } }, /^timeouts\.idleMs: .* got NaN$/],
+  [{ timeouts: { idleMs: Infinity } }, /^timeouts\.idleMs: .* got Infinity$/],
+  [{ timeouts: { closeMs: '5' } }, /^timeouts\.closeMs: .* got "5"$/],
+  [{ timeouts: { closeMs: undefined } }, /^timeouts\.closeMs: .* got nothing$/],
+  [{ timeouts: { idle: 1 } }, /^timeouts\.idle: is unknown, expected one of headersMs, /],
+  [{ timeouts: { requestMs: 5 } }, /^timeouts: expected headersMs to be at most requestMs, got 10000 and 5$/],
+]
+
+for (const [options, expected] of [...wrongOptions, ...wrongServerOptions]) {
+  test(`refuses ${expected.source.slice(1, 70)}…`, async () => {
+    assert.match(await errorOf(startPetStore(untyped({ ...good, ...options }))), expected)
+  })
+}
+
+for (const [options, expected] of wrongOptions) {
+  test(`refuses without listening ${expected.source.slice(1, 60)}…`, async () => {
+    assert.match(await errorOf(createPetStore(untyped({ ...good, ...options }))), expected)
+  })
+}
+
+test('refuses as the path to be mounted under what no request target has', async () => {
+  for (const basePath of ['store', '/store/', '/a b', '/ä', '/a\r\nX-A: 1', '/%zz', 5]) {
+    const message = await errorOf(createPetStore(untyped({ ...good, basePath })))
+    assert.match(message, /^basePath: expected a path such as \/store, got /)
+  }
+  assert.match(await errorOf(createPetStore(untyped({ ...good, port: 0 }))), /^port: is unknown/)
+})
+
+test('refuses options that are no object', async () => {
+  for (const options of [undefined, null, 'a', [good]]) {
+    assert.match(await errorOf(startPetStore(untyped(options))), /^options: expected an object, got /)
+  }
+})
+
+test('names all errors together, and shows no key', async () => {
+  const message = await errorOf(
+    startPetStore(untyped({ apiKeys: ['hush hush'], port: -1, timeouts: { idle: 1 }, b: 2 })),
+  )
+  const places = message.split('; ').map((fault) => fault.slice(0, fault.indexOf(':')))
+  assert.deepEqual(places, ['apiKeys[0]', 'port', 'timeouts.idle', 'b', 'pets, dataFile'])
+  assert.doesNotMatch(message, /hush/)
+})
+
+test('takes an option that is undefined for one that is not given', async () => {
+  const options = { ...good, dataFile: undefined, port: undefined, host: undefined, timeouts: undefined }
+  const callbacks = { onMessage: undefined, onResponse: undefined, onError: undefined }
+  const store = await startPetStore(
+    untyped({ ...options, ...callbacks, corsOrigins: undefined, delayMs: undefined }),
+  )
+  assert.equal((await send(store.url, '/v1/pets')).status, 200)
+  await store.close()
+})
+
+test('takes the longest key, and a client can send it', async (t) => {
+  const longest = 'k'.repeat(15_360)
+  const store = await startPetStore({ apiKeys: [longest], pets })
+  t.after(() => store.close())
+  const headers = { authorization: `Bearer ${longest}` }
+  assert.equal((await send(store.url, '/v1/pets', { headers })).status, 200)
+})
+
+const failures: Readonly<Record<string, () => unknown>> = {
+  throws: () => {
+    throw new Error('mistake')
+  },
+  rejects: async () => {
+    await Promise.resolve()
+    throw new Error('mistake')
+  },
+}
+
+for (const [how, fail] of Object.entries(failures)) {
+  test(`answers as ever when onResponse ${how}, and tells onError`, async (t) => {
+    const errors = new EventEmitter()
+    const told = once(errors, 'told')
+    const store = await startPetStore({
+      ...good,
+      onResponse: fail,
+      onError: (message) => errors.emit('told', message),
+    })
+    t.after(() => store.close())
+    assert.equal((await send(store.url, '/v1/pets')).text, JSON.stringify(pets))
+    assert.deepEqual(await told, ['onResponse failed: Error: mistake'])
+    assertRefusal(await send(store.url, '/nowhere'), 404, 'not_found')
+  })
+
+  test(`reloads the data file when onMessage ${how}, and tells onError`, async (t) => {
+    const dataFile = makeDataFile(t, [JSON.stringify(pets[0])])
+    const errors = new EventEmitter()
+    const told = once(errors, 'told')
+    const store = await startPetStore({
+      apiKeys: [key],
+      dataFile,
+      onMessage: fail,
+      onError: (message) => errors.emit('told', message),
+    })
+    t.after(() => store.close())
+    writeFileSync(dataFile, readFileSync(dataFile, 'utf8').replace('Rex', 'Rosie'))
+    await store.reset()
+    assert.match((await send(store.url, '/v1/pets')).text, /Rosie/)
+    assert.deepEqual(await told, ['onMessage failed: Error: mistake'])
+  })
+
+  test(`answers as ever when onError ${how} as well`, async (t) => {
+    let calls = 0
+    const onError = (): unknown => {
+      calls++
+      return fail()
+    }
+    const store = await startPetStore({ ...good, onResponse: fail, onError })
+    t.after(() => store.close())
+    for (let i = 1; i <= 3; i++) assert.equal((await send(store.url, '/v1/pets')).status, 200)
+    assert.equal(calls, 3)
+  })
+}
