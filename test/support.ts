@@ -15,6 +15,23 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 export const key = 'test-key'
 export const authorization = `Bearer ${key}`
 
+/** `npm run test:thorough` sets it: what is exhaustive runs whole. `npm test` runs a share of it. */
+export const isThorough = process.env['PETSTORE_TEST_THOROUGH'] === '1'
+
+/** All items when thorough. Otherwise `count` of them, the same in each run: a random one from each of `count` equal parts. */
+export function share<T>(items: Iterable<T>, count: number): readonly T[] {
+  const all = [...items]
+  if (isThorough || all.length <= count) return all
+  const random = createRandom(count)
+  const chosen = new Set<number>()
+  for (let part = 0; part < count; part++) {
+    const start = Math.floor((part * all.length) / count)
+    const end = Math.floor(((part + 1) * all.length) / count)
+    chosen.add(start + random(end - start))
+  }
+  return all.filter((_, index) => chosen.has(index))
+}
+
 /** A new folder, gone after the test. */
 export function makeFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-'))
