@@ -38,6 +38,5 @@ export function createBearerAuth(keys: readonly string[]): BearerAuth {
 }
 
 function digest(key: string): string {
-  // It runs for every request, and takes 0.2 µs where createHash takes 0.6.
   return hash('sha256', key, 'base64')
 }

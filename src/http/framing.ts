@@ -9,11 +9,11 @@ export function checkFraming(
   response: ServerResponse,
   expectation: Expectation,
 ): void {
-  const hosts = countHeader(request, 'host')
-  if (hosts > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
-  if (hosts === 0 && request.httpVersion !== '1.0')
+  const { host: hosts = [] } = request.headersDistinct
+  if (hosts.length > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
+  if (hosts.length === 0 && request.httpVersion !== '1.0')
     throw new HttpError('malformed_request', 'Host: is required')
-  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(request.headers.host ?? '')) {
+  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(hosts[0] ?? '')) {
     throw new HttpError('malformed_request', 'Host: expected a host, and a port if need be')
   }
   const { 'transfer-encoding': coding } = request.headers
@@ -28,16 +28,7 @@ export function checkFraming(
 }
 
 /** Two keys are as good as none: Node would silently take the first of them. */
-export function findAuthorization(request: IncomingMessage): string | undefined {
-  return countHeader(request, 'authorization') > 1 ? undefined : request.headers.authorization
-}
-
-/** `headersDistinct` knows this too, in 0.5 µs where this takes 0.1: 3 % of a request for a pet. */
-function countHeader({ rawHeaders }: IncomingMessage, name: string): number {
-  let count = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const header = rawHeaders[i]
-    if (header !== undefined && header.length === name.length && header.toLowerCase() === name) count++
-  }
-  return count
+export function findAuthorization({ headersDistinct }: IncomingMessage): string | undefined {
+  const { authorization = [] } = headersDistinct
+  return authorization.length === 1 ? authorization[0] : undefined
 }
