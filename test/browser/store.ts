@@ -1,6 +1,6 @@
-/** What the tests of the page drive: the program on a data file of its own, and a browser that looks at it. */
+/** What the tests of the page share: the service on a data file of its own, and a browser. */
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline'
 import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+import { startPetStore } from '../../src/index.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const key = 'demo-key'
@@ -31,46 +32,56 @@ export const animals = [
 
 export interface Store {
   readonly url: string
-  /** Writes these animals into the data file, as an editor would that renames. */
+  /** Replaces the pets of the data file with these, as an editor would that renames. */
   edit(pets: readonly string[]): Promise<void>
+  /** Replaces the whole text of the data file. */
+  editText(text: string): Promise<void>
 }
 
-/** The service as a process of its own, on a free port and in a temporary folder. */
-export async function startStore(
-  t: TestContext,
-  pets: readonly string[] = animals,
-  program: readonly string[] = ['--import', 'tsx', 'src/server.ts'],
-): Promise<Store> {
-  const folder = await mkdtemp(join(tmpdir(), 'petstore-browser-'))
-  const dataFile = join(folder, 'pets.json')
-  const edit = async (now: readonly string[]): Promise<void> => {
-    await writeFile(`${dataFile}~`, `{"pets":[\n${now.join(',\n')}\n]}\n`)
-    await rename(`${dataFile}~`, dataFile)
-  }
-  await edit(pets)
-  const child = spawn(process.execPath, program, {
-    cwd: root,
+/** The service in this process, on a free port, with a data file in a temporary folder. */
+export async function startStore(t: TestContext, pets: readonly string[] = animals): Promise<Store> {
+  const { dataFile, ...edits } = await createDataFile(t, pets)
+  const server = await startPetStore({ apiKeys: [key], dataFile })
+  t.after(() => server.close())
+  return { url: server.url, ...edits }
+}
+
+/** The built program in a process of its own, with nothing of this one's environment but its PATH. */
+export async function startProgram(t: TestContext, program: string): Promise<string> {
+  const { dataFile } = await createDataFile(t, animals)
+  const child = spawn(process.execPath, [program], {
     env: { PATH: process.env['PATH'], PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_DATA_FILE: dataFile },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.after(async () => {
     if (child.exitCode === null && child.kill()) await once(child, 'exit')
-    await rm(folder, { recursive: true })
   })
-  return { url: await readAddress(child), edit }
-}
-
-function readAddress({ stdout }: ChildProcess): Promise<string> {
+  // All its output is read: a full pipe would stop the program.
   return new Promise((resolve, reject) => {
-    if (stdout === null) throw new Error('The output of the program is not piped.')
-    // It goes on reading after the address: a full pipe would stop the program.
-    createInterface(stdout)
+    createInterface(child.stdout)
       .on('line', (line) => {
-        const url = /^Petstore listens on (\S+)$/.exec(line)?.[1]
+        const url = /^Petstore listens on (http:\S+)/.exec(line)?.[1]
         if (url !== undefined) resolve(url)
       })
-      .on('close', () => reject(new Error('The program ended without saying its address.')))
+      .on('close', () => reject(new Error('The program ended without printing its address.')))
   })
+}
+
+interface DataFile extends Pick<Store, 'edit' | 'editText'> {
+  readonly dataFile: string
+}
+
+async function createDataFile(t: TestContext, pets: readonly string[]): Promise<DataFile> {
+  const folder = await mkdtemp(join(tmpdir(), 'petstore-browser-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const dataFile = join(folder, 'pets.json')
+  const editText = async (text: string): Promise<void> => {
+    await writeFile(`${dataFile}~`, text)
+    await rename(`${dataFile}~`, dataFile)
+  }
+  const edit = (now: readonly string[]): Promise<void> => editText(`{"pets":[\n${now.join(',\n')}\n]}\n`)
+  await edit(pets)
+  return { dataFile, edit, editText }
 }
 
 const browser = await chromium.launch({
@@ -99,7 +110,7 @@ export async function visit(t: TestContext, url: string, options: BrowserContext
     await context.close()
     assert.deepEqual(complaints, [])
   })
-  context.setDefaultTimeout(10_000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   page.on('console', (message) => {
     const isRefusal =
