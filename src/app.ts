@@ -12,12 +12,13 @@ import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
-import type { PetStore } from './pets/pet-store.ts'
 import { PetStoreError } from './pets/pet-store-error.ts'
+import { WrongStorageResult } from './pets/storage-store.ts'
+import type { Store } from './pets/store.ts'
 import type { RequestLog } from './types.ts'
 
 export interface AppOptions {
-  readonly store: PetStore
+  readonly store: Store
   readonly apiKeys: readonly string[]
   readonly corsOrigins?: '*' | readonly string[] | undefined
   /** The path of another app that this one is mounted under, such as `/store`; requests come with it or without. */
@@ -87,13 +88,19 @@ export function createApp(options: AppOptions): App {
     request: IncomingMessage,
     sendContinue: (() => void) | undefined,
   ): Reply | Promise<Reply> {
+    const { refusalHeaders } = operation
+    const addHeaders = (error: unknown): never => {
+      if (refusalHeaders === undefined || error instanceof RequestAborted) throw error
+      const { code, message, headers } = toHttpError(error, request)
+      throw new HttpError(code, message, [...refusalHeaders, ...headers])
+    }
     try {
       if (operation.isOpen !== true) authenticate(findAuthorization(request))
       const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
-      return operation.handle({ parameter, query, basePath, readBody })
+      const reply = operation.handle({ parameter, query, basePath, readBody })
+      return reply instanceof Promise && refusalHeaders !== undefined ? reply.catch(addHeaders) : reply
     } catch (error) {
-      if (operation.refusalHeaders === undefined || !(error instanceof HttpError)) throw error
-      throw new HttpError(error.code, error.message, [...operation.refusalHeaders, ...error.headers])
+      return addHeaders(error)
     }
   }
 
@@ -127,8 +134,10 @@ export function createApp(options: AppOptions): App {
     if (error instanceof HttpError) return error
     if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
     const { method, path } = describeRequest(request)
-    // Its message and stack may hold what is nobody's business.
-    onError?.(`internal_error in ${method} ${path}: ${error instanceof Error ? error.name : typeof error}`)
+    // Another error's message and stack may hold what is nobody's business.
+    const name = error instanceof Error ? error.name : typeof error
+    const reason = error instanceof WrongStorageResult ? error.message : name
+    onError?.(`internal_error in ${method} ${path}: ${reason}`)
     return new HttpError('internal_error')
   }
 

@@ -252,7 +252,9 @@ const otherRefusal = refusal(
     'request_header_fields_too_large',
     'internal_error',
     'not_implemented',
+    'storage_failed',
     'shutting_down',
+    'insufficient_storage',
   ],
   { Allow: header('With a 405: the methods that the path takes.', { required: false }) },
 )

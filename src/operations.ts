@@ -7,8 +7,8 @@ import { describe } from './json/describe.ts'
 import { parseId } from './json/int64.ts'
 import { formatPet, NewPetSchema } from './pets/pet.ts'
 import { petStatusChoice, petStatuses } from './pets/pet-status.ts'
-import type { PetStore } from './pets/pet-store.ts'
-import type { Int64, PetStatus } from './types.ts'
+import type { Store } from './pets/store.ts'
+import type { PetPage, PetQuery, PetStatus } from './types.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const limits = { minimum: 1, maximum: 100, default: 20 } as const
@@ -42,10 +42,10 @@ const maxCachedPages = 64
 const maxCachedPageLength = 65_536
 
 /**
- * Interface section 4.1. Pages on by `after` and the Link header (RFC 8288). A page is kept until the store changes:
- * to format it anew is two fifths of the work of a list of 20, three fifths of one of 100.
+ * Interface section 4.1. Pages on by `after` and the Link header (RFC 8288). A page of pets in memory is kept until the
+ * store changes: to format it anew is two fifths of the work of a list of 20, three fifths of one of 100.
  */
-export function listPets(store: PetStore): Operation {
+export function listPets(store: Store): Operation {
   const pages = new Map<string, Reply>()
   let version = store.version
   return {
@@ -54,30 +54,37 @@ export function listPets(store: PetStore): Operation {
         pages.clear()
         version = store.version
       }
-      let page = pages.get(query)
-      if (page === undefined) {
-        page = formatPage(store, parseListQuery(parseQuery(query)), basePath)
-        if ((page.body?.length ?? 0) <= maxCachedPageLength) pages.set(query, page)
-      }
+      const keptPage = pages.get(query)
+      if (keptPage !== undefined) return keptPage
+      const listQuery = parseListQuery(parseQuery(query))
+      const page = formatNowOrLater(store.list(listQuery), (result) =>
+        formatPage(result, listQuery, basePath, store.dataFileError),
+      )
+      if (!(page instanceof Promise) && (page.body?.length ?? 0) <= maxCachedPageLength)
+        pages.set(query, page)
       return page
     },
   }
 }
 
-function formatPage(store: PetStore, { limit, status, after }: ListQuery, basePath: string): Reply {
-  const { pets, total, hasMore } = store.list({ limit, status, after })
+function formatPage(
+  { pets, total, hasMore }: PetPage,
+  { limit, status }: PetQuery,
+  basePath: string,
+  dataFileError: string | undefined,
+): Reply {
   const headers = ['X-Total-Count', String(total)]
   const last = pets.at(-1)
   if (hasMore && last !== undefined) {
     const filter = status === undefined ? '' : `&status=${status}`
     headers.push('Link', `<${basePath}/v1/pets?limit=${limit}${filter}&after=${last.id}>; rel="next"`)
   }
-  if (store.dataFileError !== undefined) headers.push('X-Data-File-Error', store.dataFileError)
+  if (dataFileError !== undefined) headers.push('X-Data-File-Error', dataFileError)
   return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
 /** Interface section 4.2. The pet is durable when the reply is there. */
-export function createPet(store: PetStore): Operation {
+export function createPet(store: Store): Operation {
   return {
     async handle({ basePath, readBody }) {
       const result = v.safeParse(NewPetSchema, await readBody())
@@ -89,18 +96,24 @@ export function createPet(store: PetStore): Operation {
 }
 
 /** Interface section 4.3, deprecated. */
-export function getPet(store: PetStore): Operation {
+export function getPet(store: Store): Operation {
   const retirement = ['Deprecation', deprecation, 'Sunset', sunset]
   return {
     refusalHeaders: retirement,
     handle({ parameter: petId }) {
       const id = parseId(petId)
-      const pet = id === undefined ? undefined : store.get(id)
-      if (pet === undefined)
-        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
-      return jsonReply(200, formatPet(pet), retirement)
+      return formatNowOrLater(id === undefined ? undefined : store.get(id), (pet) => {
+        if (pet === undefined)
+          throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
+        return jsonReply(200, formatPet(pet), retirement)
+      })
     },
   }
+}
+
+/** Formats a result now when the store has it in memory, and later when it is promised. */
+function formatNowOrLater<T>(result: T | Promise<T>, format: (result: T) => Reply): Reply | Promise<Reply> {
+  return result instanceof Promise ? result.then(format) : format(result)
 }
 
 /** Named by the interface (section 1) without a contract. */
@@ -112,13 +125,7 @@ export function listOrders(): Operation {
   }
 }
 
-interface ListQuery {
-  readonly limit: number
-  readonly status: PetStatus | undefined
-  readonly after: Int64 | undefined
-}
-
-function parseListQuery(query: ReadonlyMap<string, readonly string[]>): ListQuery {
+function parseListQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery {
   const faults: string[] = []
   const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
     const values = query.get(name)

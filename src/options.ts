@@ -24,12 +24,13 @@ type Check = (place: string, value: unknown) => readonly string[]
 type ChecksFor<Options> = Readonly<Record<Options extends unknown ? keyof Options : never, Check>>
 
 /** Where the pets are kept: exactly one of these is given. */
-const sources = ['pets', 'dataFile']
+const sources = ['pets', 'dataFile', 'storage']
 
 const commonChecks = {
   apiKeys: checkKeys,
   pets: expect('an array of pets', Array.isArray),
   dataFile: expect('the path of a file', (value) => isText(value, /^[^\0]*[^\0\s][^\0]*$/)),
+  storage: expect('an object with the methods list, get and create', isStorage),
   corsOrigins: checkOrigins,
   delayMs: expect(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
   onMessage: expect('a function', isFunction),
@@ -157,6 +158,10 @@ function isText(value: unknown, pattern: RegExp): boolean {
 
 function isInteger(value: unknown, minimum: number, maximum: number): boolean {
   return typeof value === 'number' && Number.isInteger(value) && value >= minimum && value <= maximum
+}
+
+function isStorage(value: unknown): boolean {
+  return isObject(value) && ['list', 'get', 'create'].every((method) => isFunction(value[method]))
 }
 
 function isFunction(value: unknown): boolean {

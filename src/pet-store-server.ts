@@ -2,30 +2,49 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
 import { type Callbacks, guardCallbacks } from './callbacks.ts'
-import { createListener } from './http/listener.ts'
+import { createListener, defaultTimeouts } from './http/listener.ts'
 import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
 import { loadPage } from './page/load-page.ts'
-import { createMemoryStore, openPetStore, type PetStore } from './pets/pet-store.ts'
-import type { PetStoreHandle, PetStoreOptions, PetStoreServer, PetStoreServerOptions } from './types.ts'
+import { createMemoryStore, openPetStore, PetStore } from './pets/pet-store.ts'
+import { StorageStore } from './pets/storage-store.ts'
+import type { Store } from './pets/store.ts'
+import type {
+  FileOptions,
+  MemoryOptions,
+  PetStoreHandle,
+  PetStoreOptions,
+  PetStoreServer,
+  PetStoreServerOptions,
+  StorageHandle,
+  StorageOptions,
+  StorageServer,
+} from './types.ts'
+
+type AnyOptions = MemoryOptions | FileOptions | StorageOptions
 
 /** Makes the service without listening. Rejects when the data file cannot be used or an option is wrong. */
-export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle> {
+export async function createPetStore(options: PetStoreOptions<StorageOptions>): Promise<StorageHandle>
+export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
+export async function createPetStore(options: PetStoreOptions<AnyOptions>): Promise<StorageHandle> {
   checkPetStoreOptions(options)
   const { handle } = await assemble(options)
   return handle
 }
 
 /** Starts the service. Rejects as createPetStore does, and with the system's error when it cannot listen. */
-export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer> {
+export async function startPetStore(options: PetStoreServerOptions<StorageOptions>): Promise<StorageServer>
+export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
+export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
   checkPetStoreServerOptions(options)
-  const { handle, app } = await assemble(options)
+  const { handle, app, store } = await assemble(options)
   const listener = createListener(app, options.timeouts)
   try {
     const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
+      const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
       // In this order: what has arrived is in flight, and not refused.
-      closed ??= listener.close().then(handle.close)
+      closed ??= listener.close().then(() => store.close(deadline))
       app.beginClosing()
       return closed
     }
@@ -36,7 +55,9 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
   }
 }
 
-async function assemble(options: PetStoreOptions): Promise<{ handle: PetStoreHandle; app: App }> {
+async function assemble(
+  options: PetStoreOptions<AnyOptions>,
+): Promise<{ handle: StorageHandle; app: App; store: Store }> {
   const { apiKeys, corsOrigins, basePath, delayMs } = options
   const { onMessage, ...callbacks } = guardCallbacks(options)
   const page = await loadPage()
@@ -49,23 +70,20 @@ async function assemble(options: PetStoreOptions): Promise<{ handle: PetStoreHan
     }
     const handle = {
       listener: (request: IncomingMessage, response: ServerResponse) => app.handle(request, response),
-      countPets: () => store.size,
-      reset: () => store.reset(),
+      ...(store instanceof PetStore && { countPets: () => store.size, reset: () => store.reset() }),
       close,
       [Symbol.asyncDispose]: close,
     }
-    return { handle, app }
+    return { handle, app, store }
   } catch (error) {
     await store.close()
     throw error
   }
 }
 
-function openStore(
-  options: PetStoreOptions,
-  onMessage: Callbacks['onMessage'],
-): PetStore | Promise<PetStore> {
+function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
+  if (options.storage !== undefined) return new StorageStore(options.storage, onMessage)
   return openPetStore(options.dataFile, onMessage === undefined ? {} : { say: onMessage })
 }
 

@@ -27,6 +27,41 @@ export interface SeedPet {
   readonly status?: PetStatus
 }
 
+/** What a list asks for. */
+export interface PetQuery {
+  /** At most this many pets: 1 to 100. */
+  readonly limit: number
+  /** Only pets with this status; undefined for all. */
+  readonly status?: PetStatus | undefined
+  /** Only pets with a higher id; undefined for the first page. */
+  readonly after?: Int64 | undefined
+}
+
+export interface PetPage {
+  /** By ascending id, at most `limit`. */
+  readonly pets: readonly Pet[]
+  /** How many match the status, on this page or not. */
+  readonly total: Int64
+  readonly hasMore: boolean
+}
+
+/**
+ * A database of the embedder's that several servers can share. An error that a method throws or rejects with is answered
+ * with 503 `storage_failed`, or with 507 if its `code` is `insufficient_storage`. A request waits for as long as the
+ * method does, so let it reject in time. What it returns is checked. The service never closes it.
+ */
+export interface PetStorage {
+  /** Sees every pet whose creation was answered, by any server. Calls overlap, here and in `get`. */
+  list(query: PetQuery): Promise<PetPage>
+  /** Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
+  get(id: Int64): Promise<Pet | undefined>
+  /**
+   * Stores 1 to 1000 pets, all durably or none, and returns them in the same order, with ascending ids that are higher than
+   * any that a list has ever shown. A server does not call it again before it has ended.
+   */
+  create(newPets: readonly NewPet[]): Promise<readonly Pet[]>
+}
+
 /**
  * A request that was answered, for a request log. The path has no query, since a client may put a secret there by
  * mistake. Method and path are `-` for a request that could not be parsed.
@@ -47,11 +82,11 @@ interface CommonOptions {
   readonly corsOrigins?: '*' | readonly string[]
   /** Holds back each response under `/v1` for so many milliseconds, or for a random time of a range; at most 10,000. */
   readonly delayMs?: number | readonly [minimum: number, maximum: number]
-  /** Called with each message about the data file, such as `reloaded 12 pets: …`. */
+  /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
   readonly onMessage?: (message: string) => void
   /** Called after each response, for a request log or for metrics. */
   readonly onResponse?: (log: RequestLog) => void
-  /** Called with a message for each `internal_error`, which is a bug in this service, and for a callback that fails. */
+  /** Called with a message for each `internal_error`, which is a bug in this service or in the storage, and for a callback that fails. */
   readonly onError?: (message: string) => void
 }
 
@@ -59,20 +94,29 @@ interface CommonOptions {
 export interface MemoryOptions extends CommonOptions {
   readonly pets: readonly SeedPet[]
   readonly dataFile?: never
+  readonly storage?: never
 }
 
 /** Pets in a JSON file, which is created if it is missing. A file belongs to one store at a time. */
 export interface FileOptions extends CommonOptions {
   readonly dataFile: string
   readonly pets?: never
+  readonly storage?: never
 }
 
-export type PetStoreOptions = (MemoryOptions | FileOptions) & {
+/** Pets in a database of the embedder's. */
+export interface StorageOptions extends CommonOptions {
+  readonly storage: PetStorage
+  readonly pets?: never
+  readonly dataFile?: never
+}
+
+export type PetStoreOptions<Source = MemoryOptions | FileOptions> = Source & {
   /** The path that the listener is mounted under, such as `/store`; it is part of Location and Link. */
   readonly basePath?: string
 }
 
-export type PetStoreServerOptions = (MemoryOptions | FileOptions) & {
+export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source & {
   /** 0, which takes a free port, unless given. */
   readonly port?: number
   /** 127.0.0.1 unless given. */
@@ -103,3 +147,7 @@ export interface PetStoreServer extends PetStoreHandle {
   /** Where it listens, such as `http://127.0.0.1:3000`, without a path. */
   readonly url: string
 }
+
+/** On a storage: to count its pets, and to reset them, is for whoever owns the database. */
+export type StorageHandle = Omit<PetStoreHandle, 'countPets' | 'reset'>
+export type StorageServer = Omit<PetStoreServer, 'countPets' | 'reset'>

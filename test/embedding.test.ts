@@ -112,20 +112,43 @@ const typed = `
     createServer(mounted.listener)
     await mounted.reset()
     await mounted.close()
+    const storage: PetStorage = {
+      list: async ({ limit, status, after }) => ({ pets: [], total: 0n, hasMore: limit > 9 && status === 'sold' && after === 1n }),
+      get: async (id) => (id > 1 ? { id, name: 'Rex', categoryId: 1, status: 'sold' } : undefined),
+      create: async (newPets) => newPets.map((newPet, index) => ({ ...newPet, id: index + 1 })),
+    }
+    await using shared: StorageServer = await startPetStore({ apiKeys: ['k'], storage, port: 0 })
+    const mountedShared: StorageHandle = await createPetStore({ apiKeys: ['k'], storage, basePath: '/a' })
+    createServer(mountedShared.listener)
+    await mountedShared.close()
+    // @ts-expect-error The pets of a storage are not ours to reset.
+    await shared.reset()
+    // @ts-expect-error Nor to count.
+    shared.countPets()
+    // @ts-expect-error Neither is there on a handle.
+    await (await createPetStore({ apiKeys: ['k'], storage })).reset()
+    // @ts-expect-error Pets are on a storage or in a file.
+    await startPetStore({ apiKeys: ['k'], storage, dataFile: 'a.json' })
+    // @ts-expect-error Pets are on a storage or in memory.
+    await createPetStore({ apiKeys: ['k'], storage, pets: [] })
+    // @ts-expect-error A storage has three methods.
+    await startPetStore({ apiKeys: ['k'], storage: { list: storage.list, get: storage.get } })
+    // @ts-expect-error There is no such option.
+    await startPetStore({ apiKeys: ['k'], storage, dataFolder: 'a' })
     // @ts-expect-error A key is required.
     await startPetStore({ pets: [] })
     // @ts-expect-error Pets are in memory or on a file.
     await startPetStore({ apiKeys: ['k'], pets: [], dataFile: 'a.json' })
-    // @ts-expect-error One of the two is required.
+    // @ts-expect-error One of the three is required.
     await createPetStore({ apiKeys: ['k'] })
     // @ts-expect-error There is no such status.
     await createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1, status: 'lost' }] })
     // @ts-expect-error An option is left out, not undefined.
     await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
-    return store.countPets() + store.url.length
+    return store.countPets() + store.url.length + shared.url.length
   }`
 const typeNames =
-  'type RequestLog, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet'
+  'type RequestLog, type PetStorage, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet, type StorageHandle, type StorageServer'
 const typedImports = `import { createPetStore, startPetStore, ${typeNames} } from 'petstore'
   import { createServer } from 'node:http'`
 

@@ -40,8 +40,8 @@ const wrongOptions: readonly (readonly [options: object, expected: RegExp])[] = 
     { apiKeys: ['k'.repeat(15_361)] },
     /^apiKeys\[0\]: is too long to be sent in 16 KiB of headers: expected at most 15360 characters, got 15361$/,
   ],
-  [{ pets: undefined }, /^pets, dataFile: expected exactly one of them, got none$/],
-  [{ dataFile: 'a.json' }, /^pets, dataFile: expected exactly one of them, got pets and dataFile$/],
+  [{ pets: undefined }, /^pets, dataFile, storage: expected exactly one of them, got none$/],
+  [{ dataFile: 'a.json' }, /^pets, dataFile, storage: expected exactly one of them, got pets and dataFile$/],
   [{ pets: { id: 1 } }, /^pets: expected an array of pets, got an object$/],
   [{ pets: [{ name: 'Rex' }] }, /categoryId: is required$/],
   [{ pets: undefined, dataFile: ' ' }, /^dataFile: expected the path of a file, got " "$/],
@@ -65,7 +65,7 @@ const wrongOptions: readonly (readonly [options: object, expected: RegExp])[] = 
   [{ onMessage: 'log' }, /^onMessage: expected a function, got "log"$/],
   [{ onResponse: {} }, /^onResponse: expected a function, got an object$/],
   [{ onError: null }, /^onError: expected a function, got null$/],
-  [{ apiKey: key }, /^apiKey: is unknown, expected one of apiKeys, pets, dataFile, /],
+  [{ apiKey: key }, /^apiKey: is unknown, expected one of apiKeys, pets, dataFile, storage, /],
   [{ toString: key }, /^toString: is unknown/],
 ]
 
@@ -119,7 +119,7 @@ test('names all errors together, and shows no key', async () => {
     startPetStore(untyped({ apiKeys: ['hush hush'], port: -1, timeouts: { idle: 1 }, b: 2 })),
   )
   const places = message.split('; ').map((fault) => fault.slice(0, fault.indexOf(':')))
-  assert.deepEqual(places, ['apiKeys[0]', 'port', 'timeouts.idle', 'b', 'pets, dataFile'])
+  assert.deepEqual(places, ['apiKeys[0]', 'port', 'timeouts.idle', 'b', 'pets, dataFile, storage'])
   assert.doesNotMatch(message, /hush/)
 })
 

@@ -1,20 +1,5 @@
 /** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. In memory only. */
-import type { Int64, Pet, PetStatus } from '../types.ts'
-
-export interface PetQuery {
-  readonly limit: number
-  readonly status?: PetStatus | undefined
-  /** Only pets with a higher id. */
-  readonly after?: Int64 | undefined
-}
-
-export interface PetPage {
-  /** By ascending id, at most `limit`. */
-  readonly pets: readonly Pet[]
-  /** How many match the status, on this page or not. */
-  readonly total: number
-  readonly hasMore: boolean
-}
+import type { Int64, Pet, PetPage, PetQuery, PetStatus } from '../types.ts'
 
 export class PetIndex {
   readonly #all: Pet[]

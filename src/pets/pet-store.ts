@@ -5,7 +5,7 @@
 import { Low, Memory } from 'lowdb'
 import { describeSystemError } from '../data-file/system-error.ts'
 import { nextInt64 } from '../json/int64.ts'
-import type { Int64, NewPet, Pet, SeedPet } from '../types.ts'
+import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'
 import {
   type DataFile,
@@ -15,8 +15,9 @@ import {
   openDataFile,
   type PetData,
 } from '../data-file/data-file.ts'
-import { isSamePet, PetIndex, type PetPage, type PetQuery } from './pet-index.ts'
+import { isSamePet, PetIndex } from './pet-index.ts'
 import { PetStoreError, storageError } from './pet-store-error.ts'
+import type { Store } from './store.ts'
 import { maxAppendPets, parsePetsText, PetsFault } from '../data-file/pets-text.ts'
 
 /** How often the file is looked at for hand edits. */
@@ -35,7 +36,7 @@ export function createMemoryStore(pets: readonly SeedPet[]): PetStore {
   return new PetStore(new Low<PetData>(new Memory(), readSeeds(pets)))
 }
 
-export class PetStore {
+export class PetStore implements Store {
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
   readonly #say: (line: string) => void

@@ -22,6 +22,11 @@ const Int64Schema = v.custom<Int64>(
   ({ input }) => `expected an int64 integer, got ${describe(input)}`,
 )
 
+const IdSchema = v.custom<Int64>(
+  (id) => isInt64(id) && id > 0,
+  ({ input }) => `expected an integer from 1 to 2^63-1, got ${describe(input)}`,
+)
+
 const entries = {
   name: NameSchema,
   categoryId: Int64Schema,
@@ -37,19 +42,11 @@ export const NewPetSchema = v.pipe(
 /** A pet as a person writes it into the data file or into a test: id and status are given when missing. */
 export const SeedPetSchema = v.pipe(
   v.custom<object>(isObject, ({ input }) => `expected a pet, got ${describe(input)}`),
-  v.object(
-    {
-      id: v.exactOptional(
-        v.custom<Int64>(
-          (id) => isInt64(id) && id > 0,
-          ({ input }) => `expected an integer from 1 to 2^63-1, got ${describe(input)}`,
-        ),
-      ),
-      ...entries,
-    },
-    required,
-  ),
+  v.object({ id: v.exactOptional(IdSchema), ...entries }, required),
 )
+
+/** A stored pet. */
+export const PetSchema = v.object({ id: IdSchema, ...entries, status: PetStatusSchema })
 
 /** The pet as one line of JSON, in the interface's order of fields; exact for every int64. */
 export function formatPet({ id, name, categoryId, status }: Pet): string {

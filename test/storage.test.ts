@@ -1,0 +1,451 @@
+/**
+ * Pets in a storage of the embedder's: what it promises is answered as if the pets were here, what it gets wrong never is.
+ * Real databases are in `test/postgres/`.
+ */
+import assert from 'node:assert/strict'
+import { describe, test, type TestContext } from 'node:test'
+import { createPetStore, startPetStore } from '../src/index.ts'
+import { createPet, deprecation, getPet, listPets, sunset } from '../src/operations.ts'
+import { createMemoryStore } from '../src/pets/pet-store.ts'
+import { StorageStore } from '../src/pets/storage-store.ts'
+import type { Int64, NewPet, Pet, PetPage, PetQuery, PetStorage } from '../src/types.ts'
+import { createGate } from './file-system.ts'
+import { assertRefusal, connectRaw, formatRequest, key, type ReceivedAnswer, send } from './support.ts'
+
+const rex: Pet = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
+const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
+const unknownText = 'The storage failed; it is not known whether the pet was stored.'
+
+/** Pets in this process, behind promises; ids go on as they do in a store. */
+class TestStorage implements PetStorage {
+  readonly pets: Pet[]
+  readonly calls: string[] = []
+  lastId: bigint
+
+  constructor(pets: readonly Pet[] = []) {
+    this.pets = [...pets]
+    this.lastId = BigInt(pets.at(-1)?.id ?? 0)
+  }
+
+  async list({ limit, status, after = 0 }: PetQuery): Promise<PetPage> {
+    this.calls.push('list')
+    const matches = this.pets.filter((pet) => status === undefined || pet.status === status)
+    const rest = matches.filter(({ id }) => id > after)
+    return { pets: rest.slice(0, limit), total: BigInt(matches.length), hasMore: rest.length > limit }
+  }
+
+  async get(id: Int64): Promise<Pet | undefined> {
+    this.calls.push('get')
+    return this.pets.find((pet) => BigInt(pet.id) === BigInt(id))
+  }
+
+  async create(newPets: readonly NewPet[]): Promise<readonly Pet[]> {
+    this.calls.push(`create ${newPets.length}`)
+    const created = newPets.map((newPet) => ({ ...newPet, id: ++this.lastId }))
+    this.pets.push(...created)
+    return created
+  }
+}
+
+interface StartedStorage {
+  readonly url: string
+  readonly messages: string[]
+  readonly errors: string[]
+  readonly send: (path: string, body?: unknown) => Promise<ReceivedAnswer>
+  readonly close: () => Promise<void>
+}
+
+async function startOn(t: TestContext, storage: PetStorage, closeMs = 5_000): Promise<StartedStorage> {
+  const messages: string[] = []
+  const errors: string[] = []
+  const server = await startPetStore({
+    apiKeys: [key],
+    storage,
+    timeouts: { closeMs },
+    onMessage: (message) => messages.push(message),
+    onError: (message) => errors.push(message),
+  })
+  t.after(() => server.close())
+  return {
+    url: server.url,
+    messages,
+    errors,
+    send: (path, body) => send(server.url, path, body === undefined ? {} : { body }),
+    close: server.close,
+  }
+}
+
+/** A storage of which one method does something else. */
+function withMethod(changes: Readonly<Record<string, () => unknown>>): PetStorage {
+  return Object.assign(new TestStorage([rex, mia]), changes)
+}
+
+const never = (): Promise<never> => new Promise(() => {})
+
+describe('what is in memory', () => {
+  const request = { parameter: '1', query: '', basePath: '', readBody: never }
+
+  test('is answered at once, and a page is kept until a pet is created', async () => {
+    const store = createMemoryStore([rex])
+    const list = listPets(store)
+    const page = list.handle(request)
+    assert.ok(!(page instanceof Promise))
+    assert.equal(list.handle(request), page)
+    assert.ok(!(getPet(store).handle(request) instanceof Promise))
+    await store.create(mia)
+    assert.notEqual(list.handle(request), page)
+  })
+
+  test('is answered later from a storage, which is asked each time', async () => {
+    const storage = new TestStorage([rex])
+    const list = listPets(new StorageStore(storage))
+    const pages = [list.handle(request), list.handle(request)]
+    assert.ok(pages.every((page) => page instanceof Promise))
+    assert.deepEqual(
+      (await Promise.all(pages)).map(({ body }) => body),
+      [`[${JSON.stringify(rex)}]`, `[${JSON.stringify(rex)}]`],
+    )
+    assert.deepEqual(storage.calls, ['list', 'list'])
+  })
+})
+
+test('lists, creates and gets what is in the storage, exactly', async (t) => {
+  const big = {
+    id: 2n ** 63n - 2n,
+    name: 'a\u0000"\u{1F415}',
+    categoryId: -(2n ** 63n),
+    status: 'sold',
+  } as const
+  const app = await startOn(t, new TestStorage([rex, mia, { ...rex, id: 7n, categoryId: 5n }, big]))
+  const first = await app.send('/v1/pets?limit=1&status=sold')
+  assert.equal(first.text, `[${JSON.stringify(mia)}]`)
+  assert.equal(first.headers.get('x-total-count'), '2')
+  assert.equal(first.headers.get('link'), '</v1/pets?limit=1&status=sold&after=2>; rel="next"')
+  const last = await app.send('/v1/pets?limit=1&status=sold&after=2')
+  const bigText = String.raw`{"id":9223372036854775806,"name":"a\u0000\"🐕","categoryId":-9223372036854775808,"status":"sold"}`
+  assert.equal(last.text, `[${bigText}]`)
+  assert.equal(last.headers.get('link'), null)
+  assert.equal((await app.send('/v1/pets/9223372036854775806')).text, bigText)
+  const seven = await app.send('/v1/pets/7')
+  assert.equal(seven.text, '{"id":7,"name":"Rex","categoryId":5,"status":"available"}')
+  const created = await app.send('/v1/pets', '{"name":"Max","categoryId":9007199254740993}')
+  assert.equal(created.status, 201)
+  assert.equal(created.headers.get('location'), '/v1/pets/9223372036854775807')
+  assert.match(created.text, /"id":9223372036854775807,"name":"Max","categoryId":9007199254740993,/)
+  assert.deepEqual([app.messages, app.errors], [[], []])
+})
+
+test('announces the removal of getPet on refusals that come late as well', async (t) => {
+  const app = await startOn(t, new TestStorage([rex]))
+  const failing = await startOn(t, withMethod({ get: () => Promise.reject(new Error('down')) }))
+  const wrong = await startOn(t, withMethod({ get: () => mia }))
+  const answers = [
+    await app.send('/v1/pets/1'),
+    await app.send('/v1/pets/2'),
+    await app.send('/v1/pets/x'),
+    await failing.send('/v1/pets/1'),
+    await wrong.send('/v1/pets/1'),
+  ]
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, headers.get('deprecation'), headers.get('sunset')]),
+    [200, 404, 404, 503, 500].map((status) => [status, deprecation, sunset]),
+  )
+})
+
+test('keeps the order of pipelined requests: a list shows the creation before it', async (t) => {
+  const app = await startOn(t, new TestStorage())
+  const client = await connectRaw(t, app.url)
+  client.write(
+    formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}') + formatRequest('GET /v1/pets'),
+  )
+  assert.equal((await client.read()).status, 201)
+  assert.equal((await client.read()).body, `[${JSON.stringify(rex)}]`)
+})
+
+describe('creations', () => {
+  test('of 64 clients at once take few calls, each of which begins when the one before has ended', async (t) => {
+    const storage = new TestStorage()
+    const gate = createGate()
+    let isRunning = false
+    const create = storage.create.bind(storage)
+    storage.create = async (newPets) => {
+      assert.equal(isRunning, false)
+      isRunning = true
+      if (storage.calls.length === 0) await gate.pass()
+      const pets = await create(newPets)
+      isRunning = false
+      return pets
+    }
+    const store = new StorageStore(storage)
+    const creations = Array.from({ length: 64 }, (_, index) => {
+      const body = { name: `pet ${index}`, categoryId: index }
+      const operation = createPet(store)
+      return operation.handle({ parameter: '', query: '', basePath: '', readBody: async () => body })
+    })
+    await gate.reached
+    gate.open()
+    const replies = await Promise.all(creations)
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      creations.map(() => 201),
+    )
+    assert.equal(storage.pets.length, 64)
+    assert.ok(storage.calls.length <= 2, storage.calls.join())
+    t.diagnostic(storage.calls.join())
+  })
+
+  test('come as at most 1000 a call', async () => {
+    const storage = new TestStorage()
+    const store = new StorageStore(storage)
+    await Promise.all(Array.from({ length: 2_500 }, () => store.create(rex)))
+    assert.deepEqual(storage.calls, ['create 1000', 'create 1000', 'create 500'])
+  })
+
+  test('are refused together when the storage has no room, and the message says that nothing was stored', async (t) => {
+    const full = Object.assign(new Error('disk full'), { code: 'insufficient_storage' })
+    const app = await startOn(t, withMethod({ create: () => Promise.reject(full) }))
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => app.send('/v1/pets', { name: 'Max', categoryId: 1 })),
+    )
+    for (const answer of answers)
+      assert.match(assertRefusal(answer, 507, 'insufficient_storage'), /nothing was stored/)
+    assert.equal((await app.send('/v1/pets')).headers.get('x-total-count'), '2')
+    assert.equal(app.messages.length, 1)
+  })
+})
+
+for (const [how, fail] of Object.entries({
+  'throws at once': () => {
+    throw new Error('connect ECONNREFUSED db:5432')
+  },
+  'rejects later': () => Promise.reject(new Error('connect ECONNREFUSED db:5432')),
+  'rejects with what is no error': () => Promise.reject(null),
+  'throws what cannot be made a string': () => {
+    throw Object.create(null)
+  },
+})) {
+  test(`answers 503 and none of the storage's words when it ${how}`, async (t) => {
+    const app = await startOn(t, withMethod({ list: fail, get: fail, create: fail }))
+    const creation = await app.send('/v1/pets', { name: 'Max', categoryId: 1 })
+    assert.equal(assertRefusal(creation, 503, 'storage_failed'), unknownText)
+    for (const path of ['/v1/pets', '/v1/pets/1']) {
+      const message = assertRefusal(await app.send(path), 503, 'storage_failed')
+      assert.equal(message, 'The storage failed; no pet can be read now.')
+    }
+    assert.equal((await app.send('/healthz')).status, 200)
+    assert.deepEqual(app.errors, [])
+    assert.equal(app.messages.length, 1)
+  })
+}
+
+test('says once that the storage fails, and once that it works again', async (t) => {
+  let isDown = false
+  let isFull = false
+  const storage = new TestStorage([rex])
+  const failWhenDown =
+    <Argument, Result>(method: (argument: Argument) => Promise<Result>, isCreation = false) =>
+    (argument: Argument): Promise<Result> => {
+      if (isDown) throw new Error('the database is down')
+      if (isFull && isCreation) throw Object.assign(new Error(''), { code: 'insufficient_storage' })
+      return method.call(storage, argument)
+    }
+  const app = await startOn(t, {
+    list: failWhenDown(storage.list),
+    get: failWhenDown(storage.get),
+    create: failWhenDown(storage.create, true),
+  })
+  const use = async (): Promise<readonly number[]> => {
+    const answers = []
+    for (let i = 0; i < 3; i++) {
+      answers.push(await app.send('/v1/pets'), await app.send('/v1/pets', { name: 'Max', categoryId: 1 }))
+    }
+    return [...new Set(answers.map(({ status }) => status))]
+  }
+  assert.deepEqual(await use(), [200, 201])
+  isDown = true
+  assert.deepEqual(await use(), [503])
+  isDown = false
+  assert.deepEqual(await use(), [200, 201])
+  isFull = true
+  assert.deepEqual(await use(), [200, 507])
+  isFull = false
+  assert.deepEqual(await use(), [200, 201])
+  assert.deepEqual(app.messages, [
+    'the storage failed: the database is down; reads are refused until it works',
+    'the storage works again',
+    'the storage failed: insufficient_storage; creations are refused until it works',
+    'the storage works again',
+  ])
+})
+
+const page = { pets: [rex, mia], total: 2, hasMore: false }
+const wrongResults: readonly [request: string, method: keyof PetStorage, result: unknown, why: RegExp][] = [
+  ['/v1/pets', 'list', undefined, /the result: .*undefined/],
+  ['/v1/pets', 'list', [rex], /pets/],
+  ['/v1/pets', 'list', { ...page, pets: 'Rex' }, /pets: .*Rex/],
+  ['/v1/pets', 'list', { ...page, pets: [rex, null] }, /pets\.1: .*null/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, id: '1' }] }, /pets\.0\.id: .*got "1"/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, id: 0 }] }, /pets\.0\.id: .*got 0/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, id: 2 ** 53 }] }, /pets\.0\.id: /],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, id: 2n ** 63n }] }, /pets\.0\.id: /],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, name: 5 }] }, /pets\.0\.name: .*got 5/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, name: '\uD800' }] }, /pets\.0\.name: .*surrogate/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, categoryId: 1.5 }] }, /pets\.0\.categoryId: .*got 1\.5/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, status: 'lost' }] }, /pets\.0\.status: .*got "lost"/],
+  ['/v1/pets', 'list', { ...page, pets: [{ ...rex, status: undefined }] }, /pets\.0\.status: /],
+  ['/v1/pets', 'list', { ...page, pets: [mia, rex] }, /1: expected an id above 2, got 1/],
+  ['/v1/pets', 'list', { ...page, pets: [rex, rex] }, /1: expected an id above 1, got 1/],
+  ['/v1/pets?after=1', 'list', page, /0: expected an id above 1, got 1/],
+  ['/v1/pets?limit=1', 'list', page, /expected at most 1 pets, got 2/],
+  ['/v1/pets?status=sold', 'list', page, /expected sold pets alone/],
+  ['/v1/pets', 'list', { ...page, total: -1 }, /total: /],
+  ['/v1/pets', 'list', { ...page, total: '2' }, /total: /],
+  ['/v1/pets', 'list', { ...page, total: 1.5 }, /total: /],
+  ['/v1/pets', 'list', { ...page, hasMore: 1 }, /hasMore: /],
+  ['/v1/pets', 'list', { ...page, hasMore: undefined }, /hasMore: /],
+  ['/v1/pets', 'list', { pets: [], total: 2, hasMore: true }, /hasMore: .*true/],
+  ['/v1/pets/1', 'get', null, /the result: .*null/],
+  ['/v1/pets/1', 'get', mia, /expected the pet 1, got the pet 2/],
+  ['/v1/pets/1', 'get', [rex], /id: /],
+  ['/v1/pets/1', 'get', { ...rex, id: '1' }, /id: .*got "1"/],
+  ['POST', 'create', undefined, /the result: .*undefined/],
+  ['POST', 'create', [], /expected 1 pets, got 0/],
+  ['POST', 'create', [rex, mia], /expected 1 pets, got 2/],
+  ['POST', 'create', [{ ...rex, id: undefined }], /0\.id: /],
+  ['POST', 'create', [{ ...rex, id: -1 }], /0\.id: .*got -1/],
+  ['POST', 'create', [{ ...rex, name: 'Max' }], /0: expected the pet that was given/],
+  ['POST', 'create', [{ ...rex, categoryId: 2n }], /0: expected the pet that was given/],
+  ['POST', 'create', [{ ...rex, status: 'sold' }], /0: expected the pet that was given/],
+]
+
+test('answers 500 to whatever the storage gets wrong, and says what it was to onError alone', async (t) => {
+  const storage = new TestStorage()
+  const app = await startOn(t, storage)
+  for (const [request, method, result, why] of wrongResults) {
+    Object.assign(storage, { [method]: async () => result })
+    const isCreation = method === 'create'
+    const answer = await (isCreation
+      ? app.send('/v1/pets', { name: 'Rex', categoryId: 1 })
+      : app.send(request))
+    assert.equal(assertRefusal(answer, 500, 'internal_error'), 'Something went wrong in the service.')
+    const where = isCreation ? 'POST /v1/pets' : `GET ${request.replace(/\?.*/, '')}`
+    const [error = '', ...others] = app.errors.splice(0)
+    assert.ok(error.startsWith(`internal_error in ${where}: storage: `), error)
+    assert.match(error, why)
+    assert.deepEqual(others, [])
+  }
+  assert.deepEqual(app.messages, [])
+})
+
+test('answers 500 to a whole batch whose ids do not ascend', async () => {
+  const store = new StorageStore(withMethod({ create: async () => [mia, rex] }))
+  const results = await Promise.allSettled([store.create(mia), store.create(rex)])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+})
+
+test('stays in order when a client goes before the storage answers', async (t) => {
+  const gate = createGate()
+  const storage = new TestStorage([rex])
+  const list = storage.list.bind(storage)
+  let isFirst = true
+  storage.list = async (query) => {
+    if (isFirst) {
+      isFirst = false
+      await gate.pass()
+    }
+    return list(query)
+  }
+  const app = await startOn(t, storage)
+  const client = await connectRaw(t, app.url)
+  client.write(formatRequest('GET /v1/pets'))
+  await gate.reached
+  client.socket.destroy()
+  gate.open()
+  assert.equal((await app.send('/v1/pets')).text, `[${JSON.stringify(rex)}]`)
+  assert.deepEqual(app.errors, [])
+})
+
+describe('close', () => {
+  test('waits for a creation in flight, whose client still gets its answer', async (t) => {
+    const gate = createGate()
+    const storage = new TestStorage()
+    const create = storage.create.bind(storage)
+    storage.create = async (newPets) => {
+      await gate.pass()
+      return create(newPets)
+    }
+    const app = await startOn(t, storage)
+    const answer = app.send('/v1/pets', { name: 'Rex', categoryId: 1 })
+    await gate.reached
+    const closed = app.close()
+    gate.open()
+    assert.equal((await answer).status, 201)
+    await closed
+  })
+
+  test('ends although the storage never answers', async (t) => {
+    const app = await startOn(t, withMethod({ list: never, get: never, create: never }), 100)
+    const answers = [
+      app.send('/v1/pets', { name: 'Rex', categoryId: 1 }),
+      app.send('/v1/pets'),
+      app.send('/v1/pets/1'),
+    ].map((answer) => assert.rejects(answer))
+    // In order: when this is answered, those have reached the storage.
+    await app.send('/healthz')
+    await app.close()
+    await Promise.all(answers)
+  })
+
+  test('of a listener waits for what is in flight, but not for what never ends', async () => {
+    const gate = createGate()
+    const storage = new TestStorage()
+    const create = storage.create.bind(storage)
+    storage.create = async (newPets) => {
+      await gate.pass()
+      return create(newPets)
+    }
+    const store = new StorageStore(storage)
+    const created = store.create(rex)
+    await gate.reached
+    const closed = store.close()
+    gate.open()
+    await closed
+    assert.equal((await created).id, 1n)
+    const stuck = new StorageStore(withMethod({ create: never }))
+    void stuck.create(rex)
+    await stuck.close(performance.now() + 50)
+  })
+})
+
+test('has neither a count nor a reset, and calls nothing but the three methods', async () => {
+  const touched: PropertyKey[] = []
+  const storage = new Proxy(new TestStorage(), {
+    get(target, name, receiver) {
+      touched.push(name)
+      return Reflect.get(target, name, receiver)
+    },
+  })
+  const store = await createPetStore({ apiKeys: [key], storage })
+  assert.deepEqual(Object.keys(store).toSorted(), ['close', 'listener'])
+  await store.close()
+  assert.deepEqual(
+    touched.filter((name) => !['list', 'get', 'create'].includes(String(name))),
+    [],
+  )
+})
+
+test('refuses what is no storage, or more than one place for the pets', async () => {
+  const storage = new TestStorage()
+  const options = (more: object): { apiKeys: string[]; storage: PetStorage } =>
+    Object.assign({ apiKeys: [key], storage }, more)
+  for (const wrong of [{}, [], 'postgres://', { list() {}, get() {} }])
+    await assert.rejects(
+      startPetStore(options({ storage: wrong })),
+      /^TypeError: storage: expected an object/,
+    )
+  for (const more of [{ pets: [] }, { dataFile: 'a.json' }])
+    await assert.rejects(createPetStore(options(more)), /pets, dataFile, storage: expected exactly one/)
+})
