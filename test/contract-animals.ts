@@ -1,7 +1,7 @@
 /** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
 import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
-import { Blocked, isSuccess, readId, readPets, statuses } from './contract-expect.ts'
+import { block, isSuccess, readId, readPets, statuses } from './contract-expect.ts'
 import { isObject } from './contract-json.ts'
 
 export const maxLimit = 100
@@ -33,15 +33,17 @@ export function createAnimals(client: Client): Animals {
 
   const addAnimal = async (members: Record<string, string> = {}): Promise<Animal> => {
     const answer = await client.add(newPet(members))
-    if (!isSuccess(answer)) throw new Blocked('4.2', `createPet answered ${answer.received}`)
+    if (!isSuccess(answer)) block('4.2', answer, 'success')
     const animal = { id: readId(answer), pet: isObject(answer.json) ? answer.json : {}, answer }
     if (client.addedIds.indexOf(animal.id) < client.addedIds.length - 1)
-      throw new Blocked('2', `id ${animal.id} was given to two animals`)
-    if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
-      throw new Blocked(
-        '3',
-        `an animal sent with status ${members['status']} was answered ${answer.received}`,
+      block(
+        '2',
+        answer,
+        'an id that no other animal has',
+        `id ${animal.id}, which another animal was given as well`,
       )
+    if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
+      block('3', answer, `status ${members['status']}, as it was sent`)
     return animal
   }
 
@@ -64,8 +66,7 @@ export function createAnimals(client: Client): Animals {
     },
     async fetchAnimal(id) {
       const answer = await client.get(id)
-      if (answer.status !== 200)
-        throw new Blocked('4.3', `getPet answered ${answer.received} to an added animal`)
+      if (answer.status !== 200) block('4.3', answer, `200: animal ${id} was just added`)
       return answer
     },
     stock() {

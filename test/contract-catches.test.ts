@@ -1,21 +1,28 @@
 /**
- * That the contract suite catches: against each server that breaks the interface in one place it fails in the sections that this
- * place belongs to and in no other; against each that fills the interface's gaps in another way it passes.
+ * Proves that the contract suite catches what is wrong: against each server that breaks the interface in one place, the sections
+ * that this place belongs to fail and no others; against each server that fills the interface's gaps in another way, all pass.
  *
- * The suite is built and run as users run it: one file, `node --test`, `PETSTORE_URL` and `PETSTORE_API_KEY`.
+ * Its cases run in this process, against servers in this process. Then the built file runs as users run it: alone, by
+ * `node --test`, with `PETSTORE_URL` and `PETSTORE_API_KEY`.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { STATUS_CODES } from 'node:http'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { build } from 'esbuild'
+import { defineCases, type Runner } from './contract-cases.ts'
+import { type Client, createClient } from './contract-client.ts'
 import { isInt64 } from './contract-json.ts'
+import { openTarget } from './contract-target.ts'
+import { makeFolder } from './support.ts'
 import {
   type Behaviour,
+  createStore,
   isStatus,
+  type Operate,
+  parseRequest,
   type Pet,
   reference,
   refuse,
@@ -313,7 +320,7 @@ const variants: Record<string, Partial<Behaviour>>[] = [
     },
   },
 ]
-const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9'
+const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9 All sections'
 
 function createPets(count: number): Pet[] {
   const states = ['available', 'pending', 'sold']
@@ -334,68 +341,92 @@ function newFreeId(pets: Pet[]): bigint {
 }
 
 interface Verdict {
-  exitCode: number | string | null | undefined
   /** The numbers of the sections, separated by spaces. */
-  failed: string
-  passed: string
-  output: string
+  readonly passed: string
+  readonly failed: string
+  /** What each failed case says. */
+  readonly words: readonly string[]
+  readonly skipped: readonly string[]
+  readonly caseCount: number
 }
 
-describe('the contract suite', { concurrency: availableParallelism() }, () => {
-  let folder: string
-  let suite: string
-
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'petstore-contract-'))
-    suite = join(folder, 'contract.test.js')
-    await build({
-      entryPoints: [join(import.meta.dirname, 'contract.test.ts')],
-      outfile: suite,
-      bundle: true,
-      platform: 'node',
-      format: 'cjs',
-      target: 'node20',
-      // With an address, the suite has no use for this project's own server.
-      external: ['../src/index.ts'],
-    })
+/** Runs the cases in this process, one after the other. */
+async function verify(client: Client): Promise<Verdict> {
+  const cases: { readonly section: string; readonly run: Parameters<Runner['test']>[1] }[] = []
+  const titles: string[] = []
+  const cleanUp = defineCases(client, {
+    describe(title, define) {
+      titles.push(title)
+      define()
+      titles.pop()
+    },
+    test: (_title, run) => cases.push({ section: titles[0] ?? '', run }),
   })
-  after(() => rm(folder, { recursive: true }))
-
-  function verify(env: Record<string, string>, flags: string[] = []): Promise<Verdict> {
-    const { NODE_TEST_CONTEXT: _, PETSTORE_URL: __, PETSTORE_API_KEY: ___, ...inherited } = process.env
-    return new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        [...flags, '--test-reporter=tap', suite],
-        { env: { ...inherited, ...env } },
-        (error, stdout, stderr) => resolve(readVerdict(error === null ? 0 : error.code, stdout + stderr)),
-      )
-    })
-  }
-
-  async function verifyServer(change: Partial<Behaviour>): Promise<Verdict> {
-    const server = await startServer(key, change, createPets(102))
+  const failed = new Set<string>()
+  const words: string[] = []
+  const skipped: string[] = []
+  for (const { section, run } of cases) {
     try {
-      return await verify({ PETSTORE_URL: server.url, PETSTORE_API_KEY: key })
-    } finally {
-      await server.close()
+      await run({ skip: (reason) => skipped.push(reason) })
+    } catch (error) {
+      failed.add(section)
+      words.push(String(error))
     }
   }
+  await cleanUp()
+  const all = new Set(cases.map(({ section }) => section))
+  return {
+    passed: formatNumbers([...all].filter((section) => !failed.has(section))),
+    failed: formatNumbers(failed),
+    words,
+    skipped,
+    caseCount: cases.length,
+  }
+}
 
+/** Of "4.1 List animals" the 4.1; of a section without a number, its title. */
+function formatNumbers(sections: Iterable<string>): string {
+  const numbers = Array.from(sections, (section) => /^\d[\d.]*/.exec(section)?.[0] ?? section)
+  return numbers.toSorted().join(' ')
+}
+
+/** Runs the cases against a store that is called directly: HTTP itself is not what breaks in it. */
+function verifyStore(change: Partial<Behaviour>, pets = createPets(102)): Promise<Verdict> {
+  return verify(connect(createStore(key, change, pets)))
+}
+
+function connect(store: Operate): Client {
+  return createClient('http://store/v1', key, async ({ method, address, headers, body = '' }) => {
+    // A header's value loses the spaces around it on its way (RFC 9110 5.5).
+    const authorization = (headers['Authorization'] ?? '').trim()
+    const { status, type, text } = store(parseRequest(method, address, authorization, body))
+    if (status === 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
+    return { status, phrase: STATUS_CODES[status] ?? '', contentType: type, text }
+  })
+}
+
+function expectPass({ passed, failed, words }: Verdict): void {
+  assert.equal(failed, '', words.join('\n'))
+  assert.equal(passed, allSections)
+}
+
+describe('the contract suite', () => {
   for (const [fault, [sections, change]] of Object.entries(faults))
     test(`fails in section ${sections.replaceAll(' ', ', ')} when the server ${fault}`, async () => {
-      const { exitCode, failed, passed, output } = await verifyServer(change)
-      assert.equal(failed, sections, output)
+      const { passed, failed, words } = await verifyStore(change)
+      assert.equal(failed, sections, words.join('\n'))
+      const failing = sections.split(' ')
       assert.equal(
         passed,
         allSections
           .split(' ')
-          .filter((number) => !sections.split(' ').includes(number))
+          .filter((section) => !failing.includes(section))
           .join(' '),
       )
-      assert.equal(exitCode, 1)
-      assert.match(output, /sent: .*\n *expected: .*\n *received: /)
-      assert.ok(!output.includes(key), 'the key is printed')
+      for (const text of words) {
+        assert.match(text, /sent: .*\n *expected: .*\n *received: /)
+        assert.ok(!text.includes(key), 'the key is printed')
+      }
     })
 
   for (const group of variants)
@@ -404,32 +435,22 @@ describe('the contract suite', { concurrency: availableParallelism() }, () => {
       const change: Partial<Behaviour> = Object.assign({}, ...changes)
       const places = changes.flatMap((each) => Object.keys(each))
       assert.deepEqual(Object.keys(change), places, 'two of the group change the same place')
-      expectPass(await verifyServer(change))
+      expectPass(await verifyStore(change))
     })
 
-  test('passes twice in a row on an empty store, with at least 60 cases', async (t) => {
-    const server = await startServer(key)
-    t.after(() => server.close())
-    const env = { PETSTORE_URL: `${server.url}/`, PETSTORE_API_KEY: key }
-    const first = await verify(env, ['--test'])
+  test('passes twice in a row on an empty store, with at least 60 cases', async () => {
+    const store = createStore(key)
+    const first = await verify(connect(store))
     expectPass(first)
-    expectPass(await verify(env, ['--test']))
-    assert.ok(Number(/^# pass (\d+)/m.exec(first.output)?.[1]) >= 60, first.output)
+    assert.ok(first.caseCount >= 60)
+    expectPass(await verify(connect(store)))
   })
 
-  test('passes on a store of 1,000 animals', async (t) => {
-    const server = await startServer(key, {}, createPets(1000))
-    t.after(() => server.close())
-    expectPass(await verify({ PETSTORE_URL: server.url, PETSTORE_API_KEY: key }))
+  test('passes on a store of 1,000 animals', async () => {
+    expectPass(await verifyStore({}, createPets(1000)))
   })
 
-  test('appends /v1 to an address without it', async (t) => {
-    const server = await startServer(key)
-    t.after(() => server.close())
-    expectPass(await verify({ PETSTORE_URL: new URL(server.url).origin, PETSTORE_API_KEY: key }))
-  })
-
-  test('has the server delete what it added, when the server can', async (t) => {
+  test('has the server delete what it added, when the server can', async () => {
     const pets = createPets(1)
     const other: Behaviour['other'] = (_pets, { method, path }) => {
       const index = pets.findIndex(({ id }) => path === `/v1/pets/${id}`)
@@ -437,9 +458,7 @@ describe('the contract suite', { concurrency: availableParallelism() }, () => {
       pets.splice(index, 1)
       return reply(204, '')
     }
-    const server = await startServer(key, { other }, pets)
-    t.after(() => server.close())
-    expectPass(await verify({ PETSTORE_URL: server.url, PETSTORE_API_KEY: key }))
+    expectPass(await verifyStore({ other }, pets))
     assert.deepEqual(pets, createPets(1))
   })
 
@@ -451,12 +470,15 @@ describe('the contract suite', { concurrency: availableParallelism() }, () => {
       },
     })
     t.after(() => server.close())
-    const { exitCode, output } = await verify({ PETSTORE_URL: server.url, PETSTORE_API_KEY: key })
-    assert.equal(exitCode, 1)
-    assert.equal(output.match(/it may have crashed on this request/g)?.length, 1, output)
-    assert.equal(output.match(/connection refused/g)?.length, 1, output)
+    const { words, skipped } = await verify(createClient(server.url, key))
+    const text = words.join('\n')
+    assert.equal(text.match(/it may have crashed on this request/g)?.length, 1, text)
+    assert.equal(text.match(/connection refused/g)?.length, 1, text)
+    assert.ok(skipped.filter((reason) => reason === 'the server is gone').length > 20)
   })
+})
 
+describe('the server to verify', () => {
   const setups: Record<string, [env: Record<string, string>, words: RegExp]> = {
     'the address without the key': [{ PETSTORE_URL: 'http://127.0.0.1:1/v1' }, /PETSTORE_API_KEY is not/],
     'the key without the address': [{ PETSTORE_API_KEY: key }, /PETSTORE_URL is not/],
@@ -474,38 +496,74 @@ describe('the contract suite', { concurrency: availableParallelism() }, () => {
     ],
   }
   for (const [setup, [env, words]] of Object.entries(setups))
-    test(`says in one sentence what is wrong, given ${setup}`, async () => {
-      expectOneFailure(await verify(env), words)
+    test(`is refused in one sentence, given ${setup}`, async () => {
+      await assert.rejects(openTarget(env), { message: words })
     })
 
-  test('says in one sentence that the server does not know the key', async (t) => {
+  test('is refused in one sentence when it does not know the key', async (t) => {
     const server = await startServer('another-key')
     t.after(() => server.close())
-    expectOneFailure(await verify({ PETSTORE_URL: server.url, PETSTORE_API_KEY: key }), /refuses the key/)
+    const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: key }
+    await assert.rejects(openTarget(env), { message: /refuses the key/ })
+  })
+
+  for (const end of ['', '/', '/v1', '/v1/'])
+    test(`is found at an address that ends in "${end}"`, async (t) => {
+      const server = await startServer(key)
+      t.after(() => server.close())
+      const address = new URL(server.url).origin + end
+      const target = await openTarget({ PETSTORE_URL: address, PETSTORE_API_KEY: key })
+      assert.equal(target.base, server.url)
+    })
+})
+
+describe('the built file', () => {
+  test('passes against a right server, fails against a wrong one, and says in one sentence that there is none', async (t) => {
+    const suite = join(makeFolder(t), 'contract.test.js')
+    await build({
+      entryPoints: [join(import.meta.dirname, 'contract.test.ts')],
+      outfile: suite,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      target: 'node20',
+      // With an address, the suite has no use for this project's own server.
+      external: ['../src/index.ts'],
+    })
+    const right = await startServer(key)
+    t.after(() => right.close())
+    const wrong = await startServer(key, { readLimit: () => 50 })
+    t.after(() => wrong.close())
+
+    const passing = await runSuite(suite, right.url)
+    assert.equal(passing.exitCode, 0, passing.output)
+    assert.match(passing.output, /^# fail 0$/m)
+    assert.ok(Number(/^# pass (\d+)/m.exec(passing.output)?.[1]) >= 60, passing.output)
+
+    const failing = await runSuite(suite, wrong.url)
+    assert.equal(failing.exitCode, 1)
+    const failed = [...failing.output.matchAll(/^ *not ok \d+ - (\d[\d.]*) /gm)].map(([, number]) => number)
+    assert.deepEqual(failed, ['4.1', '8'])
+    assert.match(failing.output, /sent: .*\n *expected: .*\n *received: /)
+    assert.ok(!failing.output.includes(key), 'the key is printed')
+    assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
+
+    const none = await runSuite(suite, 'http://127.0.0.1:1')
+    assert.equal(none.exitCode, 1)
+    assert.match(none.output, /gives no answer/)
+    assert.match(none.output, /^# tests 1$/m)
+    assert.match(none.output, /^# fail 1$/m)
+    assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
 })
 
-/** Only the titles of sections begin with a number. */
-function readVerdict(exitCode: Verdict['exitCode'], output: string): Verdict {
-  const results = [...output.matchAll(/^ *(not ok|ok) \d+ - (\d[\d.]*) /gm)]
-  const select = (wanted: string) =>
-    results
-      .flatMap(([, result, number]) => (result === wanted && number !== undefined ? [number] : []))
-      .toSorted()
-      .join(' ')
-  return { exitCode, failed: select('not ok'), passed: select('ok'), output }
-}
-
-function expectPass({ exitCode, failed, passed, output }: Verdict): void {
-  assert.equal(failed, '', output)
-  assert.equal(passed, allSections, output)
-  assert.equal(exitCode, 0)
-}
-
-function expectOneFailure({ exitCode, output }: Verdict, words: RegExp): void {
-  assert.match(output, words)
-  assert.match(output, /^# tests 1$/m)
-  assert.match(output, /^# fail 1$/m)
-  assert.doesNotMatch(output, /^ *at /m, 'a stack is printed')
-  assert.equal(exitCode, 1)
+/** Runs the built suite as users do, in a process of its own. */
+function runSuite(suite: string, address: string): Promise<{ exitCode: unknown; output: string }> {
+  const { NODE_TEST_CONTEXT: _context, ...inherited } = process.env
+  const env = { ...inherited, PETSTORE_URL: address, PETSTORE_API_KEY: key }
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>
+      resolve({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),
+    )
+  })
 }

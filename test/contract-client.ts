@@ -29,8 +29,24 @@ export interface Call {
   headers?: Record<string, string>
 }
 
+/** One exchange with the server. Rejects with the error of the connection when no response comes. */
+export type Transport = (request: {
+  readonly method: string
+  readonly address: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | undefined
+}) => Promise<{ status: number; phrase: string; contentType: string; text: string }>
+
+/** Reporters print its message alone: a stack tells nothing about the server. */
+export class PlainError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.stack = message
+  }
+}
+
 /** No answer came: refused, dropped, or too late. */
-export class NoAnswer extends Error {
+export class NoAnswer extends PlainError {
   /** Why, in a few words. */
   readonly reason: string
   /** The server is not there (any more), so that no other request has a chance either. */
@@ -57,10 +73,10 @@ export interface Client {
   get(petId: string, call?: Call): Promise<Answer>
 }
 
-export function createClient(base: string, key: string): Client {
+export function createClient(base: string, key: string, transport: Transport = sendOverHttp): Client {
   const refusals: Answer[] = []
   const addedIds: string[] = []
-  const send = (path: string, call: Call = {}) => sendRequest(base + path, key, call)
+  const send = (path: string, call: Call = {}) => sendRequest(base + path, key, call, transport)
   const operate = async (path: string, call: Call) => {
     const answer = await send(path, call)
     if (answer.status >= 400) refusals.push(answer)
@@ -83,7 +99,7 @@ export function createClient(base: string, key: string): Client {
   }
 }
 
-function sendRequest(address: string, key: string, call: Call): Promise<Answer> {
+async function sendRequest(address: string, key: string, call: Call, transport: Transport): Promise<Answer> {
   const { method = 'GET', body, authorization = { value: `Bearer ${key}`, words: 'with the key' } } = call
   const sent = `${method} ${address}, ${authorization.words}${body === undefined ? '' : `, body ${shorten(body) || '(empty)'}`}`
   const headers: Record<string, string> = { Accept: 'application/json', ...call.headers }
@@ -92,30 +108,35 @@ function sendRequest(address: string, key: string, call: Call): Promise<Answer> 
     headers['Content-Type'] = 'application/json'
     headers['Content-Length'] = String(Buffer.byteLength(body))
   }
-  return new Promise((resolve, reject) => {
+  try {
+    const { status, phrase, contentType, text } = await transport({ method, address, headers, body })
+    return {
+      sent,
+      status,
+      contentType,
+      text,
+      received: `${status} ${phrase}, ${contentType || 'no Content-Type'}, ${shorten(text) || 'an empty body'}`,
+      json: parseOrUndefined(text),
+    }
+  } catch (error) {
+    throw error instanceof Error ? new NoAnswer(sent, error) : error
+  }
+}
+
+/** Over a connection of its own: no server's idle timeout can race with the next request, and none keeps the process alive. */
+const sendOverHttp: Transport = ({ method, address, headers, body }) =>
+  new Promise((resolve, reject) => {
     const start = address.startsWith('https:') ? requestHttps : requestHttp
-    // A connection for each request: no server's idle timeout can race with the next one, and none keeps the process alive.
     const request = start(address, { method, headers, agent: false }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', fail)
       response.on('end', () => {
         clearTimeout(timer)
-        const status = response.statusCode ?? 0
-        const contentType = response.headers['content-type'] ?? ''
-        const text = Buffer.concat(chunks).toString('utf8')
-        const phrase =
-          response.headers.location && status < 400
-            ? `to ${response.headers.location}`
-            : response.statusMessage
-        resolve({
-          sent,
-          status,
-          contentType,
-          text,
-          received: `${status} ${phrase}, ${contentType || 'no Content-Type'}, ${shorten(text) || 'an empty body'}`,
-          json: parseOrUndefined(text),
-        })
+        const { statusCode: status = 0, statusMessage = '' } = response
+        const { location, 'content-type': contentType = '' } = response.headers
+        const phrase = location !== undefined && status < 400 ? `to ${location}` : statusMessage
+        resolve({ status, phrase, contentType, text: Buffer.concat(chunks).toString('utf8') })
       })
     })
     const timer = setTimeout(
@@ -124,12 +145,11 @@ function sendRequest(address: string, key: string, call: Call): Promise<Answer> 
     )
     function fail(error: Error): void {
       clearTimeout(timer)
-      reject(new NoAnswer(sent, error))
+      reject(error)
     }
     request.on('error', fail)
     request.end(body)
   })
-}
 
 const unreachableCodes: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there (connection refused)',

@@ -2,30 +2,42 @@
  * What the contract suite says when an answer breaks the interface: what was sent, what was expected, what came back. An
  * attendee reads these without knowing the suite, in a terminal, so there is no stack in them.
  */
-import type { Answer } from './contract-client.ts'
+import { type Answer, PlainError } from './contract-client.ts'
 import { isInt64, isObject } from './contract-json.ts'
 
 export const statuses = ['available', 'pending', 'sold']
 
 /** The interface is broken, and the message says how. */
-export class Violation extends Error {}
+export class Violation extends PlainError {}
 
 /**
- * A case cannot be judged because an answer that it builds on is broken, which is another section's to report. So a fault
+ * A case cannot be judged, because a response that it builds on breaks another section. That section reports it, so that a fault
  * fails where it belongs instead of everywhere.
  */
-export class Blocked extends Error {
+export class Blocked extends Violation {
   /** The number of the section that has to fail for this. */
   readonly section: string
+  /** What is wrong, in one line. */
+  readonly reason: string
 
-  constructor(section: string, reason: string) {
-    super(reason)
+  constructor(section: string, answer: Answer, expected: string, received: string) {
+    super(formatViolation(answer, expected, received))
     this.section = section
+    this.reason = `${answer.sent}: expected ${expected}, received ${received}`
   }
 }
 
+function formatViolation({ sent }: Answer, expected: string, received: string): string {
+  return `  sent:     ${sent}\n  expected: ${expected}\n  received: ${received}`
+}
+
 export function violate(answer: Answer, expected: string, received = answer.received): never {
-  throw new Violation(`  sent:     ${answer.sent}\n  expected: ${expected}\n  received: ${received}`)
+  throw new Violation(formatViolation(answer, expected, received))
+}
+
+/** For a response that another section than the case's own is about. */
+export function block(section: string, answer: Answer, expected: string, received = answer.received): never {
+  throw new Blocked(section, answer, expected, received)
 }
 
 export function isSuccess(answer: Answer): boolean {
@@ -105,8 +117,8 @@ export function expectListed(answer: Answer, id: string): void {
 
 /** The animals of a list answer, for a case that is not about the list's status or form. */
 export function readPets(answer: Answer): Record<string, unknown>[] {
-  if (answer.status !== 200) throw new Blocked('4.1', `${answer.sent} was answered ${answer.received}`)
-  if (!Array.isArray(answer.json)) throw new Blocked('2', `the list is no bare array: ${answer.received}`)
+  if (answer.status !== 200) block('4.1', answer, '200')
+  if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing')
   return answer.json.map((pet: unknown) => (isObject(pet) ? pet : {}))
 }
 
@@ -123,7 +135,7 @@ export function idOf(pet: Record<string, unknown>): string {
 /** The id that a creation was answered with. */
 export function readId(answer: Answer): string {
   const id = readMember(answer, 'id')
-  if (id === undefined) throw new Blocked('2', `the added animal came without an id: ${answer.received}`)
+  if (id === undefined) block('2', answer, 'the animal with its id')
   return String(id)
 }
 

@@ -70,20 +70,38 @@ export const reference: Behaviour = {
   rewrite: (answer) => answer,
 }
 
+/** Gives the server's reply to a request. */
+export type Operate = (asked: Asked) => Reply
+
+/** A store with these pets, changed in some places. It takes requests from whatever delivers them. */
+export function createStore(key: string, change: Partial<Behaviour> = {}, pets: Pet[] = []): Operate {
+  const behaviour = { ...reference, ...change }
+  return (asked) => behaviour.rewrite(operate(behaviour, key, pets, asked), asked)
+}
+
+function operate(behaviour: Behaviour, key: string, pets: Pet[], asked: Asked): Reply {
+  const petId = /^\/v1\/pets\/([^/]+)$/.exec(asked.path)?.[1]
+  if (!behaviour.isAuthorized(asked, key)) return refuse(401)
+  if (asked.method === 'GET' && petId !== undefined) return getPet(behaviour, pets, petId)
+  if (asked.method === 'GET' && asked.path === '/v1/pets') return listPets(behaviour, pets, asked.query)
+  if (asked.method === 'POST' && asked.path === '/v1/pets') return createPet(behaviour, pets, asked.body)
+  return behaviour.other(pets, asked)
+}
+
 export interface WrongServer {
+  /** Ends in /v1. */
   url: string
   close(): Promise<void>
 }
 
+/** The same over HTTP, on a free port. */
 export async function startServer(
   key: string,
   change: Partial<Behaviour> = {},
   pets: Pet[] = [],
 ): Promise<WrongServer> {
-  const behaviour = { ...reference, ...change }
-  const server = createServer((request, response) => {
-    void answerRequest(behaviour, key, pets, request, response)
-  })
+  const store = createStore(key, change, pets)
+  const server = createServer((request, response) => void answerRequest(store, request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // A server that listens on a port has an address of this form (Node's documentation of server.address).
   const { port } = server.address() as AddressInfo
@@ -94,34 +112,25 @@ export async function startServer(
 }
 
 async function answerRequest(
-  behaviour: Behaviour,
-  key: string,
-  pets: Pet[],
+  store: Operate,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
-  const { pathname, searchParams } = new URL(`http://store${request.url}`)
-  const asked = {
-    method: request.method ?? '',
-    path: pathname,
-    query: searchParams,
-    authorization: request.headers.authorization ?? '',
-    body: Buffer.concat(chunks).toString(),
-  }
-  const { status, type, text } = behaviour.rewrite(operate(behaviour, key, pets, asked), asked)
+  const { method = '', url = '', headers } = request
+  const { authorization = '' } = headers
+  const { status, type, text } = store(
+    parseRequest(method, url, authorization, Buffer.concat(chunks).toString()),
+  )
   if (status === 0) response.destroy()
   else response.writeHead(status, { 'Content-Type': type }).end(text)
 }
 
-function operate(behaviour: Behaviour, key: string, pets: Pet[], asked: Asked): Reply {
-  const petId = /^\/v1\/pets\/([^/]+)$/.exec(asked.path)?.[1]
-  if (!behaviour.isAuthorized(asked, key)) return refuse(401)
-  if (asked.method === 'GET' && petId !== undefined) return getPet(behaviour, pets, petId)
-  if (asked.method === 'GET' && asked.path === '/v1/pets') return listPets(behaviour, pets, asked.query)
-  if (asked.method === 'POST' && asked.path === '/v1/pets') return createPet(behaviour, pets, asked.body)
-  return behaviour.other(pets, asked)
+/** `target` is the path with its query, or a whole address. */
+export function parseRequest(method: string, target: string, authorization: string, body: string): Asked {
+  const { pathname, searchParams } = new URL(target, 'http://store')
+  return { method, path: pathname, query: searchParams, authorization, body }
 }
 
 function listPets({ readLimit, filter }: Behaviour, pets: Pet[], query: URLSearchParams): Reply {

@@ -1,0 +1,59 @@
+/** The server that the contract suite verifies: the one that the environment names, or one of this project, in memory. */
+import { randomBytes } from 'node:crypto'
+import { createClient, NoAnswer } from './contract-client.ts'
+import { Violation } from './contract-expect.ts'
+
+export interface Target {
+  /** The base address; it ends in /v1. */
+  base: string
+  key: string
+  close(): Promise<void>
+}
+
+/** Throws a Violation that says, in a sentence, why there is no server to verify. */
+export async function openTarget(env: NodeJS.ProcessEnv): Promise<Target> {
+  const { PETSTORE_URL: address, PETSTORE_API_KEY: key } = env
+  if (!address && !key) return startOwnServer()
+  if (!address)
+    throw new Violation(
+      'PETSTORE_API_KEY is set, but PETSTORE_URL is not: set both to verify a running server, neither to verify this one.',
+    )
+  if (!key)
+    throw new Violation(
+      'PETSTORE_URL is set, but PETSTORE_API_KEY is not: set both to verify a running server, neither to verify this one.',
+    )
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new Violation('PETSTORE_API_KEY has characters that no bearer key has (spaces, or beyond ASCII).')
+  const target = { base: parseBase(address), key, close: async () => {} }
+  await reach(target)
+  return target
+}
+
+function parseBase(address: string): string {
+  if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(address) || !URL.canParse(address))
+    throw new Violation(`PETSTORE_URL is ${address}, which is no address like http://127.0.0.1:3000/v1.`)
+  const base = address.replace(/\/+$/, '')
+  return base.endsWith('/v1') ? base : `${base}/v1`
+}
+
+async function reach({ base, key }: Target): Promise<void> {
+  const answer = await createClient(base, key)
+    .list()
+    .catch((error: unknown) => {
+      if (!(error instanceof NoAnswer)) throw error
+      throw new Violation(
+        `${base} gives no answer. Is the server running, and is this its base address? Reason: ${error.reason}.`,
+      )
+    })
+  if (answer.status === 401)
+    throw new Violation(
+      `${base} refuses the key in PETSTORE_API_KEY. Is it one that the server knows? It answered ${answer.received}`,
+    )
+}
+
+async function startOwnServer(): Promise<Target> {
+  const { startPetStore } = await import('../src/index.ts')
+  const key = `Key${randomBytes(12).toString('hex')}`
+  const store = await startPetStore({ apiKeys: [key], pets: [], port: 0 })
+  return { base: `${store.url}/v1`, key, close: () => store.close() }
+}
