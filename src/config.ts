@@ -1,28 +1,55 @@
-/** The environment's settings (README, Configuration), all faults of it at once. Reads nothing but what it is given. */
+/** The settings of the program, read from the environment. All errors are reported together. Reads nothing else. */
 import { isIPv4 } from 'node:net'
 import { keyFault } from './http/bearer-auth.ts'
-import { isOrigin } from './http/cors.ts'
+import { originFault } from './http/cors.ts'
+import { describe } from './json/describe.ts'
+import { isDelay, maxDelayMs } from './options.ts'
 
 export interface Config {
   readonly port: number
   readonly host: string
-  /** Empty: one is to be made for this run. Then the host is a loopback address. */
+  /** Empty: a key is to be created for this run. The host is a loopback address then. */
   readonly apiKeys: readonly string[]
   readonly dataFile: string
   readonly corsOrigins: '*' | readonly string[]
+  /** Milliseconds that each response is held back, or the least and the most of a range. */
+  readonly delayMs: number | readonly [minimum: number, maximum: number]
   readonly log: LogLevel
+  /** What a person may have meant otherwise, in sentences to print at the start. */
+  readonly hints: readonly string[]
 }
 
 const logLevels = ['silent', 'info', 'requests'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-const settings = ['API_KEYS', 'DATA_FILE', 'CORS_ORIGINS', 'LOG'].map((name) => `PETSTORE_${name}`)
+/** All settings, for `--help` and for the README, which has the same. An empty default stands for none. */
+export const settings = {
+  PORT: { fallback: '3000', meaning: '0 takes a free one' },
+  HOST: { fallback: '127.0.0.1', meaning: 'the address to listen on; 0.0.0.0 is every one' },
+  PETSTORE_API_KEYS: { fallback: '', meaning: 'comma-separated; without any, one is created for the run' },
+  PETSTORE_DATA_FILE: { fallback: 'data/pets.json', meaning: 'created, with its folder, if it is missing' },
+  PETSTORE_CORS_ORIGINS: { fallback: '*', meaning: 'comma-separated origins whose pages may call, or none' },
+  PETSTORE_DELAY: { fallback: '', meaning: 'milliseconds to hold responses back: 300, or 200-800' },
+  PETSTORE_LOG: { fallback: 'info', meaning: 'silent, info, or requests (a line for each request)' },
+} as const
 
-/** Read by the contract suite, which may run in the same shell. */
-const foreignSettings = new Set(['PETSTORE_URL', 'PETSTORE_API_KEY'])
+export type SettingName = keyof typeof settings
 
-/** What is wrong with the environment, a line each. */
-export class ConfigFault extends Error {
+/** What others than the person who starts the program set; nothing here is an error. */
+const foreignVariables: readonly (readonly [name: RegExp, value: RegExp])[] = [
+  // The contract suite reads these, and may run in the same shell.
+  [/^PETSTORE_(?:URL|API_KEY)$/, /^/],
+  // Kubernetes describes each service to every container: here those called petstore, or petstore-something.
+  [/^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)(?:_|$)/, /^/],
+  [/^PETSTORE_(?:\w+_)?PORT$/, /^(?:tcp|udp|sctp):\/\//],
+  [/^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/, /^/],
+  // `docker run --link` adds the name of the link, and the environment of the other container.
+  [/^PETSTORE_NAME$/, /^\//],
+  [/^PETSTORE_ENV_/, /^/],
+]
+
+/** What is wrong with the environment, a line for each variable. */
+export class ConfigError extends Error {
   readonly lines: readonly string[]
   constructor(lines: readonly string[]) {
     super(lines.join('\n'))
@@ -30,46 +57,61 @@ export class ConfigFault extends Error {
   }
 }
 
-/** An empty variable counts as one that is not set. Throws a ConfigFault. */
-export function parseConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const faults: string[] = []
-  const read = <T>(
-    name: string,
-    fallback: T,
-    parse: (text: string) => T | undefined,
-    expected: string,
-  ): T => {
-    const text = env[name] ?? ''
-    if (text === '') return fallback
-    const value = parse(text)
-    if (value === undefined) faults.push(`${name}: expected ${expected}`)
-    return value ?? fallback
-  }
+const hintOfApiKey = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
-  const port = read('PORT', 3000, parsePort, `a port from 0 to 65535, got ${JSON.stringify(env['PORT'])}`)
-  const host = read('HOST', '127.0.0.1', parseHost, 'an address or a name of this machine')
-  const keysFormat = 'keys between commas, each of letters, digits and "-._~+/", with "=" at its end only'
-  const apiKeys = read('PETSTORE_API_KEYS', [], parseKeys, keysFormat)
-  const dataFile = read('PETSTORE_DATA_FILE', 'data/pets.json', parseText, 'a path')
-  const originsFormat = 'origins such as https://example.org between commas, or "*", or "none"'
-  const corsOrigins = read('PETSTORE_CORS_ORIGINS', '*', parseOrigins, originsFormat)
-  const log = read('PETSTORE_LOG', 'info', parseLog, `one of ${logLevels.join(', ')}`)
+type Environment = Readonly<Record<string, string | undefined>>
 
-  if ((env['PETSTORE_API_KEYS'] ?? '') === '') {
-    if (!isLoopback(host)) {
-      faults.push(`PETSTORE_API_KEYS: is required when HOST is not a loopback address, and HOST is ${host}`)
-    } else if (log === 'silent') {
-      faults.push(
-        'PETSTORE_API_KEYS: is required when PETSTORE_LOG is silent: a key made here would not be told',
-      )
-    }
+/** Says what is wrong with the setting that is being parsed. What the parser returns does not count then. */
+type Report = (fault: string) => void
+
+/** An empty variable counts as one that is not set. Throws a ConfigError. */
+export function parseConfig(env: Environment): Config {
+  const lines: string[] = []
+  const read = <T>(name: SettingName, parse: (text: string, report: Report) => T): T => {
+    const faults: string[] = []
+    const value = parse(env[name] || settings[name].fallback, (fault) => faults.push(fault))
+    if (faults.length === 0) return value
+    lines.push(`${name}: ${faults.join('; ')}`)
+    return parse(settings[name].fallback, () => {})
   }
-  for (const name of Object.keys(env)) {
-    if (!name.startsWith('PETSTORE_') || settings.includes(name) || foreignSettings.has(name)) continue
-    faults.push(`${name}: is not a setting; the settings are ${settings.join(', ')}, PORT and HOST`)
+  const port = read('PORT', parsePort)
+  const host = read('HOST', parseHost)
+  const apiKeys = read('PETSTORE_API_KEYS', parseKeys)
+  const dataFile = read('PETSTORE_DATA_FILE', parsePath)
+  const corsOrigins = read('PETSTORE_CORS_ORIGINS', parseOrigins)
+  const delayMs = read('PETSTORE_DELAY', parseDelay)
+  const log = read('PETSTORE_LOG', parseLog)
+
+  const hints: string[] = []
+  if (!isSet(env, 'PETSTORE_API_KEYS')) {
+    // Whoever sets PETSTORE_API_KEY alone believes that this is the key.
+    if (isSet(env, 'PETSTORE_API_KEY')) hints.push(hintOfApiKey)
+    const reason = whyKeysAreRequired(host, log)
+    if (reason !== undefined) lines.push([`PETSTORE_API_KEYS: is required ${reason}`, ...hints].join('; '))
   }
-  if (faults.length > 0) throw new ConfigFault(faults)
-  return { port, host, apiKeys, dataFile, corsOrigins, log }
+  lines.push(...findUnknown(env))
+  if (lines.length > 0) throw new ConfigError(lines)
+  return { port, host, apiKeys, dataFile, corsOrigins, delayMs, log, hints }
+}
+
+function isSet(env: Environment, name: string): boolean {
+  return (env[name] ?? '') !== ''
+}
+
+function whyKeysAreRequired(host: string, log: LogLevel): string | undefined {
+  if (!isLoopback(host)) return `when HOST is not a loopback address, and HOST is ${host}`
+  return log === 'silent'
+    ? 'when PETSTORE_LOG is silent: nobody would see a key that is created here'
+    : undefined
+}
+
+/** A line for each variable that looks like a setting and is none: it may be misspelt. */
+function findUnknown(env: Environment): readonly string[] {
+  const names = Object.keys(settings)
+  return Object.entries(env)
+    .filter(([name]) => name.startsWith('PETSTORE_') && !names.includes(name))
+    .filter(([name, value = '']) => !foreignVariables.some(([n, v]) => n.test(name) && v.test(value)))
+    .map(([name]) => `${name}: is not a setting; the settings are ${names.join(', ')}`)
 }
 
 /** Whether only this machine reaches the host (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
@@ -77,32 +119,61 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-function parsePort(text: string): number | undefined {
+function parsePort(text: string, report: Report): number {
   const port = /^(?:0|[1-9]\d{0,4})$/.test(text) ? Number(text) : Infinity
-  return port <= 65_535 ? port : undefined
+  if (port > 65_535) report(`expected a port from 0 to 65535, got ${describe(text)}`)
+  return port
 }
 
-/** Whether there is such a host is for the system to say; what has white space in it is a slip. */
-function parseHost(text: string): string | undefined {
-  return /[\s\p{Cc}]/u.test(text) ? undefined : text
+/** Only the system knows whether there is such a host; white space in it is a slip. */
+function parseHost(text: string, report: Report): string {
+  if (/[\s\p{Cc}]/u.test(text)) report(`expected an address or a name of this machine, got ${describe(text)}`)
+  return text
 }
 
-function parseText(text: string): string | undefined {
-  return text.trim() === '' || text.includes('\0') ? undefined : text
-}
-
-function parseKeys(text: string): readonly string[] | undefined {
+/** A key is a secret, so a message shows its position only. */
+function parseKeys(text: string, report: Report): readonly string[] {
+  if (text === '') return []
   const keys = text.split(',').map((key) => key.trim())
-  return keys.every((key) => keyFault(key) === undefined) ? keys : undefined
+  for (const [index, key] of keys.entries()) {
+    const fault = keyFault(key)
+    if (fault !== undefined) report(`key ${index + 1} of ${keys.length}: ${fault}`)
+  }
+  return keys
 }
 
-function parseOrigins(text: string): '*' | readonly string[] | undefined {
+function parsePath(text: string, report: Report): string {
+  if (text.trim() === '' || text.includes('\0')) report(`expected a path, got ${describe(text)}`)
+  // A shell expands `~` only at the head of a word that is not quoted, and systemd, Docker and --env-file never do.
+  if (/^~(?:[/\\]|$)/.test(text)) {
+    report(`expected a path, got ${describe(text)}, in which "~" was not expanded by a shell; write it out`)
+  }
+  return text
+}
+
+function parseOrigins(text: string, report: Report): '*' | readonly string[] {
   if (text === '*') return '*'
   if (text === 'none') return []
   const origins = text.split(',').map((origin) => origin.trim())
-  return origins.every(isOrigin) ? origins : undefined
+  for (const origin of origins) {
+    const fault = originFault(origin)
+    if (fault !== undefined) report(fault)
+  }
+  return origins
 }
 
-function parseLog(text: string): LogLevel | undefined {
-  return logLevels.find((level) => level === text)
+function parseDelay(text: string, report: Report): Config['delayMs'] {
+  if (text === '') return 0
+  const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? []
+  const delay = maximum === undefined ? Number(minimum) : ([Number(minimum), Number(maximum)] as const)
+  if (!isDelay(delay)) {
+    report(`expected milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800, got ${describe(text)}`)
+  }
+  return delay
+}
+
+function parseLog(text: string, report: Report): LogLevel {
+  const level = logLevels.find((other) => other === text)
+  if (level === undefined) report(`expected one of ${logLevels.join(', ')}, got ${describe(text)}`)
+  return level ?? 'info'
 }

@@ -1,6 +1,6 @@
 /** The program: environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
-import { type Config, ConfigFault, parseConfig } from './config.ts'
+import { type Config, ConfigError, parseConfig } from './config.ts'
 import { startPetStore } from './pet-store-server.ts'
 import { DataFileInvalid } from './data-file/data-file.ts'
 import { errorCode } from './data-file/system-error.ts'
@@ -28,7 +28,7 @@ async function run(): Promise<void> {
 }
 
 function start(
-  { apiKeys, corsOrigins, dataFile, host, log, port }: Config,
+  { apiKeys, corsOrigins, dataFile, delayMs, host, log, port }: Config,
   madeKey?: string,
 ): Promise<PetStoreServer> {
   const say = { onError: console.error, ...(log !== 'silent' && { onMessage: console.log }) }
@@ -36,7 +36,7 @@ function start(
     onResponse: (answer: RequestLog) => console.log(formatAnswer(answer)),
   }
   const keys = madeKey === undefined ? apiKeys : [madeKey]
-  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, host, port, ...say, ...report })
+  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, delayMs, host, port, ...say, ...report })
 }
 
 function formatAnswer({ method, milliseconds, path, status }: RequestLog): string {
@@ -83,7 +83,7 @@ function stopOnSignals(server: PetStoreServer): void {
 
 /** What a person can mend, in plain lines; undefined for anything else. */
 function describeFailure(error: unknown, config: Config | undefined): readonly string[] | undefined {
-  if (error instanceof ConfigFault) return error.lines
+  if (error instanceof ConfigError) return error.lines
   if (error instanceof DataFileInvalid) return [error.message]
   if (config === undefined) return undefined
   const { host, port } = config

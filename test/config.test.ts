@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type Config, ConfigFault, isLoopback, parseConfig } from '../src/config.ts'
+import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/config.ts'
 
 const defaults: Config = {
   port: 3000,
@@ -8,15 +9,17 @@ const defaults: Config = {
   apiKeys: [],
   dataFile: 'data/pets.json',
   corsOrigins: '*',
+  delayMs: 0,
   log: 'info',
+  hints: [],
 }
 
-/** The faults of the environment, a line each. */
-function faultsOf(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+/** What is wrong with the environment, a line each. */
+function errorsOf(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   try {
     parseConfig(env)
   } catch (error) {
-    if (error instanceof ConfigFault) return error.lines
+    if (error instanceof ConfigError) return error.lines
     throw error
   }
   return []
@@ -31,6 +34,7 @@ test('takes the defaults from an environment that says nothing, or says it with 
       PETSTORE_API_KEYS: '',
       PETSTORE_DATA_FILE: '',
       PETSTORE_CORS_ORIGINS: '',
+      PETSTORE_DELAY: '',
       PETSTORE_LOG: undefined,
     }),
     defaults,
@@ -52,6 +56,11 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
     'https://a.test, http://b.test:8080',
     { corsOrigins: ['https://a.test', 'http://b.test:8080'] },
   ],
+  ['PETSTORE_DATA_FILE', '~pets.json', { dataFile: '~pets.json' }],
+  ['PETSTORE_DELAY', '0', { delayMs: 0 }],
+  ['PETSTORE_DELAY', '300', { delayMs: 300 }],
+  ['PETSTORE_DELAY', '200-800', { delayMs: [200, 800] }],
+  ['PETSTORE_DELAY', '0-10000', { delayMs: [0, 10_000] }],
   ['PETSTORE_LOG', 'requests', { log: 'requests' }],
 ]
 
@@ -65,23 +74,28 @@ const badSettings: readonly (readonly [string, readonly string[]])[] = [
   ['PORT', ['abc', '-1', '65536', '1e3', '080', '3000 ', '0x10', '１', '99999999999']],
   ['HOST', [' ', 'a b', '127.0.0.1\n', 'a\u0000b']],
   ['PETSTORE_API_KEYS', [',', 'a,,b', 'a,', 'a b', 'schlüssel', 'a;b', '=a', '"a"', 'a\nb']],
-  ['PETSTORE_DATA_FILE', [' ', 'a\u0000b']],
+  ['PETSTORE_API_KEYS', ['k'.repeat(15_361)]],
+  ['PETSTORE_DATA_FILE', [' ', 'a\u0000b', '~', '~/pets.json']],
   ['PETSTORE_CORS_ORIGINS', ['example.org', 'https://a.test/', 'https://a.test,*', ',', 'null,']],
+  [
+    'PETSTORE_DELAY',
+    ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', ' 5'],
+  ],
   ['PETSTORE_LOG', ['loud', 'INFO', 'debug']],
 ]
 
 for (const [name, texts] of badSettings) {
   for (const text of texts) {
-    test(`refuses ${name}=${JSON.stringify(text)}`, () => {
-      const [line = '', ...others] = faultsOf({ [name]: text })
-      assert.match(line, new RegExp(`^${name}: expected .+$`))
+    test(`refuses ${name}=${JSON.stringify(text.slice(0, 20))}`, () => {
+      const [line = '', ...others] = errorsOf({ [name]: text })
+      assert.match(line, new RegExp(`^${name}: .*expected .+$`))
       assert.deepEqual(others, [])
     })
   }
 }
 
-test('reports all faults at once, a line each', () => {
-  const lines = faultsOf({
+test('reports all errors together, a line each', () => {
+  const lines = errorsOf({
     PORT: 'abc',
     HOST: '0.0.0.0',
     PETSTORE_LOG: 'loud',
@@ -101,20 +115,110 @@ test('reports all faults at once, a line each', () => {
   assert.ok(lines.every((line) => !line.includes('\n')))
 })
 
+const messages: readonly (readonly [Readonly<Record<string, string>>, string])[] = [
+  [{ PORT: 'abc' }, 'PORT: expected a port from 0 to 65535, got "abc"'],
+  [{ HOST: 'a b' }, 'HOST: expected an address or a name of this machine, got "a b"'],
+  [
+    { PETSTORE_API_KEYS: 'good,not good, ' },
+    'PETSTORE_API_KEYS: key 2 of 3: expected letters, digits and "-._~+/", with "=" at the end only; ' +
+      'key 3 of 3: expected letters, digits and "-._~+/", with "=" at the end only',
+  ],
+  [
+    { PETSTORE_API_KEYS: 'k'.repeat(20_000) },
+    'PETSTORE_API_KEYS: key 1 of 1: is too long to be sent in 16 KiB of headers: expected at most 15360 characters, got 20000',
+  ],
+  [
+    { PETSTORE_DATA_FILE: '~/pets.json' },
+    'PETSTORE_DATA_FILE: expected a path, got "~/pets.json", in which "~" was not expanded by a shell; write it out',
+  ],
+  [
+    { PETSTORE_CORS_ORIGINS: 'https://a.test,https://b.test/,https://c.test/shop,localhost:5173' },
+    'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://b.test/"; write https://b.test; ' +
+      'expected an origin such as https://example.org, got "https://c.test/shop"; write https://c.test; ' +
+      'expected an origin such as https://example.org, got "localhost:5173"',
+  ],
+  [
+    { PETSTORE_DELAY: '0.3' },
+    'PETSTORE_DELAY: expected milliseconds from 0 to 10000, such as 300 or 200-800, got "0.3"',
+  ],
+  [{ PETSTORE_LOG: 'loud' }, 'PETSTORE_LOG: expected one of silent, info, requests, got "loud"'],
+]
+
+for (const [env, message] of messages) {
+  test(`says ${message.slice(0, 80)}…`, () => {
+    assert.deepEqual(errorsOf(env), [message])
+  })
+}
+
+test('leaves alone what Kubernetes and docker links set for a service called petstore', () => {
+  const env = {
+    PETSTORE_SERVICE_HOST: '10.0.0.7',
+    PETSTORE_SERVICE_PORT: '3000',
+    PETSTORE_SERVICE_PORT_HTTP: '3000',
+    PETSTORE_PORT: 'tcp://10.0.0.7:3000',
+    PETSTORE_PORT_3000_TCP: 'tcp://10.0.0.7:3000',
+    PETSTORE_PORT_3000_TCP_PROTO: 'tcp',
+    PETSTORE_PORT_3000_TCP_PORT: '3000',
+    PETSTORE_PORT_3000_TCP_ADDR: '10.0.0.7',
+    PETSTORE_PORT_53_UDP: 'udp://10.0.0.7:53',
+    PETSTORE_NAME: '/web/petstore',
+    PETSTORE_ENV_NODE_VERSION: '22.0.0',
+    PETSTORE_DB_SERVICE_HOST: '10.0.0.8',
+    PETSTORE_DB_PORT: 'tcp://10.0.0.8:5432',
+    PETSTORE_DB_PORT_5432_TCP_PROTO: 'tcp',
+  }
+  assert.deepEqual(parseConfig(env), defaults)
+})
+
+test('refuses what only looks like it', () => {
+  const env = {
+    PETSTORE_PORT: '4000',
+    PETSTORE_NAME: 'shop',
+    PETSTORE_SERVICE: 'a',
+    PETSTORE_PORTS: 'tcp://a',
+  }
+  assert.deepEqual(
+    errorsOf(env).map((line) => line.slice(0, line.indexOf(':'))),
+    Object.keys(env),
+  )
+})
+
+test('hints at PETSTORE_API_KEYS when PETSTORE_API_KEY is set instead', () => {
+  const hint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
+  const env = { PETSTORE_API_KEY: 'a' }
+  assert.deepEqual(parseConfig(env).hints, [hint])
+  assert.deepEqual(parseConfig({ ...env, PETSTORE_API_KEYS: 'b' }).hints, [])
+  assert.deepEqual(errorsOf({ ...env, HOST: '0.0.0.0' }), [
+    `PETSTORE_API_KEYS: is required when HOST is not a loopback address, and HOST is 0.0.0.0; ${hint}`,
+  ])
+})
+
+test('has the settings and defaults that the README has', () => {
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+  const rows = [...readme.matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
+  assert.deepEqual(
+    rows.map(([, name, fallback]) => [name, fallback]),
+    Object.entries(settings).map(([name, { fallback }]) => [name, fallback || 'none']),
+  )
+})
+
 test('names the settings there are for one that there is not', () => {
-  const [line = ''] = faultsOf({ PETSTORE_APIKEYS: 'a' })
-  for (const name of ['API_KEYS', 'DATA_FILE', 'CORS_ORIGINS', 'LOG']) {
+  const [line = ''] = errorsOf({ PETSTORE_APIKEYS: 'a' })
+  for (const name of ['API_KEYS', 'DATA_FILE', 'CORS_ORIGINS', 'DELAY', 'LOG']) {
     assert.ok(line.includes(`PETSTORE_${name}`), line)
   }
 })
 
 test('leaves the settings of the contract suite alone', () => {
-  assert.deepEqual(parseConfig({ PETSTORE_URL: 'http://a.test', PETSTORE_API_KEY: 'a' }), defaults)
+  assert.deepEqual(parseConfig({ PETSTORE_URL: 'http://a.test', PETSTORE_API_KEY: 'a' }), {
+    ...defaults,
+    hints: ['PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'],
+  })
 })
 
-test('prints no key in a fault', () => {
+test('prints no key in a message', () => {
   const secret = 'hush-hush'
-  const lines = faultsOf({
+  const lines = errorsOf({
     PORT: 'abc',
     PETSTORE_API_KEYS: `${secret},not a key`,
     PETSTORE_APIKEY: secret,
@@ -127,11 +231,11 @@ test('prints no key in a fault', () => {
 
 test('wants keys for a host that others reach, and for a run that would not tell the key it made', () => {
   for (const HOST of ['0.0.0.0', '::', '192.0.2.1', 'pets.test']) {
-    assert.match(faultsOf({ HOST }).join('\n'), /^PETSTORE_API_KEYS: is required .*HOST is /)
-    assert.deepEqual(faultsOf({ HOST, PETSTORE_API_KEYS: 'a' }), [])
+    assert.match(errorsOf({ HOST }).join('\n'), /^PETSTORE_API_KEYS: is required .*HOST is /)
+    assert.deepEqual(errorsOf({ HOST, PETSTORE_API_KEYS: 'a' }), [])
   }
-  assert.match(faultsOf({ PETSTORE_LOG: 'silent' }).join('\n'), /^PETSTORE_API_KEYS: is required .*silent/)
-  assert.deepEqual(faultsOf({ PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: 'a' }), [])
+  assert.match(errorsOf({ PETSTORE_LOG: 'silent' }).join('\n'), /^PETSTORE_API_KEYS: is required .*silent/)
+  assert.deepEqual(errorsOf({ PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: 'a' }), [])
 })
 
 test('takes for loopback only what is nothing else', () => {
