@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { readPetsSchema, readVersion } from './built-in.ts'
 import { buildPage } from './page/build-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -42,8 +43,12 @@ async function bundle(entry: string, name: string, banner = ''): Promise<void> {
     define: {
       PETSTORE_PAGE_HTML: JSON.stringify(page.html),
       PETSTORE_PAGE_POLICY: JSON.stringify(page.policy),
+      PETSTORE_PETS_SCHEMA: JSON.stringify(readPetsSchema()),
+      PETSTORE_VERSION: JSON.stringify(readVersion()),
     },
     logLevel: 'warning',
+    // Only code that reads files of the repository asks where it is, and none of that runs from a built file.
+    logOverride: { 'empty-import-meta': 'silent' },
   })
   await write(name, outputFiles[0]?.text ?? '')
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
 import { type Callbacks, guardCallbacks } from './callbacks.ts'
 import { createListener, defaultTimeouts } from './http/listener.ts'
+import { formatUrl } from './http/url.ts'
 import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
 import { loadPage } from './page/load-page.ts'
 import { createMemoryStore, openPetStore, PetStore } from './pets/pet-store.ts'
@@ -85,10 +86,4 @@ function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Stor
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return new StorageStore(options.storage, onMessage)
   return openPetStore(options.dataFile, onMessage === undefined ? {} : { say: onMessage })
-}
-
-/** The address as a client on this machine writes it: every address (0.0.0.0, ::) is reached by loopback. */
-function formatUrl(address: string, port: number): string {
-  const reachable = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }

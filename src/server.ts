@@ -1,24 +1,40 @@
-/** The program: environment, console, signals and exit codes. Nothing else touches them. */
+/** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
+import { readVersion } from './built-in.ts'
+import { answerArguments, formatCommand } from './command-line.ts'
 import { type Config, ConfigError, parseConfig } from './config.ts'
-import { startPetStore } from './pet-store-server.ts'
 import { DataFileInvalid } from './data-file/data-file.ts'
 import { errorCode } from './data-file/system-error.ts'
+import { startPetStore } from './pet-store-server.ts'
+import { formatStartText } from './start-text.ts'
 import type { PetStoreServer, RequestLog } from './types.ts'
 
-/** Whoever reads the output may go away (`| head`); the service stays. */
+/** Longer than a close takes, which cuts off what is in flight after 5 s. */
+const maxStopMs = 6_000
+
+// The reader of the output may go away (`| head`); the service stays.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-void run()
+const command = formatCommand(process.argv[1] ?? '', process.cwd())
+const answer = answerArguments(process.argv.slice(2), command, readVersion())
+if (answer === undefined) {
+  void run()
+} else {
+  if (answer.exitCode === 0) console.log(answer.text)
+  else console.error(answer.text)
+  process.exitCode = answer.exitCode
+}
 
 async function run(): Promise<void> {
   let config: Config | undefined
   try {
     config = parseConfig(process.env)
-    const madeKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
-    const server = await start(config, madeKey)
+    const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
+    const server = await start(config, createdKey)
     stopOnSignals(server)
-    if (config.log !== 'silent') console.log(startText(server, config, madeKey))
+    if (config.log !== 'silent') {
+      console.log(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
+    }
   } catch (error) {
     const lines = describeFailure(error, config)
     if (lines === undefined) throw error
@@ -27,61 +43,55 @@ async function run(): Promise<void> {
   }
 }
 
-function start(
-  { apiKeys, corsOrigins, dataFile, delayMs, host, log, port }: Config,
-  madeKey?: string,
-): Promise<PetStoreServer> {
-  const say = { onError: console.error, ...(log !== 'silent' && { onMessage: console.log }) }
-  const report = log === 'requests' && {
-    onResponse: (answer: RequestLog) => console.log(formatAnswer(answer)),
-  }
-  const keys = madeKey === undefined ? apiKeys : [madeKey]
-  return startPetStore({ apiKeys: keys, corsOrigins, dataFile, delayMs, host, port, ...say, ...report })
+function start(config: Config, createdKey: string | undefined): Promise<PetStoreServer> {
+  const { apiKeys, corsOrigins, dataFile, delayMs, host, log, port } = config
+  return startPetStore({
+    apiKeys: createdKey === undefined ? apiKeys : [createdKey],
+    corsOrigins,
+    dataFile,
+    delayMs,
+    host,
+    port,
+    onError: console.error,
+    ...(log !== 'silent' && { onMessage: console.log }),
+    ...(log === 'requests' && { onResponse: (request) => console.log(formatRequestLog(request)) }),
+  })
 }
 
-function formatAnswer({ method, milliseconds, path, status }: RequestLog): string {
+function formatRequestLog({ method, milliseconds, path, status }: RequestLog): string {
   return `${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`
 }
 
-function startText(server: PetStoreServer, { dataFile }: Config, madeKey?: string): string {
-  const count = server.countPets()
-  // Keys of the environment are not printed; a shell that has them fills in the first.
-  const [key, lines] =
-    madeKey === undefined
-      ? ['${PETSTORE_API_KEYS%%,*}', ['Try, in a shell that has PETSTORE_API_KEYS:']]
-      : [madeKey, [`API key for this run: ${madeKey} (set PETSTORE_API_KEYS to choose your own)`, 'Try:']]
-  return [
-    `Petstore listens on ${server.url}`,
-    `Data file: ${dataFile}, ${count} ${count === 1 ? 'pet' : 'pets'}`,
-    ...lines,
-    // The quotes keep zsh from reading the brackets of an IPv6 address as a pattern.
-    `  curl -H "Authorization: Bearer ${key}" "${server.url}/v1/pets"`,
-  ].join('\n')
-}
-
-/** The first signal ends the service in order, the second at once. */
+/** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
 function stopOnSignals(server: PetStoreServer): void {
-  // Ctrl-C reaches every process of a terminal, and npm hands it on besides: to us that is still the first one.
+  // Ctrl-C reaches every process of a terminal, and npm passes it on as well: that is still the first signal.
   const echoMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
   let stoppingSince: number | undefined
-  const stop = (exitCode: number): void => {
+  const stop = (signal: NodeJS.Signals): void => {
     if (stoppingSince !== undefined) {
-      if (performance.now() - stoppingSince >= echoMs) process.exit(exitCode)
+      if (performance.now() - stoppingSince >= echoMs) endAtOnce(signal)
       return
     }
     stoppingSince = performance.now()
-    // A disk that never answers must not keep the process: what it has not synced was not acknowledged.
-    setTimeout(() => process.exit(1), 6_000).unref()
+    // A disk may never answer. A pet whose sync has not returned was not acknowledged, so that no promise is broken.
+    setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
     server.close().then(
       () => process.exit(0),
       () => process.exit(1),
     )
   }
-  process.on('SIGINT', () => stop(130))
-  process.on('SIGTERM', () => stop(143))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 }
 
-/** What a person can mend, in plain lines; undefined for anything else. */
+/** Ends the process by the signal. `process.exit` would wait for a file system call that is still under way. */
+function endAtOnce(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal)
+  process.kill(process.pid, signal)
+  // The kernel keeps process 1 of a container from its own signals.
+  process.abort()
+}
+
+/** What a person can correct, in plain lines; undefined for anything else. */
 function describeFailure(error: unknown, config: Config | undefined): readonly string[] | undefined {
   if (error instanceof ConfigError) return error.lines
   if (error instanceof DataFileInvalid) return [error.message]
@@ -97,7 +107,7 @@ function describeFailure(error: unknown, config: Config | undefined): readonly s
     case 'EAI_AGAIN':
       return [`HOST: ${host} is not an address of this machine`]
     case '':
-      // A mistake of ours, whose stack is of use.
+      // A bug of this program, whose stack is of use.
       return undefined
     default:
       return [`The start failed: ${error instanceof Error ? error.message : String(error)}`]

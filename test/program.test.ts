@@ -1,14 +1,29 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { networkInterfaces } from 'node:os'
+import { answerArguments, formatCommand } from '../src/command-line.ts'
+import { parseConfig, settings } from '../src/config.ts'
+import { formatUrl } from '../src/http/url.ts'
+import { formatStartText } from '../src/start-text.ts'
 import { buildOnce } from './built.ts'
-import { connectRaw, key, makeFolder, runProgram, send, startProgram } from './support.ts'
+import {
+  cleanEnvironment,
+  connectRaw,
+  key,
+  makeFolder,
+  runProgram,
+  send,
+  type StartedProgram,
+  startProgram,
+} from './support.ts'
 
-process.env['PETSTORE_TEST_ENTRY'] = join(buildOnce(), 'server.js')
+const entry = join(buildOnce(), 'server.js')
+process.env['PETSTORE_TEST_ENTRY'] = entry
 
 /** The `curl` of the start text, pasted into bash. */
 function pasteCurl(output: string, env: NodeJS.ProcessEnv = {}): string {
@@ -16,7 +31,7 @@ function pasteCurl(output: string, env: NodeJS.ProcessEnv = {}): string {
   assert.notEqual(curl, '', output)
   const { stdout, stderr } = spawnSync('bash', ['-c', curl], {
     encoding: 'utf8',
-    env: { ...process.env, ...env },
+    env: { ...cleanEnvironment(), ...env },
   })
   assert.notEqual(stdout, '', stderr)
   return stdout
@@ -32,10 +47,111 @@ async function runToEnd(
   return { output: program.output(), code }
 }
 
-test('prints a curl with the made-up key that works when pasted', async (t) => {
+/** Runs the program with arguments, which are to end it. */
+function runWithArguments(t: TestContext, args: readonly string[]): readonly (string | number | null)[] {
+  const folder = makeFolder(t)
+  copyFileSync(entry, join(folder, 'server.js'))
+  const env = { ...cleanEnvironment(), PETSTORE_LOG: 'wrong' }
+  const options = { cwd: folder, env, encoding: 'utf8', timeout: 60_000 } as const
+  const { stdout, stderr, status } = spawnSync(process.execPath, ['server.js', ...args], options)
+  assert.deepEqual(readdirSync(folder), ['server.js'])
+  return [stdout, stderr, status]
+}
+
+for (const option of ['--version', '-v']) {
+  test(`prints the version at ${option}, and starts nothing`, (t) => {
+    const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+    const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? []
+    assert.deepEqual(runWithArguments(t, [option]), [`${version}\n`, '', 0])
+  })
+}
+
+for (const option of ['--help', '-h']) {
+  test(`prints usage and all settings at ${option}, in lines that fit a window, and starts nothing`, (t) => {
+    const [stdout, ...rest] = runWithArguments(t, [option])
+    assert.deepEqual(rest, ['', 0])
+    const lines = String(stdout).split('\n')
+    assert.equal(lines[0], 'Usage: node server.js')
+    for (const [name, { fallback }] of Object.entries(settings)) {
+      assert.ok(
+        lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || 'none'} `)),
+      )
+    }
+    assert.ok(lines.every((line) => line.length <= 100))
+  })
+}
+
+const wrongArguments: readonly (readonly [args: readonly string[], expected: string])[] = [
+  [['--port', '4000'], '--port 4000: settings come from the environment: PORT=4000 node server.js'],
+  [['--port=4000'], '--port 4000: settings come from the environment: PORT=4000 node server.js'],
+  [['-p'], '-p: settings come from the environment: PORT=… node server.js'],
+  [['4000'], '4000: settings come from the environment: PORT=4000 node server.js'],
+  [
+    ['mypets.json'],
+    'mypets.json: settings come from the environment: PETSTORE_DATA_FILE=mypets.json node server.js',
+  ],
+  [
+    ["Ann's pets.json"],
+    String.raw`Ann's pets.json: settings come from the environment: PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
+  ],
+  [
+    ['--key', 'hush', '--host', '0.0.0.0'],
+    '--key … --host 0.0.0.0: settings come from the environment: PETSTORE_API_KEYS=… HOST=0.0.0.0 node server.js',
+  ],
+  [
+    ['--delay', '200-800'],
+    '--delay 200-800: settings come from the environment: PETSTORE_DELAY=200-800 node server.js',
+  ],
+  [['--watch'], '--watch: is not an option; node server.js --help lists the settings'],
+  [[''], ": settings come from the environment: PETSTORE_DATA_FILE='' node server.js"],
+]
+
+for (const [args, expected] of wrongArguments) {
+  test(`refuses ${JSON.stringify(args)} in one line that names the variable`, () => {
+    assert.deepEqual(answerArguments(args, 'node server.js', '1.0.0'), { text: expected, exitCode: 1 })
+  })
+}
+
+test('ends with exit code 1 after the line about a wrong argument, and starts nothing', (t) => {
+  for (const [args, expected] of wrongArguments.slice(0, 2)) {
+    assert.deepEqual(runWithArguments(t, args), ['', `${expected}\n`, 1])
+  }
+})
+
+test('names itself in the way in which it was called', () => {
+  const folder = join('/', 'home', 'ann', 'shop')
+  assert.equal(formatCommand(join(folder, 'dist', 'server.js'), folder), `node ${join('dist', 'server.js')}`)
+  assert.equal(formatCommand(join('/', 'opt', 'server.js'), folder), `node ${join('/', 'opt', 'server.js')}`)
+  assert.equal(formatCommand(join(folder, 'node_modules', '.bin', 'petstore'), folder), 'npx petstore')
+})
+
+test('says that other machines can reach it, and where, when it listens on every address', () => {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  const others = new Set(addresses.filter(({ internal }) => !internal).map(({ address }) => address))
+  for (const host of ['0.0.0.0', '::']) {
+    const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'a' })
+    const text = formatStartText(config, { url: formatUrl(host, 3000), petCount: 0, createdKey: undefined })
+    const [first, second = ''] = text.split('\n')
+    assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
+    const [, other] =
+      /^Other machines can reach it too, (?:for example at http:\/\/(\S+):3000|at any address of this one)$/.exec(
+        second,
+      ) ?? assert.fail(text)
+    if (other !== undefined) assert.ok(others.has(other.replace(/^\[(.*)\]$/, '$1')), text)
+  }
+  const alone = formatStartText(parseConfig({}), {
+    url: 'http://127.0.0.1:3000',
+    petCount: 0,
+    createdKey: 'a',
+  })
+  assert.doesNotMatch(alone, /Other machines/)
+})
+
+test('prints a curl with the created key that works when pasted, and a link with it to the page', async (t) => {
   const program = await startProgram(t, makeFolder(t), { PETSTORE_API_KEYS: '' })
   assert.match(program.key, /^[\w-]{32}$/)
   assert.equal(pasteCurl(program.output()), '[]')
+  await program.waitFor(new RegExp(`^Page: ${program.url}/#key=${program.key}$`, 'm'))
 })
 
 test('makes another key for each run, and none that was chosen before', async (t) => {
@@ -50,16 +166,16 @@ test('prints a curl that works in a shell that has the keys, and prints no key',
   const program = await startProgram(t, makeFolder(t), keys)
   assert.equal(pasteCurl(program.output(), keys), '[]')
   assert.doesNotMatch(program.output(), /secret/)
+  await program.waitFor(new RegExp(`^Page: ${program.url}/$`, 'm'))
 })
 
 for (const [host, address] of [
-  ['0.0.0.0', 'http://127.0.0.1:'],
   ['localhost', 'http://'],
   ['::1', 'http://[::1]:'],
 ] as const) {
   test(`prints an address that is reached when the host is ${host}`, async (t) => {
     const program = runProgram(t, makeFolder(t), { HOST: host, PETSTORE_API_KEYS: key })
-    const outcome = await program.waitFor(/listens on (\S+)\n[^]*curl .*\n|^HOST: .*\n/)
+    const outcome = await program.waitFor(/^Petstore listens on (\S+)\n[^]*curl .*\n|^HOST: .*\n/m)
     if (outcome[1] === undefined && host === '::1') {
       t.skip('this machine has no IPv6')
       return
@@ -69,14 +185,23 @@ for (const [host, address] of [
   })
 }
 
-test('says which file it uses and how many pets are in it', async (t) => {
-  const folder = makeFolder(t)
+test('says where the file is and how many pets are in it', async (t) => {
+  const folder = realpathSync(makeFolder(t))
   writeFileSync(join(folder, 'one.json'), '{"pets":[{"name":"Rex","categoryId":1}]}')
   const program = await startProgram(t, folder, { PETSTORE_DATA_FILE: 'one.json' })
-  await program.waitFor(/^Data file: one\.json, 1 pet$/m)
+  await program.waitFor(/^Data file: .*\n/m)
+  assert.ok(program.output().includes(`Data file: ${join(folder, 'one.json')}, 1 pet\n`), program.output())
 })
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+test('notes that PETSTORE_API_KEY alone is not used, beside the key that it created', async (t) => {
+  const program = await startProgram(t, makeFolder(t), { PETSTORE_API_KEYS: '', PETSTORE_API_KEY: 'mine' })
+  await program.waitFor(
+    /^API key for this run: [^\n]*\nNote: PETSTORE_API_KEY is set, but [^\n]*PETSTORE_API_KEYS/m,
+  )
+  assert.doesNotMatch(program.output(), /mine/)
+})
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test(`ends in order at ${signal}, and closes sockets that never sent a request`, async (t) => {
     const program = await startProgram(t, makeFolder(t))
     const silent = await connectRaw(t, program.url)
@@ -110,7 +235,7 @@ test('delivers the answers that are under way when it is told to stop', async (t
   assert.deepEqual(await program.ended, { code: 0, signal: null })
 })
 
-test('ends at once at the second signal', async (t) => {
+test('ends at once at the second signal, by that signal', async (t) => {
   const program = await startProgram(t, makeFolder(t))
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 9\r\n`)
@@ -119,7 +244,68 @@ test('ends at once at the second signal', async (t) => {
   program.child.kill('SIGINT')
   await refusesConnections(program.url)
   program.child.kill('SIGINT')
-  assert.deepEqual(await program.ended, { code: 130, signal: null })
+  assert.deepEqual(await program.ended, { code: null, signal: 'SIGINT' })
+})
+
+/** A preloaded script: once there is a pipe called `hang`, a sync occupies a thread of the pool and never returns. */
+const hangingDisk = `
+  const fs = require('node:fs')
+  const { fdatasync } = fs
+  fs.fdatasync = (descriptor, callback) => {
+    // Opening a pipe that nobody writes to blocks the thread in the kernel, as a disk does that never answers.
+    if (fs.existsSync('hang')) fs.open('hang', 'r', callback)
+    else fdatasync(descriptor, callback)
+  }`
+
+/** A program in which a creation waits for a sync that never returns. */
+async function startHanging(t: TestContext, wrapper: readonly string[] = []): Promise<StartedProgram> {
+  const folder = makeFolder(t)
+  writeFileSync(join(folder, 'hang.cjs'), hangingDisk)
+  const env = { NODE_OPTIONS: '--require ./hang.cjs', PETSTORE_LOG: 'requests' }
+  const program = await startProgram(t, folder, env, wrapper)
+  assert.equal((await send(program.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })).status, 201)
+  assert.equal(spawnSync('mkfifo', [join(folder, 'hang')]).status, 0)
+  const creation = send(program.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
+  creation.catch(() => {})
+  // The creation has reached the disk when its pet is in the file.
+  while (!readFileSync(join(folder, 'data/pets.json'), 'utf8').includes('Mia'))
+    await new Promise(setImmediate)
+  return program
+}
+
+test('is gone soon after a signal when a sync never returns', async (t) => {
+  const program = await startHanging(t)
+  const start = performance.now()
+  program.child.kill('SIGTERM')
+  assert.deepEqual(await program.ended, { code: null, signal: 'SIGKILL' })
+  assert.ok(performance.now() - start > 5_000, 'what is in flight has 5 s')
+})
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  test(`is gone at the second signal when a sync never returns: ${signal}`, async (t) => {
+    const program = await startHanging(t)
+    program.child.kill('SIGTERM')
+    await refusesConnections(program.url)
+    program.child.kill(signal)
+    // Not the SIGKILL that comes after 6 s.
+    assert.deepEqual(await program.ended, { code: null, signal })
+  })
+}
+
+test('is gone at the second signal also as process 1 of a container', async (t) => {
+  const container = ['unshare', '--pid', '--fork', '--kill-child']
+  if (spawnSync('unshare', [...container.slice(1), 'true']).status !== 0) {
+    t.skip('needs Linux, and the right to make a process namespace')
+    return
+  }
+  const program = await startHanging(t, container)
+  const { pid } = program.child
+  const inside = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'))
+  process.kill(inside, 'SIGTERM')
+  await refusesConnections(program.url)
+  process.kill(inside, 'SIGTERM')
+  const { code, signal } = await program.ended
+  assert.notEqual(signal ?? code, 0)
 })
 
 test('takes the Ctrl-C that npm hands on for the same one', async (t) => {
@@ -188,6 +374,11 @@ const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] =
   ['a data file that is a folder', { PETSTORE_DATA_FILE: '.' }, /^\.: .*\n$/],
   ['a setting that there is not', { PETSTORE_KEYS: 'a' }, /^PETSTORE_KEYS: is not a setting; .*\n$/],
   ['several faults', { PORT: 'x', PETSTORE_LOG: 'x' }, /^PORT: .*\nPETSTORE_LOG: .*\n$/],
+  [
+    'a data file whose "~" no shell expanded',
+    { PETSTORE_DATA_FILE: '~/pets.json' },
+    /^PETSTORE_DATA_FILE: expected a path, got "~\/pets\.json", in which "~" was not expanded by a shell; write it out\n$/,
+  ],
   [
     'an open host without keys',
     { HOST: '0.0.0.0', PETSTORE_API_KEYS: '' },
@@ -272,8 +463,7 @@ test('goes on serving when whoever reads its output has gone', async (t) => {
 
 test('goes on serving behind `| head -1`', async (t) => {
   const folder = makeFolder(t)
-  const { PETSTORE_TEST_ENTRY: entry = '', ...inherited } = process.env
-  const env = { ...inherited, PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
   const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
   const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })
   let output = ''

@@ -120,20 +120,30 @@ export interface StartedProgram {
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-/** Runs the program from source in `cwd`; it may end by itself. It is killed after the test. */
+/**
+ * The environment for a program under test: without settings of whoever runs the tests, and without what npm sets, which
+ * makes the program take a second signal for an echo of the first.
+ */
+export function cleanEnvironment(): NodeJS.ProcessEnv {
+  const { NODE_TEST_CONTEXT: _context, PORT: _port, HOST: _host, ...inherited } = process.env
+  return Object.fromEntries(Object.entries(inherited).filter(([name]) => !/^(?:PETSTORE_|npm_)/.test(name)))
+}
+
+/** Runs the program from source in `cwd`, behind `wrapper` if given; it may end by itself. It is killed after the test. */
 export function runProgram(
   t: TestContext,
   cwd: string,
   env: NodeJS.ProcessEnv = {},
+  wrapper: readonly string[] = [],
 ): Omit<StartedProgram, 'url' | 'key'> {
-  const { NODE_TEST_CONTEXT: _context, ...inherited } = process.env
   const entry = process.env['PETSTORE_TEST_ENTRY'] ?? join(root, 'src/server.ts')
   const loader = entry.endsWith('.ts') ? ['--import', import.meta.resolve('tsx')] : []
-  const clean = Object.fromEntries(
-    // What npm sets is not for the program under test: it takes a signal that npm hands on otherwise.
-    Object.entries(inherited).filter(([name]) => !/^(?:PETSTORE_|npm_)/.test(name)),
-  )
-  const child = spawn(process.execPath, [...loader, entry], { cwd, env: { ...clean, PORT: '0', ...env } })
+  const [file = '', ...args] = [...wrapper, process.execPath, ...loader, entry]
+  const child = spawn(file, args, {
+    cwd,
+    env: { ...cleanEnvironment(), PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   t.after(() => child.kill('SIGKILL'))
   let output = ''
   const watchers = new Set<() => void>()
@@ -167,8 +177,9 @@ export async function startProgram(
   t: TestContext,
   cwd: string,
   env: NodeJS.ProcessEnv = {},
+  wrapper: readonly string[] = [],
 ): Promise<StartedProgram> {
-  const program = runProgram(t, cwd, { PETSTORE_API_KEYS: key, ...env })
+  const program = runProgram(t, cwd, { PETSTORE_API_KEYS: key, ...env }, wrapper)
   const [, url = ''] = await program.waitFor(/listens on (http:\S+)\n/)
   const printed = /API key for this run: (\S+)/.exec(program.output())?.[1]
   return { ...program, url, key: printed ?? key }
