@@ -1,9 +1,23 @@
 import assert from 'node:assert/strict'
-import { accessSync, constants, copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execSync } from 'node:child_process'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { runInNewContext } from 'node:vm'
+import { transform } from 'esbuild'
 import { buildOnce } from './built.ts'
-import { makeFolder, send, startProgram } from './support.ts'
+import { cleanEnvironment, makeFolder, root, send, startProgram } from './support.ts'
 
 const dist = buildOnce()
 
@@ -54,7 +68,7 @@ test('can be read: names and lines are as in the source', () => {
   const text = readFileSync(join(dist, 'server.js'), 'utf8')
   assert.match(
     text,
-    /^function describeFailure\(error, config\) \{\n {2}if \(error instanceof ConfigFault\)/m,
+    /^function describeFailure\(error, config\) \{\n {2}if \(error instanceof ConfigError\)/m,
   )
 })
 
@@ -65,6 +79,99 @@ test('needs nothing but Node: every module that it loads is one of Node', () => 
     const foreign = modules.filter((module) => !module.startsWith('node:'))
     assert.deepEqual(foreign, [])
   }
+})
+
+function fail(message: string): never {
+  throw new Error(message)
+}
+
+/** Runs the built file in a Node of another version, as far as it can tell, which has no modules at all. */
+function runOn(version: string, file: string): { printed: readonly string[]; outcome: string } {
+  const printed: string[] = []
+  const module = { exports: {} }
+  const globals = {
+    process: { versions: { node: version }, exit: (code: number) => fail(`exit ${code}`) },
+    console: { error: (line: string) => printed.push(line) },
+    module,
+    exports: module.exports,
+    require: (name: string) => fail(`require ${name}`),
+  }
+  const text = readFileSync(join(dist, file), 'utf8').replace(/^#!.*/, '')
+  try {
+    runInNewContext(text, globals)
+  } catch (error) {
+    return { printed, outcome: String(error) }
+  }
+  return { printed, outcome: 'none' }
+}
+
+for (const name of ['server.js', 'contract.test.js']) {
+  for (const version of ['16.20.2', '18.20.8', '20.9.0', '20.11.1']) {
+    test(`refuses Node ${version} in one line, before anything is loaded: ${name}`, () => {
+      const { printed, outcome } = runOn(version, name)
+      assert.deepEqual(printed, [`Petstore needs Node 20.12 or newer; this is ${version}`])
+      assert.equal(outcome, 'Error: exit 1')
+    })
+  }
+
+  for (const version of ['20.12.0', '22.0.0', '100.0.0']) {
+    test(`accepts Node ${version}: ${name}`, () => {
+      const { printed, outcome } = runOn(version, name)
+      assert.deepEqual(printed, [])
+      assert.match(outcome, /^Error: require node:/)
+    })
+  }
+
+  test(`can be read by Node 16, which is to come as far as that line: ${name}`, async () => {
+    const text = readFileSync(join(dist, name), 'utf8')
+    // What Node 16 cannot read, esbuild would write in another way.
+    const [as16, asWritten] = await Promise.all(
+      ['node16.11', 'esnext'].map((target) => transform(text, { target })),
+    )
+    assert.equal(as16?.code, asWritten?.code)
+    for (const newer of ['class A { static { f() } }', 'f(/a/v)', 'using a = f()']) {
+      assert.notEqual((await transform(newer, { target: 'node16.10' })).code, (await transform(newer)).code)
+    }
+  })
+}
+
+test('begins with the license, and those of all packages of which it has a part', () => {
+  const ours = readFileSync(join(root, 'LICENSE'), 'utf8').trim()
+  assert.match(ours, /^MIT License\n\nCopyright \(c\) 2026 the Petstore authors\n/)
+  for (const name of ['server.js', 'index.js', 'contract.test.js']) {
+    const text = readFileSync(join(dist, name), 'utf8')
+    const [head = ''] = text.split('*/', 1)
+    assert.ok(head.includes(ours), name)
+    const packages = new Set(
+      [...text.matchAll(/^ *\/\/ .*\bnode_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, module = '']) => module),
+    )
+    assert.deepEqual([...packages].toSorted(), ['lowdb', 'valibot'])
+    for (const module of packages) {
+      const folder = join(root, 'node_modules', module)
+      const file = readdirSync(folder).find((other) => other.startsWith('LICENSE')) ?? ''
+      assert.ok(head.includes(readFileSync(join(folder, file), 'utf8').trim()), `${name}: ${module}`)
+    }
+  }
+})
+
+test('is run by npx from a packed install, with its license', (t) => {
+  const source = makeFolder(t)
+  cpSync(dist, join(source, 'dist'), { recursive: true })
+  for (const name of ['package.json', 'LICENSE', 'README.md', 'data']) {
+    cpSync(join(root, name), join(source, name), { recursive: true })
+  }
+  const env = cleanEnvironment()
+  const npm = (cwd: string, command: string): string =>
+    execSync(command, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  const archive = npm(source, 'npm pack --ignore-scripts --silent').trim()
+  // As npm would install it, but without the packages that it names: those are in the built files.
+  const modules = join(makeFolder(t), 'node_modules')
+  mkdirSync(join(modules, '.bin'), { recursive: true })
+  npm(modules, `tar -xzf "${join(source, archive)}" && mv package petstore`)
+  chmodSync(join(modules, 'petstore/dist/server.js'), 0o755)
+  symlinkSync('../petstore/dist/server.js', join(modules, '.bin/petstore'))
+  assert.match(npm(dirname(modules), 'npx petstore --help'), /^Usage: npx petstore\n/)
+  assert.ok(existsSync(join(modules, 'petstore/LICENSE')))
 })
 
 test('ships the files that package.json names', () => {
