@@ -1,20 +1,29 @@
-/** The build, made once for a test file, in a folder of its own. */
+/** The build that tests look at and run. `npm test` makes one for all test files; a file that runs by itself makes its own. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { root } from './support.ts'
+import { fileURLToPath } from 'node:url'
 
-/** Builds into a new folder, which is gone after the file's tests, and gives its path. */
+/** The folder of the build, as `dist`. Call it once in a test file, at its top level. */
 export function buildOnce(): string {
+  const shared = process.env['PETSTORE_TEST_DIST']
+  if (shared !== undefined) return shared
   const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
+  return build(folder)
+}
+
+/** Builds into this folder, and gives the path of what would be `dist`. */
+export function build(folder: string): string {
+  const dist = join(folder, 'dist')
+  const script = fileURLToPath(new URL('../src/build.ts', import.meta.url))
   const { status, stderr } = spawnSync(
     process.execPath,
-    ['--import', import.meta.resolve('tsx'), join(root, 'src/build.ts'), join(folder, 'dist')],
+    ['--import', import.meta.resolve('tsx'), script, dist],
     { encoding: 'utf8' },
   )
   if (status !== 0) throw new Error(`the build failed:\n${stderr}`)
-  return join(folder, 'dist')
+  return dist
 }

@@ -129,14 +129,19 @@ export function cleanEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(inherited).filter(([name]) => !/^(?:PETSTORE_|npm_)/.test(name)))
 }
 
-/** Runs the program from source in `cwd`, behind `wrapper` if given; it may end by itself. It is killed after the test. */
+/**
+ * Runs the program in `cwd`, behind `wrapper` if given: the build that `npm test` made, or else the source. It may end by itself.
+ * It is killed after the test.
+ */
 export function runProgram(
   t: TestContext,
   cwd: string,
   env: NodeJS.ProcessEnv = {},
   wrapper: readonly string[] = [],
 ): Omit<StartedProgram, 'url' | 'key'> {
-  const entry = process.env['PETSTORE_TEST_ENTRY'] ?? join(root, 'src/server.ts')
+  const { PETSTORE_TEST_ENTRY, PETSTORE_TEST_DIST: dist } = process.env
+  const entry =
+    PETSTORE_TEST_ENTRY ?? (dist === undefined ? join(root, 'src/server.ts') : join(dist, 'server.js'))
   const loader = entry.endsWith('.ts') ? ['--import', import.meta.resolve('tsx')] : []
   const [file = '', ...args] = [...wrapper, process.execPath, ...loader, entry]
   const child = spawn(file, args, {
@@ -172,7 +177,7 @@ export function runProgram(
   return { child, output: () => output, waitFor, ended }
 }
 
-/** Runs the program from source and waits until it listens. */
+/** Runs the program and waits until it listens. */
 export async function startProgram(
   t: TestContext,
   cwd: string,

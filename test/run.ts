@@ -1,0 +1,76 @@
+/**
+ * `npm test`: builds once, runs the test files side by side, and prints every test on a terminal, as Node's own reporter does.
+ * Elsewhere, such as in a pipe or in CI, it prints one line per file when that has run, then the failures in full and the totals.
+ *
+ * Arguments: test files, instead of all; `--thorough`, which runs whole what is exhaustive. Without this script,
+ * `node --import tsx --test test/one.test.ts` runs a file, and `node --test 'test/*.test.ts'` all on Node 24 and newer.
+ */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import { run } from 'node:test'
+import { spec, type TestEvent } from 'node:test/reporters'
+import { inspect } from 'node:util'
+import { build } from './built.ts'
+
+// More than a small machine has cores: many tests wait for a disk, a process or a clock.
+const concurrency = 4
+
+const args = process.argv.slice(2)
+if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
+const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
+const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
+const files = given.length > 0 ? given : all.toSorted().map((name) => join(import.meta.dirname, name))
+
+const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+process.env['PETSTORE_TEST_DIST'] ??= build(folder)
+
+run({ files, concurrency })
+  .on('test:fail', () => {
+    process.exitCode = 1
+  })
+  .compose(process.stdout.isTTY ? new spec() : reportFiles)
+  .pipe(process.stdout)
+
+async function* reportFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<string, void> {
+  const failures: string[] = []
+  const totals: string[] = []
+  // The titles around a test: each test starts, for a reporter, just before what it contains.
+  const titles: string[] = []
+  for await (const { type, data } of events) {
+    switch (type) {
+      case 'test:start':
+        titles.splice(data.nesting, Infinity, data.name)
+        break
+      case 'test:fail': {
+        const { error } = data.details
+        const isParent = 'failureType' in error && error.failureType === 'subtestsFailed'
+        const place = data.file === undefined ? '' : `${relative('', data.file)}: `
+        if (!isParent)
+          failures.push(
+            `✖ ${place}${titles.join(' > ')}\n${inspect(error.cause ?? error, { maxStringLength: 1000 })}\n`,
+          )
+        break
+      }
+      case 'test:complete': {
+        // The runner holds each file as a test, which has the file's path as its name.
+        const isFile = data.nesting === 0 && data.file !== undefined && resolve(data.name) === data.file
+        const { passed, duration_ms: ms } = data.details
+        if (isFile) yield `${passed ? '✔' : '✖'} ${relative('', data.name)} (${(ms / 1000).toFixed(1)} s)\n`
+        break
+      }
+      case 'test:diagnostic':
+        // Those without a file are the totals of the run.
+        if (data.file === undefined) totals.push(`ℹ ${data.message}\n`)
+        break
+      case 'test:stdout':
+      case 'test:stderr':
+        yield data.message
+        break
+      default:
+    }
+  }
+  if (failures.length > 0) yield `\nFailures:\n\n${failures.join('\n')}\n`
+  yield* totals
+}
