@@ -1,0 +1,268 @@
+/** The service on a real PostgreSQL: two servers on one database, while all goes well and while things are killed. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, before, test, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { assertRefusal, key, type ReceivedAnswer, root, send } from '../support.ts'
+import { cleanEnvironment, type Database, runSql, startDatabase } from './database.ts'
+
+const loader = ['--import', import.meta.resolve('tsx')]
+const serverFile = fileURLToPath(new URL('serve.ts', import.meta.url))
+
+let database: Database
+before(async () => {
+  database = await startDatabase()
+})
+after(async () => {
+  await database.stop()
+  database.remove()
+})
+
+interface Server {
+  readonly url: string
+  readonly child: ChildProcess
+  /** What it printed behind its address. */
+  readonly messages: string[]
+}
+
+async function startServer(t: TestContext, databaseUrl: string): Promise<Server> {
+  const env = { ...cleanEnvironment, DATABASE_URL: databaseUrl, API_KEY: key }
+  const child = spawn(process.execPath, [...loader, serverFile], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.after(() => child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout })
+  const [url = '']: string[] = await once(lines, 'line')
+  const messages: string[] = []
+  lines.on('line', (line) => messages.push(line))
+  return { url, child, messages }
+}
+
+async function stopServer({ child }: Server): Promise<void> {
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  assert.deepEqual(await ended, [0, null])
+}
+
+/** A pet as its text in a body, by its id. */
+type Pets = Map<string, string>
+
+function collect(pets: Pets, body: string): void {
+  for (const [text, id = ''] of body.matchAll(/\{"id":(\d+),"name":"(?:[^"\\]|\\.)*",[^{}]*\}/g)) {
+    assert.equal(pets.has(id), false, `the pet ${id} came twice`)
+    pets.set(id, text)
+  }
+}
+
+/** Follows Link from a pet on, adds what it sees, and gives the last id. */
+async function walk(url: string, pets: Pets, from = ''): Promise<string> {
+  let path: string | undefined = `/v1/pets?limit=100${from === '' ? '' : `&after=${from}`}`
+  while (path !== undefined) {
+    const answer: ReceivedAnswer = await send(url, path)
+    assert.equal(answer.status, 200, answer.text)
+    collect(pets, answer.text)
+    path = /<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1]
+  }
+  return [...pets.keys()].at(-1) ?? ''
+}
+
+test('holds the interface on two servers over one database at once', async (t) => {
+  const databaseUrl = await database.createDatabase('contract')
+  const servers = [await startServer(t, databaseUrl), await startServer(t, databaseUrl)]
+  const suites = servers.map(async ({ url }) => {
+    const env = { ...cleanEnvironment, PETSTORE_URL: `${url}/v1`, PETSTORE_API_KEY: key }
+    const args = [...loader, '--test', '--test-reporter=spec', join(root, 'test/contract.test.ts')]
+    const suite = spawn(process.execPath, args, { env })
+    let output = ''
+    suite.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+    const [code]: unknown[] = await once(suite, 'close')
+    assert.equal(code, 0, output)
+    assert.match(output, /pass [1-9]/)
+  })
+  await Promise.all(suites)
+  for (const server of servers) {
+    assert.deepEqual(server.messages, [])
+    await stopServer(server)
+  }
+})
+
+test('shows a walk by `after` on one server every pet that the other created meanwhile', async (t) => {
+  const databaseUrl = await database.createDatabase('walk')
+  const servers = [await startServer(t, databaseUrl), await startServer(t, databaseUrl)]
+  const acknowledged: Pets = new Map()
+  let isCreating = true
+  const create = async ({ url }: Server): Promise<void> => {
+    for (let i = 0; i < 50; i++) {
+      const answer = await send(url, '/v1/pets', { body: { name: `pet ${i}`, categoryId: i } })
+      assert.equal(answer.status, 201, answer.text)
+      collect(acknowledged, answer.text)
+    }
+  }
+  const follow = async ({ url }: Server): Promise<Pets> => {
+    const seen: Pets = new Map()
+    let last = ''
+    let isLast = false
+    while (!isLast) {
+      // What was acknowledged before a walk begins is seen by it, so one walk after the last creation is the last.
+      isLast = !isCreating
+      last = await walk(url, seen, last)
+    }
+    return seen
+  }
+  const follows = servers.map(follow)
+  await Promise.all(servers.flatMap((server) => Array.from({ length: 8 }, () => create(server))))
+  isCreating = false
+  for (const seen of await Promise.all(follows)) {
+    const missed = [...acknowledged.keys()].filter((id) => !seen.has(id))
+    assert.deepEqual(missed, [])
+    assert.deepEqual(new Map(seen), new Map([...acknowledged].toSorted(([a], [b]) => Number(a) - Number(b))))
+  }
+  assert.equal(acknowledged.size, 800)
+})
+
+test('loses nothing acknowledged, and recovers by itself, when the database or a server is killed', async (t) => {
+  const databaseUrl = await database.createDatabase('kills')
+  const servers = [await startServer(t, databaseUrl), await startServer(t, databaseUrl)] as const
+  const [killed, survivor] = servers
+  const acknowledged: Pets = new Map()
+  const counts = { created: 0, refused: 0, cutOff: 0 }
+  const watchers = new Set<(server: Server, status: number) => void>()
+  const state = { isOver: false }
+  const load = async (server: Server, client: number): Promise<void> => {
+    for (let i = 0; !state.isOver; i++) {
+      const body = { name: `${client}-${i}`, categoryId: i }
+      const answer = await send(server.url, '/v1/pets', { body }).catch((error: unknown) => {
+        assert.ok(server.child.killed, String(error))
+      })
+      if (answer === undefined) {
+        counts.cutOff++
+        return
+      }
+      if (answer.status === 201) {
+        collect(acknowledged, answer.text)
+        counts.created++
+      } else {
+        assert.match(assertRefusal(answer, 503, 'storage_failed'), /not known whether the pet was stored/)
+        counts.refused++
+      }
+      for (const watch of watchers) watch(server, answer.status)
+    }
+  }
+  /** Resolves when a server has answered so from now on. */
+  const seen = (server: Server, status: number): Promise<void> =>
+    new Promise((resolve) => {
+      const watch = (other: Server, otherStatus: number): void => {
+        if (other !== server || otherStatus !== status) return
+        watchers.delete(watch)
+        resolve()
+      }
+      watchers.add(watch)
+    })
+  const seenOnBoth = (status: number): Promise<unknown> =>
+    Promise.all(servers.map((server) => seen(server, status)))
+
+  const loads = servers.flatMap((server) => Array.from({ length: 8 }, (_, client) => load(server, client)))
+  const failed = Promise.all(loads)
+  const run = async (): Promise<void> => {
+    await seenOnBoth(201)
+    for (const end of [database.stop, database.kill, database.kill]) {
+      await end()
+      await seenOnBoth(503)
+      const list = await send(survivor.url, '/v1/pets')
+      assert.equal(assertRefusal(list, 503, 'storage_failed'), 'The storage failed; no pet can be read now.')
+      await database.start()
+      await seenOnBoth(201)
+      assert.equal((await send(survivor.url, '/v1/pets')).status, 200)
+    }
+    killed.child.kill('SIGKILL')
+    await seen(survivor, 201)
+    state.isOver = true
+  }
+  // A load that fails ends the test at once.
+  await Promise.race([run(), failed.then(() => assert.ok(state.isOver))])
+  await failed
+
+  const restarted = await startServer(t, databaseUrl)
+  for (const { url } of [survivor, restarted]) {
+    const stored: Pets = new Map()
+    await walk(url, stored)
+    for (const [id, text] of acknowledged) assert.equal(stored.get(id), text)
+    const { headers } = await send(url, '/v1/pets')
+    assert.equal(headers.get('x-total-count'), String(stored.size))
+  }
+  const again = await send(restarted.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
+  assert.equal(again.status, 201)
+  const outage = ['the storage failed', 'the storage works again']
+  for (const { messages } of servers) {
+    const kinds = messages.map((message) => message.replace(/failed: .*/, 'failed'))
+    assert.deepEqual(kinds, [...outage, ...outage, ...outage], messages.join('\n'))
+  }
+  t.diagnostic(JSON.stringify(counts))
+  await stopServer(survivor)
+})
+
+test('gives names and integers back exactly as they came', async (t) => {
+  const databaseUrl = await database.createDatabase('exact')
+  const { url } = await startServer(t, databaseUrl)
+  const names = [
+    '',
+    ' ',
+    '\0',
+    'a\0b\0',
+    String.raw`\u0000`,
+    '"\\\'',
+    '{}',
+    'null',
+    '\u0001\u001F\u007F',
+    '\uFFFF\uFEFF',
+    '\u2028',
+    '🐕',
+    'ẞ\u0301',
+    'x'.repeat(60_000),
+  ]
+  const numbers = [
+    '-9223372036854775808',
+    '-9007199254740993',
+    '-1',
+    '0',
+    '9007199254740991',
+    '9007199254740993',
+    '9223372036854775807',
+  ]
+  // The ids go beyond 2^53 on the way.
+  await runSql(databaseUrl, `UPDATE pet_counter SET last_id = ${2n ** 53n - 5n}`)
+  let id = 2n ** 53n - 5n
+  const all: string[] = []
+  for (const [index, name] of names.entries()) {
+    const categoryId = numbers[index % numbers.length]
+    const created = await send(url, '/v1/pets', {
+      body: `{"name":${JSON.stringify(name)},"categoryId":${categoryId}}`,
+    })
+    const text = `{"id":${++id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"available"}`
+    assert.equal(created.text, text)
+    assert.equal((await send(url, `/v1/pets/${id}`)).text, text)
+    all.push(text)
+  }
+  assert.equal((await send(url, '/v1/pets')).text, `[${all.join()}]`)
+})
+
+test('gives the last id of all, and then answers 507', async (t) => {
+  const databaseUrl = await database.createDatabase('ids')
+  const { url, messages } = await startServer(t, databaseUrl)
+  await runSql(databaseUrl, `UPDATE pet_counter SET last_id = ${2n ** 63n - 2n}`)
+  const last = await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
+  assert.equal(last.headers.get('location'), '/v1/pets/9223372036854775807')
+  for (let i = 0; i < 2; i++) {
+    const refused = await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 1 } })
+    assert.match(assertRefusal(refused, 507, 'insufficient_storage'), /nothing was stored/)
+  }
+  const list = await send(url, '/v1/pets')
+  assert.equal(list.text, `[${last.text}]`)
+  assert.equal(list.headers.get('x-total-count'), '1')
+  assert.equal((await send(url, '/v1/pets?after=9223372036854775807')).text, '[]')
+  assert.equal(messages.length, 1)
+})
