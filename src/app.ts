@@ -26,6 +26,8 @@ export interface AppOptions {
   /** Milliseconds that a response under `/v1` is held back, or the least and the most of a range. */
   readonly delayMs?: number | readonly [minimum: number, maximum: number] | undefined
   readonly page: Page
+  /** The JSON Schema of the data file, for whoever has no copy of this repository. */
+  readonly petsSchema: string
   /** Called for every answer. It must not throw, nor must onError. */
   readonly onResponse?: ((answer: RequestLog) => void) | undefined
   /** Takes a line for each internal_error. */
@@ -47,11 +49,13 @@ interface Resource {
 }
 
 export function createApp(options: AppOptions): App {
-  const { store, apiKeys, corsOrigins = '*', basePath = '', page, onResponse, onError } = options
+  const { store, apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))
-  const pageReply = textReply('text/html; charset=utf-8', page.html, pageHeaders(page))
+  const pageReply = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
+  // As application/json a browser shows it, where it would download application/schema+json; editors take both.
+  const petsSchemaReply = jsonReply(200, options.petsSchema)
   let isClosing = false
 
   const findResource = createRouter({
@@ -60,6 +64,7 @@ export function createApp(options: AppOptions): App {
     '/v1/store/orders': createResource({ GET: listOrders() }),
     '/healthz': createResource({ GET: openOperation(() => jsonReply(200, '{"status":"ok"}')) }),
     '/openapi.json': createResource({ GET: openOperation(() => openApiReply) }),
+    '/pets.schema.json': createResource({ GET: openOperation(() => petsSchemaReply) }),
     '/': createResource({ GET: openOperation(() => pageReply) }),
   })
 

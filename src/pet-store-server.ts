@@ -1,6 +1,7 @@
 /** The service for a program to start, or for an app to mount: puts store, app and listener together. No globals. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
+import { readPetsSchema } from './built-in.ts'
 import { type Callbacks, guardCallbacks } from './callbacks.ts'
 import { createListener, defaultTimeouts } from './http/listener.ts'
 import { formatUrl } from './http/url.ts'
@@ -61,10 +62,10 @@ async function assemble(
 ): Promise<{ handle: StorageHandle; app: App; store: Store }> {
   const { apiKeys, corsOrigins, basePath, delayMs } = options
   const { onMessage, ...callbacks } = guardCallbacks(options)
-  const page = await loadPage()
+  const [page, petsSchema] = [await loadPage(), readPetsSchema()]
   const store = await openStore(options, onMessage)
   try {
-    const app = createApp({ store, apiKeys, corsOrigins, basePath, delayMs, page, ...callbacks })
+    const app = createApp({ store, apiKeys, corsOrigins, basePath, delayMs, page, petsSchema, ...callbacks })
     const close = (): Promise<void> => {
       app.beginClosing()
       return store.close()

@@ -352,6 +352,7 @@ for (const [how, mount] of Object.entries(mounts)) {
     assert.equal(added.headers.get('location'), '/store/v1/pets/3')
     assert.equal((await send(url, '/store/v1/pets/3')).text, added.text)
     assert.match((await send(url, '/store/openapi.json')).text, /"url":"\/store\/v1"/)
+    assert.equal((await send(url, '/store/pets.schema.json')).status, 200)
     assert.match((await send(url, '/store/')).text, /^<!doctype html>/)
     assert.equal((await send(url, '/store/healthz')).text, '{"status":"ok"}')
     await store.close()

@@ -48,7 +48,13 @@ test('a fault of the service is 500 without a word of the fault, and the next re
   store.create = () => Promise.reject(secret)
   const faults: string[] = []
   const page = { html: '', policy: '' }
-  const app = createApp({ store, apiKeys: [key], page, onError: (line) => faults.push(line) })
+  const app = createApp({
+    store,
+    apiKeys: [key],
+    page,
+    petsSchema: '{}',
+    onError: (line) => faults.push(line),
+  })
   const listener = createListener(app)
   t.after(() => listener.close())
   const { port } = await listener.listen(0, '127.0.0.1')

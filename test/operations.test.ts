@@ -462,6 +462,7 @@ describe('methods (RFC 9110 15.5.6)', () => {
     '/v1/store/orders': 'GET, HEAD, OPTIONS',
     '/healthz': 'GET, HEAD, OPTIONS',
     '/openapi.json': 'GET, HEAD, OPTIONS',
+    '/pets.schema.json': 'GET, HEAD, OPTIONS',
     '/': 'GET, HEAD, OPTIONS',
   }))
     test(`${path} takes ${allow}, and names them to any other`, async (t) => {
@@ -496,7 +497,16 @@ describe('methods (RFC 9110 15.5.6)', () => {
 
 test('every answer has a length, a type, no-store and nosniff', async (t) => {
   const app = await startApp(t, { pets: makePets(1) })
-  for (const path of ['/', '/healthz', '/openapi.json', '/v1/pets', '/v1/pets/1', '/v1/pets/2', '/nowhere']) {
+  for (const path of [
+    '/',
+    '/healthz',
+    '/openapi.json',
+    '/pets.schema.json',
+    '/v1/pets',
+    '/v1/pets/1',
+    '/v1/pets/2',
+    '/nowhere',
+  ]) {
     const { headers, text } = await app.send(path)
     assert.equal(headers.get('content-length'), String(Buffer.byteLength(text)))
     assert.equal(headers.get('content-type'), path === '/' ? 'text/html; charset=utf-8' : 'application/json')
