@@ -1,97 +1,62 @@
 /**
- * Group commit: one batch at a time, and what comes in the meantime is the next batch. Each caller is settled by its own
- * batch, so a failing one fails only its own. Everything is done in the order in which it came. Knows neither pets nor files.
+ * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a
+ * time, in the order in which they came; a batch that fails rejects only its own callers. Knows neither pets nor files.
  */
 
-interface Waiting<Item, Result> {
-  readonly item: Item
-  readonly resolve: (result: Result) => void
-  readonly reject: (error: unknown) => void
+/** Gives a result or an error for each item, in order; if it throws, the whole batch failed. */
+export type Commit<Item, Result> = (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
+
+interface Batch<Item, Result> {
+  readonly items: Item[]
+  readonly results: Promise<readonly (Result | Error)[]>
 }
 
-type Task = () => Promise<void>
-
 export class CommitQueue<Item, Result> {
-  readonly #commit: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
+  readonly #commit: Commit<Item, Result>
   readonly #maxBatchItems: number
-  #entries: (Waiting<Item, Result> | Task)[] = []
-  #isBusy = false
+  /** The batch that still takes items; it waits for its turn. */
+  #open: Batch<Item, Result> | undefined
+  /** Resolves when everything that was queued so far has run. */
+  #last: Promise<unknown> = Promise.resolve()
 
-  /** `commit` gives a result or an error for each item, in order; if it throws, the whole batch failed. */
-  constructor(
-    commit: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>,
-    maxBatchItems: number,
-  ) {
+  constructor(commit: Commit<Item, Result>, maxBatchItems: number) {
     this.#commit = commit
     this.#maxBatchItems = maxBatchItems
   }
 
-  /** Puts the item into the next batch; the promise is that batch's. */
-  add(item: Item): Promise<Result> {
-    return new Promise((resolve, reject) => this.#enter({ item, resolve, reject }))
+  /** Puts the item into the next batch, and settles as that batch does. */
+  async add(item: Item): Promise<Result> {
+    const batch = (this.#open ??= this.#openBatch())
+    const index = batch.items.push(item) - 1
+    if (batch.items.length === this.#maxBatchItems) this.#open = undefined
+    const result = (await batch.results)[index]
+    if (result === undefined) throw new Error('the commit gave no result for this item')
+    if (result instanceof Error) throw result
+    return result
   }
 
-  /** Runs the task alone, after what came before it. */
+  /** Runs the task alone, after everything that came before it. */
   run<T>(task: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#enter(async () => {
-        try {
-          resolve(await task())
-        } catch (error) {
-          reject(error)
-        }
-      })
-    })
+    // What comes from now on comes after the task.
+    this.#open = undefined
+    const done = this.#last.then(task)
+    this.#last = done.catch(() => {})
+    return done
   }
 
-  #enter(entry: Waiting<Item, Result> | Task): void {
-    this.#entries.push(entry)
-    if (this.#isBusy) return
-    this.#isBusy = true
-    void this.#work()
-  }
-
-  async #work(): Promise<void> {
-    for (;;) {
+  #openBatch(): Batch<Item, Result> {
+    const items: Item[] = []
+    const results = this.run(async () => {
+      // When the queue is idle, a batch has its turn at once: those who add in the same tick still share it.
       await restOfTick()
-      const batch = this.#takeBatch()
-      if (batch.length > 0) await this.#settle(batch)
-      const [next] = this.#entries
-      if (next === undefined) break
-      if (typeof next !== 'function') continue
-      this.#entries.shift()
-      await next()
-    }
-    this.#isBusy = false
-  }
-
-  /** The items at the head of the queue, up to the next task. */
-  #takeBatch(): readonly Waiting<Item, Result>[] {
-    const batch: Waiting<Item, Result>[] = []
-    for (const entry of this.#entries) {
-      if (typeof entry === 'function' || batch.length === this.#maxBatchItems) break
-      batch.push(entry)
-    }
-    this.#entries.splice(0, batch.length)
+      if (this.#open === batch) this.#open = undefined
+      return this.#commit(items)
+    })
+    const batch: Batch<Item, Result> = { items, results }
     return batch
-  }
-
-  async #settle(batch: readonly Waiting<Item, Result>[]): Promise<void> {
-    try {
-      const results = await this.#commit(batch.map(({ item }) => item))
-      for (const [index, { resolve, reject }] of batch.entries()) {
-        const result = results[index]
-        if (result === undefined || result instanceof Error)
-          reject(result ?? new Error('no result for this item'))
-        else resolve(result)
-      }
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
-    }
   }
 }
 
-/** Those who add in the same tick share a batch; who comes later is in the next. */
 function restOfTick(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve))
 }

@@ -2,13 +2,11 @@
 import type { Int64, Pet, PetPage, PetQuery, PetStatus } from '../types.ts'
 
 export class PetIndex {
-  readonly #all: Pet[]
-  readonly #byStatus: Readonly<Record<PetStatus, Pet[]>>
+  readonly #all: Pet[] = []
+  readonly #byStatus = new Map<PetStatus, Pet[]>()
 
   /** The pets come by ascending id. */
   constructor(pets: readonly Pet[] = []) {
-    this.#all = []
-    this.#byStatus = { available: [], pending: [], sold: [] }
     for (const pet of pets) this.add(pet)
   }
 
@@ -23,25 +21,24 @@ export class PetIndex {
   /** The pet's id is higher than any so far. */
   add(pet: Pet): void {
     this.#all.push(pet)
-    this.#byStatus[pet.status].push(pet)
+    const sameStatus = this.#byStatus.get(pet.status)
+    if (sameStatus === undefined) this.#byStatus.set(pet.status, [pet])
+    else sameStatus.push(pet)
   }
 
   get(id: Int64): Pet | undefined {
-    // Where it is when no id is left out: at 1,000,000 pets the search is 5 % of a request.
-    const near = this.#all[Number(id) - Number(this.#all[0]?.id)]
-    if (near?.id === id) return near
     const pet = this.#all[firstAfter(this.#all, id) - 1]
     return pet?.id === id ? pet : undefined
   }
 
   list({ limit, status, after }: PetQuery): PetPage {
-    const matches = status === undefined ? this.#all : this.#byStatus[status]
+    const matches = status === undefined ? this.#all : (this.#byStatus.get(status) ?? [])
     const from = after === undefined ? 0 : firstAfter(matches, after)
     const pets = matches.slice(from, from + limit)
     return { pets, total: matches.length, hasMore: from + limit < matches.length }
   }
 
-  /** What an edit did, as a person counts it. */
+  /** How many pets an edit added, removed and changed. Walks both lists at once, by ascending id. */
   changesTo(next: PetIndex): { added: number; removed: number; changed: number } {
     let kept = 0
     let changed = 0
