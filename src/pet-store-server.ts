@@ -86,5 +86,5 @@ async function assemble(
 function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return new StorageStore(options.storage, onMessage)
-  return openPetStore(options.dataFile, onMessage === undefined ? {} : { say: onMessage })
+  return openPetStore(options.dataFile, onMessage === undefined ? {} : { onMessage })
 }

@@ -1,6 +1,6 @@
 /** One server a file: who is refused, and that nothing but a living process refuses. */
 import assert from 'node:assert/strict'
-import { readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileInvalid } from '../src/data-file/data-file.ts'
@@ -12,7 +12,7 @@ import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts
 async function assertLocked(path: string): Promise<void> {
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileInvalid)
-    assert.match(error.message, /: another server has this file open;/)
+    assert.match(error.message, /: is used by another server, and a file belongs to one server;/)
     return true
   })
 }
@@ -57,11 +57,11 @@ test('gives the lock back when the file cannot be opened', async (t) => {
 })
 
 test('gives the lock back, and takes it again and again', async (t) => {
-  const path = join(makeFolder(t), 'pets.json')
+  const folder = statSync(makeFolder(t), { bigint: true })
   for (let i = 0; i < 20; i++) {
-    const lock = await lockFile(path)
+    const lock = await lockFile(folder, 'pets.json')
     assert.ok(lock)
-    assert.equal(await lockFile(path), undefined)
+    assert.equal(await lockFile(folder, 'pets.json'), undefined)
     await lock.release()
   }
 })
@@ -73,7 +73,7 @@ test('a second program says so in one line and exits with 1; a killed one blocks
   assert.deepEqual(await second.ended, { code: 1, signal: null })
   assert.equal(
     second.output(),
-    'data/pets.json: another server has this file open; stop it, or choose another file\n',
+    'data/pets.json: is used by another server, and a file belongs to one server; stop the other server, or give this one a file of its own\n',
   )
   first.child.kill('SIGKILL')
   await first.ended

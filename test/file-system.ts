@@ -132,7 +132,7 @@ export async function openStore(
   fileSystem: FileSystem = nodeFs,
 ): Promise<OpenedStore> {
   const lines = new Lines()
-  const store = await openPetStore(path, { say: lines.say, fileSystem })
+  const store = await openPetStore(path, { onMessage: lines.say, fileSystem })
   t.after(() => store.close())
   return { store, lines }
 }

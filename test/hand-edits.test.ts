@@ -244,7 +244,7 @@ describe('keeps an edit and a creation that fall together', () => {
           assert.deepEqual(found, ['Max', 'Mia', ...created, 'after'], `${from} ${to}`)
           assert.deepEqual(names(store), namesInFile(path))
           assert.equal(
-            lines.some((line) => line.includes('none can be added')),
+            lines.some((line) => line.includes('no pet can be added')),
             false,
             lines.join('\n'),
           )
@@ -342,21 +342,25 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
     [
       'not JSON',
       (path) => appendFileSync(path, '}'),
-      /pets\.json:7:1: expected the end, got "\}"; still serving/,
+      /pets\.json:7:1: expected the end, got "\}"; the last valid data is still served/,
     ],
     [
       'cut off',
       (path) => truncateSync(path, 40),
-      /pets\.json:3:27: expected the closing quote, got the end; still serving/,
+      /pets\.json:3:27: expected the closing quote, got the end; the last valid data is still served/,
     ],
     [
       'with a wrong value',
       (path) => writeFileSync(path, formatFile(rex, mia.replace('available', 'lost'))),
-      /pets\.json:4:\d+: pets\[1\]\.status: expected available, pending or sold, got "lost"; still serving/,
+      /pets\.json:4:\d+: pets\[1\]\.status: expected available, pending or sold, got "lost"; the last valid data is still served/,
     ],
-    ['empty', (path) => truncateSync(path), /pets\.json: is empty; still serving/],
-    ['blank', (path) => writeFileSync(path, ' \n'), /pets\.json: is empty; still serving/],
-    ['missing', (path) => rmSync(path), /pets\.json: is missing; still serving/],
+    ['empty', (path) => truncateSync(path), /pets\.json: is empty; the last valid data is still served/],
+    [
+      'blank',
+      (path) => writeFileSync(path, ' \n'),
+      /pets\.json: is empty; the last valid data is still served/,
+    ],
+    ['missing', (path) => rmSync(path), /pets\.json: is missing; the last valid data is still served/],
   ]
   for (const [what, spoil, said] of cases) {
     test(what, async (t) => {
@@ -386,7 +390,10 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   const { store, lines } = await openStore(t, path)
   renameSync(path, `${path}.mine`)
   mkdirSync(path)
-  assert.match(await lines.next(/./), /pets\.json: is a folder, not a file; still serving the pets of before/)
+  assert.match(
+    await lines.next(/./),
+    /pets\.json: is a folder, not a file; the last valid data is still served/,
+  )
   await assert.rejects(store.create(newPet('refused')), PetStoreError)
   rmdirSync(path)
   renameSync(`${path}.mine`, path)
@@ -426,7 +433,7 @@ test('takes over an edit that needs ids only when it can be written, and overwri
   let isFull = false
   const fileSystem = watchFileSystem({
     before({ name, path: place }) {
-      if (isFull && name === 'writeSync' && place.endsWith('-tmp')) throw systemError('ENOSPC')
+      if (isFull && name === 'writeSync' && place.endsWith('.petstore-new')) throw systemError('ENOSPC')
     },
   })
   const { store } = await openStore(t, path, fileSystem)
@@ -443,7 +450,7 @@ test('takes over an edit that needs ids only when it can be written, and overwri
     assert.equal(readFileSync(path, 'utf8'), edited)
   }
   isFull = false
-  assert.equal((await store.create(newPet('accepted'))).id, 2)
+  assert.equal((await store.create(newPet('accepted'))).id, 5)
 })
 
 test('the program tells of edits and answers 503 while one is not valid', async (t) => {
@@ -456,7 +463,7 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   const bad = good.replace('"Rex",', '"Rex"')
   writeFileSync(path, bad)
   await waitFor(
-    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; still serving the pets of before, none can be added until it is fixed$/m,
+    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; the last valid data is still served, and no pet can be added until this is fixed$/m,
   )
   const refused = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
   const message = assertRefusal(refused, 503, 'data_file_invalid')
@@ -469,5 +476,5 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   const accepted = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
   assert.equal((await send(url, '/v1/pets')).headers.get('x-data-file-error'), null)
   assert.equal(accepted.headers.get('location'), '/v1/pets/3')
-  assert.equal(output().match(/none can be added/g)?.length, 1)
+  assert.equal(output().match(/no pet can be added/g)?.length, 1)
 })

@@ -1,41 +1,26 @@
-/** The text of the data file, without a file: what is a torn append and what is a person's slip. */
+/** The text of the data file, without a file: what is read from it, and what is appended. */
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { test } from 'node:test'
+import { formatAppend, formatPetsText, parsePetsText, PetsTextInvalid } from '../src/data-file/pets-text.ts'
 import type { Pet } from '../src/types.ts'
-import {
-  closingText,
-  formatAppend,
-  formatPetsText,
-  healPetsText,
-  maxAppendPets,
-  parsePetsText,
-  PetsFault,
-} from '../src/data-file/pets-text.ts'
 import { petLine } from './file-system.ts'
 
 const pet: Pet = { id: 2, name: 'Mia', categoryId: 1, status: 'available' }
 const head = `{\n  "pets": [\n    ${petLine(1, 'Rex')}`
-const closing = closingText.toString()
-const append = formatAppend([pet], false).toString()
+const closing = '\n  ]\n}\n'
 
-/** Where a torn append begins in it; undefined when it is a mistake, or none. */
-function findTorn(text: string): number | undefined {
+function findErrors(text: string): PetsTextInvalid {
   try {
-    parsePetsText(Buffer.from(text, 'latin1'))
-    return undefined
+    parsePetsText(Buffer.from(text))
   } catch (error) {
-    assert.ok(error instanceof PetsFault)
-    return error.tornAt
+    assert.ok(error instanceof PetsTextInvalid)
+    return error
   }
-}
-
-/** A text whose first pet ends so many bytes before the border of a sector. */
-function headBefore(border: number): string {
-  return head.replace('Rex', 'x'.repeat(512 - border - head.length + 3))
+  throw new assert.AssertionError({ message: `valid: ${text}` })
 }
 
 test('reads back what it wrote', () => {
-  const text = Buffer.from(head + append)
+  const text = Buffer.from(head + formatAppend([pet], false).toString())
   const { pets, end, isAppendable } = parsePetsText(text)
   assert.deepEqual(pets[1], pet)
   assert.equal(isAppendable, true)
@@ -43,66 +28,45 @@ test('reads back what it wrote', () => {
   assert.deepEqual(formatPetsText(text, parsePetsText(text)), text)
 })
 
-test('takes each cut of an append for torn, and heals it to the last whole pet', () => {
-  const wholePet = append.length - closing.length
-  for (let length = 0; length < append.length; length++) {
-    const text = head + append.slice(0, length)
-    const tornAt = findTorn(text)
-    // The line feed at the very end may be missing.
-    if (length === append.length - 1) assert.equal(tornAt, undefined)
-    else assert.equal(tornAt, head.length + (length < wholePet ? 0 : wholePet), JSON.stringify(text))
-    if (tornAt === undefined) continue
-    const healed = parsePetsText(healPetsText(Buffer.from(text), tornAt))
-    assert.equal(healed.pets.length, length < wholePet ? 1 : 2)
-  }
+test('fills in ids above those in the file and above those given before', () => {
+  const text = Buffer.from(
+    `{"pets":[{"name":"a","categoryId":1},${petLine(7, 'b')},{"name":"c","categoryId":1}]}`,
+  )
+  const ids = (highestId: number): unknown =>
+    parsePetsText(text, highestId).pets.map(({ id, name }) => `${id}${name}`)
+  assert.deepEqual(ids(0), ['7b', '8a', '9c'])
+  assert.deepEqual(ids(20), ['7b', '21a', '22c'])
 })
 
-test('takes a mixture of old closing and new pet for torn only at the border of a sector', () => {
-  for (let cut = 1; cut <= closing.length; cut++) {
-    const border = headBefore(cut)
-    const newBehindOld = closing.slice(0, cut) + append.slice(cut)
-    const oldBehindNew = append.slice(0, cut) + closing.slice(cut)
-    assert.equal(findTorn(border + newBehindOld), border.length, `${cut}`)
-    if (cut < closing.length) assert.equal(findTorn(border + oldBehindNew), border.length, `${cut}`)
-    assert.equal(findTorn(`${headBefore(cut + 20)}${newBehindOld}`), undefined, `${cut}`)
-  }
-  for (const slip of [',\n  ]\n}\n', ',\n ]\n}\n', ',]\n}\n', `\n\n    ${petLine(2, 'Mia')}${closing}`]) {
-    assert.equal(findTorn(head + slip), undefined, JSON.stringify(slip))
-  }
-})
-
-describe('takes NULs for torn', () => {
-  const cases: readonly [what: string, text: string, isTorn: boolean][] = [
-    ['from the old end to the end', `${head}${closing}${'\0'.repeat(30)}`, true],
-    ['from a border to the end', `${headBefore(20)}${append.slice(0, 20)}${'\0'.repeat(40)}`, true],
-    ['a whole sector', `${headBefore(0)}${'\0'.repeat(512)}${append.slice(30)}`, true],
-    ['not within a sector', `${head}${append.slice(0, 12)}\0\0\0${append.slice(15)}`, false],
-    [
-      'not from a border to somewhere',
-      `${headBefore(20)}${append.slice(0, 20)}\0\0\0${append.slice(23)}`,
-      false,
-    ],
-    ['not before the first pet', `{"pets":[${'\0'.repeat(503)}${petLine(1, 'Rex')}]}`, false],
+test('names all errors together, each with its line and column', () => {
+  const text = [
+    '{"dogs": [], "pets": [',
+    '  {"name": "Rex", "categoryId": "x", "age": 3},',
+    '  5,',
+    '  {"id": 4, "name": "Mia", "categoryId": 1},',
+    '  {"id": 4, "id": 5, "categoryId": 1.5, "status": "lost"},',
+    '  {"id": 4, "name": "Kit", "categoryId": 1},',
+    ']}',
   ]
-  for (const [what, text, isTorn] of cases) {
-    test(what, () => assert.equal(findTorn(text) !== undefined, isTorn))
-  }
+  assert.deepEqual(
+    findErrors(text.join('\n')).faults.map(({ line, column, message }) => `${line}:${column} ${message}`),
+    [
+      '1:2 dogs: is not a member of the file',
+      '2:19 pets[0].categoryId: expected an int64 integer, got "x"',
+      '2:38 pets[0].age: is not a member of a pet',
+      '3:3 pets[1]: expected a pet, got 5',
+      '5:3 pets[3].name: is required',
+      '5:13 pets[3].id: is given twice',
+      '5:22 pets[3].categoryId: expected an int64 integer, got 1.5',
+      '5:41 pets[3].status: expected available, pending or sold, got "lost"',
+      '6:3 pets[4].id: 4 is given twice',
+      '7:1 expected a pet after the comma, got "]"',
+    ],
+  )
 })
 
-test('takes nothing for torn that has more pets behind it than one append', () => {
-  const start = `${headBefore(0)}${'\0'.repeat(512)}`
-  const torn = (count: number): string => start + `,\n    ${petLine(2, 'x')}`.repeat(count) + closing
-  assert.equal(findTorn(torn(maxAppendPets)), 512)
-  assert.equal(findTorn(torn(maxAppendPets + 1)), undefined)
-})
-
-test('takes a cut of the first append for torn, but not a file that a person began', () => {
-  const empty = '{\n  "pets": ['
-  const first = formatAppend([pet], true).toString()
-  for (let length = closing.length; length < first.length - closing.length; length++) {
-    assert.equal(findTorn(empty + first.slice(0, length)), empty.length)
-  }
-  for (const text of [empty, `${empty}\n`, `${empty}{"name":"Mia","cat`, '{"pets":', '{']) {
-    assert.equal(findTorn(text), undefined, text)
-  }
+test('names the first ten errors, and counts all', () => {
+  const { faults, faultCount } = findErrors(`{"pets":[${Array.from({ length: 25 }, () => '0').join()}]}`)
+  assert.equal(faults.length, 10)
+  assert.equal(faultCount, 25)
 })

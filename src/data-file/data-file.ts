@@ -1,24 +1,34 @@
 /**
- * The data file as lowdb's adapter. `write` appends: it overwrites only the closing brackets, syncs, and then makes sure
- * that it is still the file at that path; a failed one leaves the file as it was. `read` takes no half-saved file, and
- * nothing that is not durable. Nothing that somebody else wrote is ever overwritten.
+ * The data file as lowdb's adapter. `write` appends: it overwrites only the closing brackets, and returns when the pets are
+ * durable. `read` gives what a person has edited, once it is wholly saved. Neither overwrites what somebody else wrote.
  */
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
-import { Disk, type FileSystem, type Identity, isSame, NotAFile, type WholeFile } from './disk.ts'
+import type { Int64, Pet } from '../types.ts'
+import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import type { Pet } from '../types.ts'
-import { describeSystemError, errorCode } from './system-error.ts'
 import {
-  closingText,
+  closingBrackets,
   formatAppend,
+  formatEmptyText,
   formatPetsText,
-  healPetsText,
   parsePetsText,
-  PetsFault,
   type PetsText,
+  PetsTextInvalid,
 } from './pets-text.ts'
+import { replaceFile, restoreReplacedFile } from './replace-file.ts'
+import { describeSystemError, errorCode } from './system-error.ts'
+import { type RepairedText, repairTornAppend } from './torn-append.ts'
+
+/** How often a running store looks whether the file was edited. */
+export const lookEveryMs = 500
+/** While a file is being saved, it is looked at this often. */
+const lookAgainMs = 40
+/** A file that is invalid, empty or missing for this long is meant to be so: nobody is in the middle of saving it. */
+const settleMs = 400
+/** A file that keeps changing for longer than this is not waited for. */
+const patienceMs = 1500
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -26,18 +36,18 @@ export interface PetData {
 }
 
 export interface DataFileOptions {
-  /** Takes a line for the person who runs the server. */
-  readonly say?: (line: string) => void
+  /** Called with each message for the person who runs the server. */
+  readonly onMessage?: (message: string) => void
   readonly fileSystem?: FileSystem
 }
 
-/** The file cannot be used as it is; the message says where and why, and names the file. */
+/** The file cannot be used as it is. The message names the file, and every error in it with its line and column. */
 export class DataFileInvalid extends Error {
-  /** False while somebody may still be in the middle of saving it. */
-  readonly isSettled: boolean
   /** Where or what the error is, for clients too: it names no path and quotes nothing from the file. */
   readonly place: string
-  constructor(message: string, place = 'it cannot be read', isSettled = true) {
+  /** False while somebody may still be in the middle of saving it. */
+  readonly isSettled: boolean
+  constructor(message: string, place: string, isSettled = true) {
     super(message)
     this.place = place
     this.isSettled = isSettled
@@ -47,34 +57,30 @@ export class DataFileInvalid extends Error {
 /** Somebody else wrote the file: it has to be read before it can be written. */
 export class DataFileEdited extends Error {}
 
-/** An invalid, empty or missing file that stays so for this long is meant, not half-saved. */
-const settleMs = 400
-/** A file that changes for longer than this is not waited for. */
-const patienceMs = 1500
-const lookAgainMs = 40
-
-/** Opens the data file, made if missing, healed if its last append is torn. Throws a DataFileInvalid. */
+/** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileInvalid. */
 export async function openDataFile(
   path: string,
-  options: DataFileOptions = {},
+  { fileSystem, onMessage = () => {} }: DataFileOptions = {},
 ): Promise<{ file: DataFile; data: PetData }> {
-  const disk = new Disk(options.fileSystem)
+  const disk = new Disk(fileSystem)
   let lock: FileLock | undefined
   try {
-    await disk.makeFolder(dirname(disk.followLinks(resolve(path))))
-    lock = await lockFile(disk.followLinks(resolve(path)))
-    if (lock === undefined)
-      throw new DataFileInvalid(`${path}: another server has this file open; stop it, or choose another file`)
-    const file = new DataFile(path, disk, lock, options.say)
-    for (;;) {
-      const data = await file.open()
-      if (data !== undefined) return { file, data }
-      await delay(lookAgainMs)
+    const target = disk.followLinks(resolve(path))
+    await disk.makeFolder(dirname(target))
+    lock = await lockFile(disk.statIdentity(dirname(target)), basename(target))
+    if (lock === undefined) {
+      const remedy = 'stop the other server, or give this one a file of its own'
+      const message = `${path}: is used by another server, and a file belongs to one server; ${remedy}`
+      throw new DataFileInvalid(message, 'it is used by another server')
     }
+    const file = new DataFile(path, disk, lock, onMessage)
+    const data = await file.open()
+    return { file, data }
   } catch (error) {
     await lock?.release()
     if (error instanceof DataFileInvalid || errorCode(error) === '') throw error
-    throw new DataFileInvalid(`${path}: cannot be opened: ${describeSystemError(error)}`)
+    const message = `${path}: cannot be opened: ${describeFileError(disk, path, error)}`
+    throw new DataFileInvalid(message, 'it cannot be opened')
   }
 }
 
@@ -82,75 +88,111 @@ export class DataFile implements Adapter<PetData> {
   readonly path: string
   readonly #disk: Disk
   readonly #lock: FileLock
-  readonly #say: (line: string) => void
-  /** The file as it was when it was last read or written, valid or not. */
+  readonly #onMessage: (message: string) => void
+  /** The file as it was last read or written, valid or not. */
   #identity: Identity
-  /** Whether it was seen to be edited in the middle of a write, so that it has to be read whatever `stat` says. */
-  #isUnknown = false
   /** How many of the pets are in the file. */
   #count = 0
-  /** Where the next pet goes, if it can go there in place. */
+  /** Where the next pet goes, if it can be appended in place. */
   #end = 0
   #isAppendable = false
   /** Open for appends; undefined until the next one. */
   #descriptor: number | undefined
-  /** Whether a failed append could not be taken back yet. */
-  #isTorn = false
-  /** An append that may have fallen behind the text of an editor that was just saving in place. */
-  #stray: { readonly at: number; readonly bytes: Buffer } | undefined
+  /** Whether bytes of a failed append are still to be removed. */
+  #needsRollBack = false
+  #highestId: Int64 = 0
+  #mayHoldLastWrite = false
 
-  constructor(path: string, disk: Disk, lock: FileLock, say: (line: string) => void = () => {}) {
+  constructor(path: string, disk: Disk, lock: FileLock, onMessage: (message: string) => void) {
     this.path = path
     this.#disk = disk
     this.#lock = lock
-    this.#say = say
+    this.#onMessage = onMessage
   }
 
-  /** For openDataFile alone. Undefined when somebody wrote the file meanwhile, and it has to be opened again. */
-  async open(): Promise<PetData | undefined> {
-    const { bytes, identity } = await this.#readWhole()
-    try {
-      const text = parsePetsText(bytes)
-      return await this.#take(bytes, text, identity, identity === undefined)
-    } catch (error) {
-      if (error instanceof DataFileEdited) return undefined
-      if (!(error instanceof PetsFault)) throw error
-      if (error.tornAt === undefined) throw this.#invalid(error)
-      return await this.#heal(bytes, error.tornAt, identity)
+  /** The highest id so far, also of pets that an edit has removed since: no id is given twice in a run. */
+  get highestId(): Int64 {
+    return this.#highestId
+  }
+
+  /** Whether the pets of the last `write`, which failed, may still be in the file or in an editor's copy of it. */
+  get mayHoldLastWrite(): boolean {
+    return this.#mayHoldLastWrite
+  }
+
+  /** Whether somebody else has written or replaced the file since it was read or written here. */
+  isEdited(): boolean {
+    return !isSame(this.#disk.statIdentity(this.path), this.#identity)
+  }
+
+  /** For openDataFile. Throws a DataFileInvalid, or the file system's error. */
+  async open(): Promise<PetData> {
+    if (await restoreReplacedFile(this.#disk, this.#target)) {
+      this.#onMessage(`${this.path}: restored; a crash had interrupted its replacement`)
+    }
+    for (;;) {
+      try {
+        const data = await this.#openOnce()
+        this.#reportUnwritable()
+        return data
+      } catch (error) {
+        // Somebody saves the file just now: it is read again.
+        if (!(error instanceof DataFileEdited)) throw error
+      }
+      await delay(lookAgainMs)
     }
   }
 
-  /** Whether the file at the path is another one, or was written by somebody else, since it was read or written here. */
-  isEdited(): boolean {
-    return this.#isUnknown || !isSame(this.#disk.look(this.path), this.#identity)
+  async #openOnce(): Promise<PetData> {
+    const whole = await this.#readWhole()
+    if (whole.identity === undefined) return this.#adopt(await this.#replace(whole, this.#emptyText()))
+    try {
+      return await this.#adopt(whole)
+    } catch (error) {
+      const repaired = error instanceof DataFileInvalid ? repairTornAppend(whole.bytes) : undefined
+      if (repaired === undefined) throw error
+      return await this.#repair(whole, repaired)
+    }
   }
 
-  /** Reads an edited file. Throws a DataFileInvalid, and then is not edited until it changes again. */
+  async #repair(whole: WholeFile, { bytes, damagedAt }: RepairedText): Promise<PetData> {
+    const kept = await this.#keepDamaged(whole, damagedAt)
+    const data = await this.#adopt(await this.#replace(whole, bytes))
+    const size = whole.bytes.length - damagedAt
+    const cause = 'its end was cut off by a crash, or it was copied while pets were created'
+    this.#onMessage(
+      `${this.path}: repaired: ${cause}; the last ${size} bytes as they were are kept in ${kept}`,
+    )
+    return data
+  }
+
+  /** Reads an edited file. Throws a DataFileInvalid, and then the file does not count as edited until it changes again. */
   async read(): Promise<PetData> {
     const start = performance.now()
-    let steadySince = start
-    let last: (Understood & { readonly identity: Identity }) | undefined
+    let unchangedSince = start
+    let last: Identity = unknownIdentity
+    let text: PetsText | DataFileInvalid | undefined
     for (;;) {
-      const { bytes, identity } = await this.#readWhole()
+      const whole = await this.#readWhole()
       const now = performance.now()
-      if (last === undefined || !isSame(identity, last.identity)) {
-        steadySince = now
-        last = { identity, ...this.#understand(bytes) }
+      if (!isSame(whole.identity, last)) {
+        last = whole.identity
+        unchangedSince = now
+        text = this.#check(whole)
       }
-      // An editor that saves in place empties the file first, and may take its time with the rest.
-      const isEmpty = last.text?.end === last.bytes.length
-      if (last.text !== undefined && !isEmpty) {
-        const isStrayed = last.bytes.length < bytes.length
+      if (!(text instanceof DataFileInvalid)) {
         try {
-          return await this.#take(last.bytes, last.text, identity, isStrayed)
+          return await this.#adopt(whole, text)
         } catch (error) {
           if (!(error instanceof DataFileEdited)) throw error
         }
-      } else if (now - steadySince >= settleMs) {
-        this.#leave(identity)
-        if (last.fault !== undefined) throw this.#invalid(last.fault)
-        const state = identity === undefined ? 'missing' : 'empty'
-        throw new DataFileInvalid(`${this.path}: is ${state}`, `it is ${state}`)
+      } else if (now - unchangedSince >= settleMs) {
+        // An editor that saves in place empties the file first, and may take its time to write the rest: not here.
+        if (whole.identity !== undefined || !(await restoreReplacedFile(this.#disk, this.#target))) {
+          this.#closeDescriptor()
+          this.#identity = whole.identity
+          throw text
+        }
       }
       if (now - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
@@ -158,215 +200,270 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Adds the pets that are not in the file yet, and returns when they are on disk. Throws the file system's error, and
-   * then the file is as it was, or DataFileEdited when it has to be read first, and then they may be in it or not.
+   * Adds the pets that are not in the file yet, and returns when they are durable. Throws the file system's error, or a
+   * DataFileEdited when the file has to be read first; see `mayHoldLastWrite` for what is then in the file.
    */
   async write({ pets }: PetData): Promise<void> {
+    this.#mayHoldLastWrite = false
     const added = pets.slice(this.#count)
-    if (added.length === 0) return
-    await this.mend()
+    const last = added.at(-1)
+    if (last === undefined) return
+    await this.rollBack()
     if (!this.#isAppendable) await this.#makeAppendable()
     await this.#append(added)
     this.#count += added.length
+    this.#highestId = last.id
   }
 
-  /** Takes back what a failed append left, if it could not be taken back then. Throws the file system's error. */
-  async mend(): Promise<void> {
-    if (this.#isTorn && this.#isUntouched()) await this.#takeBack()
+  /**
+   * Removes what a failed append has left, if that could not be done at once. Not if somebody else has written into the
+   * file since: then it is theirs. Tells whether it did. Throws the file system's error.
+   */
+  async rollBack(): Promise<boolean> {
+    const descriptor = this.#descriptor
+    if (!this.#needsRollBack || descriptor === undefined) return false
+    if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
+    await this.#removeAppend(descriptor)
+    return true
+  }
+
+  /** A system error for a person. Names the folder when that is what cannot be written. */
+  describeError(error: unknown): string {
+    return describeFileError(this.#disk, this.path, error)
   }
 
   /** Releases the file. What was acknowledged is durable already. */
   async close(): Promise<void> {
-    // What cannot be taken back now heals when the file is opened again.
-    await this.mend().catch(() => {})
-    this.#forget()
+    try {
+      await this.rollBack()
+      await restoreReplacedFile(this.#disk, this.#target)
+    } catch {
+      // Opening the file again does the same.
+    }
+    this.#closeDescriptor()
     await this.#lock.release()
   }
 
   async #append(added: readonly Pet[]): Promise<void> {
     const bytes = formatAppend(added, this.#count === 0)
+    const descriptor = (this.#descriptor ??= this.#openForAppend())
+    // 1. Nobody has edited the file. The write follows directly, so that as good as no edit can come in between.
+    if (this.isEdited()) throw new DataFileEdited()
     let written: Identity
     try {
-      const descriptor = (this.#descriptor ??= this.#openForAppend())
-      // The look and the write follow each other without a pause: an edit in between would be overwritten.
-      if (this.isEdited()) throw new DataFileEdited()
-      this.#isTorn = true
+      // 2. The pets, and the closing brackets again, over the closing brackets.
+      this.#needsRollBack = true
+      this.#mayHoldLastWrite = true
       this.#disk.write(descriptor, bytes, this.#end)
-      written = this.#disk.identify(descriptor)
-      if (written?.size !== BigInt(this.#end + bytes.length) || !this.#hasGround(descriptor, bytes)) {
-        this.#stray = { at: this.#end, bytes }
+      // 3. and 4. An editor that saves in place at this very moment changes the length, or the bytes around ours.
+      written = this.#disk.fstatIdentity(descriptor)
+      if (written?.size !== BigInt(this.#end + bytes.length)) throw new DataFileEdited()
+      if (!this.#landedInPlace(descriptor, bytes)) {
+        this.#removeFromEdit(descriptor, bytes)
         throw new DataFileEdited()
       }
+      // 5. Durable.
       await this.#disk.syncData(descriptor)
-      if (!isSame(this.#disk.look(this.path), written)) throw new DataFileEdited()
+      // 6. It is still the file at the path: an editor may have replaced it, or saved in place, during the sync.
+      if (!isSame(this.#disk.statIdentity(this.path), written)) throw new DataFileEdited()
     } catch (error) {
-      if (error instanceof DataFileEdited) this.#forget()
-      else await this.#giveUp(written)
+      await this.#handleFailedAppend(descriptor, written, error)
       throw error
     }
-    this.#isTorn = false
+    this.#needsRollBack = false
+    this.#mayHoldLastWrite = false
     this.#identity = written
-    this.#end += bytes.length - closingText.length
+    this.#end += bytes.length - closingBrackets.length
   }
 
   #openForAppend(): number {
-    // It may be missing, or a folder by now.
+    // By now there may be no file at the path, or a folder.
     if (this.isEdited()) throw new DataFileEdited()
     return this.#disk.fs.openSync(this.path, 'r+')
   }
 
-  /** Whether the append stands where it belongs: an editor may have written in place in the same instant. */
-  #hasGround(descriptor: number, bytes: Buffer): boolean {
-    const there = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, there, 0, there.length, this.#end - 1)
-    const ground = there.toString('latin1', 0, 1)
-    return ground === (this.#count === 0 ? '[' : '}') && there.subarray(1).equals(bytes)
+  /** Whether what was appended stands behind the last pet, or behind the bracket that opens the array. */
+  #landedInPlace(descriptor: number, bytes: Buffer): boolean {
+    const found = Buffer.alloc(1 + bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#end - 1)
+    const before = found.toString('latin1', 0, 1)
+    return before === (this.#count === 0 ? '[' : '}') && found.subarray(1).equals(bytes)
   }
 
-  /** After a failed append: the file is put back as it was, unless somebody else has written into it meanwhile. */
-  async #giveUp(written: Identity): Promise<void> {
-    if (!this.#isTorn) return
+  /**
+   * An editor has emptied the file between our look and our write, so that our bytes are the end of its text, behind a hole
+   * if it has not written that far. They are cut off; those that the editor has overwritten are the editor's.
+   */
+  #removeFromEdit(descriptor: number, bytes: Buffer): void {
+    const found = Buffer.alloc(this.#end + bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, 0)
+    let end = found.length
+    while (end > this.#end && found[end - 1] === bytes[end - 1 - this.#end]) end--
+    while (end > 0 && found[end - 1] === 0) end--
+    this.#disk.fs.ftruncateSync(descriptor, end)
+  }
+
+  /**
+   * Decides whose file it is after a failed append:
+   *
+   * | what failed                        | the file since our write | then the append is             |
+   * | ---------------------------------- | ------------------------ | ------------------------------ |
+   * | 2, 3, 4: the file system           | no time has passed       | removed                        |
+   * | 5: the sync                        | unchanged                | removed                        |
+   * | 5: the sync                        | changed by an editor     | left: the file is read again   |
+   * | 3, 4, 6: the check for an edit     | changed by an editor     | left: the file is read again   |
+   */
+  async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
-      if (written !== undefined) {
-        this.#identity = written
-        if (!this.#isUntouched()) return this.#forget()
-      }
-      await this.#takeBack()
+      if (written !== undefined) this.#identity = written
+      const isEdited =
+        error instanceof DataFileEdited ||
+        (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
+      if (isEdited) this.#markUnknown()
+      else await this.#removeAppend(descriptor)
     } catch {
-      // When the disk fails in this too, the next write and the next look try again.
+      // The disk fails in this too: the next write and the next look for edits try again.
     }
   }
 
-  /** Whether nobody else wrote into the file that is open for appends, be it the one at the path or not. */
-  #isUntouched(): boolean {
-    return this.#descriptor !== undefined && isSame(this.#disk.identify(this.#descriptor), this.#identity)
-  }
-
-  async #takeBack(): Promise<void> {
-    const descriptor = this.#descriptor
-    if (descriptor === undefined) return
+  /** Puts the closing brackets back where the append began. A crash in between leaves what opening the file repairs. */
+  async #removeAppend(descriptor: number): Promise<void> {
     try {
-      // In this order each state between is a torn append, which heals when opened.
-      this.#disk.fs.ftruncateSync(descriptor, this.#end + closingText.length)
-      this.#disk.write(descriptor, closingText, this.#end)
+      this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
+      this.#disk.write(descriptor, closingBrackets, this.#end)
     } finally {
-      // Not after the sync: an edit may fall into it.
-      this.#identity = this.#disk.identify(descriptor)
+      // Before the sync, so that an edit that is made during it is noticed.
+      this.#identity = this.#disk.fstatIdentity(descriptor)
     }
     await this.#disk.syncData(descriptor)
-    this.#isTorn = false
+    this.#needsRollBack = false
+    this.#mayHoldLastWrite = false
   }
 
-  /** Brings a layout that is not ours into a form that pets can be appended to; what stands there stays as it is. */
+  /** Gives another layout our closing brackets; the rest stays as it is written. */
   async #makeAppendable(): Promise<void> {
-    if (this.isEdited()) throw new DataFileEdited()
-    const { bytes, identity } = await this.#readWhole()
-    if (!isSame(identity, this.#identity)) throw new DataFileEdited()
-    await this.#rewrite(bytes, parsePetsText(bytes), identity)
+    const whole = await this.#readWhole()
+    if (!isSame(whole.identity, this.#identity)) throw new DataFileEdited()
+    await this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, parsePetsText(whole.bytes))))
   }
 
-  /** Makes a text that was read the state here; first gives ids where they are missing, in the file as well. */
-  async #take(bytes: Buffer, text: PetsText, identity: Identity, mustRewrite = false): Promise<PetData> {
-    if (mustRewrite || text.assigned.length > 0) return this.#rewrite(bytes, text, identity)
-    // What was read is served and built upon from now on, so it must not be lost either.
+  /** Makes a valid text the state here. Ids that are missing are filled in first, in the file as well. */
+  async #adopt(whole: WholeFile, text = this.#parse(whole.bytes)): Promise<PetData> {
+    if (text.filledIds.length > 0) {
+      return this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, text)))
+    }
+    // It is served and appended to from now on, so it has to be durable too, whoever wrote it.
     await this.#disk.syncFile(this.path)
-    this.#leave(identity)
-    this.#stray = undefined
+    this.#closeDescriptor()
+    this.#identity = whole.identity
     this.#count = text.pets.length
     this.#end = text.end
     this.#isAppendable = text.isAppendable
+    const highestId = text.pets.at(-1)?.id ?? 0
+    if (highestId > this.#highestId) this.#highestId = highestId
     return { pets: text.pets }
   }
 
-  /** Puts a text that was read into the file again, with ids and appendable, unless the file is another by now. */
-  async #rewrite(bytes: Buffer, text: PetsText, identity: Identity): Promise<PetData> {
-    const next = formatPetsText(bytes, text)
-    const isExpected = (): boolean => isSame(this.#disk.look(this.path), identity)
-    const target = this.#disk.followLinks(resolve(this.path))
-    if (!(await this.#disk.replace(target, next, isExpected))) throw new DataFileEdited()
-    const after = await this.#readWhole()
-    if (!after.bytes.equals(next)) throw new DataFileEdited()
-    return this.#take(next, parsePetsText(next), after.identity)
+  #parse(bytes: Buffer): PetsText {
+    try {
+      return parsePetsText(bytes, this.#highestId)
+    } catch (error) {
+      throw error instanceof PetsTextInvalid ? this.#invalid(error) : error
+    }
   }
 
-  async #heal(bytes: Buffer, tornAt: number, identity: Identity): Promise<PetData | undefined> {
-    const healed = healPetsText(bytes, tornAt)
-    // When it was torn: if healing fails as well, the next try keeps the same bytes under the same name.
-    const time = new Date(Number((identity?.mtimeNs ?? 0n) / 1_000_000n)).toISOString().replaceAll(':', '-')
-    const target = this.#disk.followLinks(resolve(this.path))
-    const torn = `${target}.torn-${time}`
+  /** What an edited file says, or what is wrong with it. A blank one is as wrong as a missing one. */
+  #check({ bytes, identity }: WholeFile): PetsText | DataFileInvalid {
+    if (identity === undefined) return this.#unusable('is missing')
     try {
-      const text = parsePetsText(healed)
-      this.#disk.fs.rmSync(torn, { force: true })
-      // As private as the file that it comes from.
-      await this.#disk.make(torn, bytes.subarray(tornAt), this.#disk.fs.statSync(target))
-      await this.#disk.syncFolder(dirname(torn))
-      const data = await this.#rewrite(healed, text, identity)
-      const kept = `${bytes.length - tornAt} bytes behind the last whole pet are kept in ${basename(torn)}`
-      this.#say(`${this.path}: the last write was cut off; ${kept}`)
-      return data
+      const text = this.#parse(bytes)
+      return text.isBlank ? this.#unusable('is empty') : text
     } catch (error) {
-      if (error instanceof DataFileEdited) return undefined
-      throw error instanceof PetsFault ? this.#invalid(error) : error
+      if (error instanceof DataFileInvalid) return error
+      throw error
     }
+  }
+
+  /** Replaces the text that was read, and gives the file as it is then. Throws a DataFileEdited when it is another one. */
+  async #replace({ bytes, identity }: WholeFile, next: Buffer): Promise<WholeFile> {
+    const expected = identity === undefined ? undefined : bytes
+    if (!(await replaceFile(this.#disk, this.#target, expected, next))) throw new DataFileEdited()
+    const after = await this.#readWhole()
+    if (!after.bytes.equals(next)) throw new DataFileEdited()
+    return after
+  }
+
+  /** Keeps the damaged end of the file beside it, as private as the file. Gives the name. */
+  async #keepDamaged({ bytes, identity }: WholeFile, damagedAt: number): Promise<string> {
+    // Named after the last write: if the repair is interrupted, the next one keeps the same bytes under the same name.
+    const lastWrite = new Date(Number((identity?.mtimeNs ?? 0n) / 1_000_000n))
+    const kept = `${this.#target}.torn-${lastWrite.toISOString().replaceAll(':', '-')}`
+    this.#disk.fs.rmSync(kept, { force: true })
+    await this.#disk.createFile(kept, bytes.subarray(damagedAt), this.#disk.fs.statSync(this.#target))
+    await this.#disk.syncFolder(dirname(kept))
+    return basename(kept)
+  }
+
+  /** A new file names its schema, if it lies in the same folder. */
+  #emptyText(): Buffer {
+    const schema = 'pets.schema.json'
+    const hasSchema = this.#disk.statIdentity(join(dirname(this.#target), schema)) !== undefined
+    return formatEmptyText(hasSchema ? `./${schema}` : undefined)
   }
 
   /** The file in one state, even while somebody writes it. */
   async #readWhole(): Promise<WholeFile> {
     const start = performance.now()
     for (;;) {
-      try {
-        const whole = this.#disk.read(this.path)
-        if (whole !== undefined) return whole
-      } catch (error) {
-        if (!(error instanceof NotAFile)) throw error
-        this.#leave(this.#disk.look(this.path))
-        throw new DataFileInvalid(`${this.path}: ${error.message}`)
+      const whole = this.#disk.read(this.path)
+      if (typeof whole === 'string') {
+        this.#closeDescriptor()
+        this.#identity = this.#disk.statIdentity(this.path)
+        throw this.#unusable(whole)
       }
+      if (whole !== undefined) return whole
       if (performance.now() - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
     }
   }
 
-  #understand(bytes: Buffer): Understood {
-    try {
-      return { bytes, text: parsePetsText(bytes) }
-    } catch (error) {
-      if (!(error instanceof PetsFault)) throw error
-      const rest = this.#withoutStray(bytes)
-      const text = rest.length < bytes.length ? this.#understand(rest).text : undefined
-      return text === undefined ? { bytes, fault: error } : { bytes: rest, text }
+  #reportUnwritable(): void {
+    const file = findUnwritable(this.#disk, this.#target)
+    const folder = findUnwritable(this.#disk, dirname(this.#target))
+    if (file !== undefined) {
+      this.#onMessage(`${this.path}: cannot be written: ${file}; pets can be listed, but not added`)
+    } else if (folder !== undefined) {
+      const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
+      this.#onMessage(`${dirname(this.path)}: this folder cannot be written: ${folder}; ${consequence}`)
     }
   }
 
-  /** What an editor saved, without the append that fell behind it and the hole between them. */
-  #withoutStray(bytes: Buffer): Buffer {
-    if (this.#stray === undefined || bytes.length !== this.#stray.at + this.#stray.bytes.length) return bytes
-    const { at, bytes: stray } = this.#stray
-    let end = bytes.length
-    while (end > at && bytes[end - 1] === stray[end - 1 - at]) end--
-    if (end === at) while (end > 0 && bytes[end - 1] === 0) end--
-    return bytes.subarray(0, end)
+  /** The path behind all symbolic links. */
+  get #target(): string {
+    return this.#disk.followLinks(resolve(this.path))
   }
 
-  /** What is known of the file is no longer true of the one at the path. */
-  #forget(): void {
-    this.#leave(undefined)
-    this.#isUnknown = true
+  /** What is known of the file is no longer true: it has to be read, whatever `stat` says. */
+  #markUnknown(): void {
+    this.#closeDescriptor()
+    this.#identity = unknownIdentity
   }
 
-  /** Lets go of what was open; the file was seen in this state. */
-  #leave(identity: Identity): void {
-    const descriptor = this.#descriptor
+  #closeDescriptor(): void {
+    if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
     this.#descriptor = undefined
-    this.#identity = identity
-    this.#isTorn = false
-    this.#isUnknown = false
-    if (descriptor !== undefined) this.#disk.closeQuietly(descriptor)
+    this.#needsRollBack = false
   }
 
-  #invalid({ message, line, column }: PetsFault): DataFileInvalid {
-    return new DataFileInvalid(`${this.path}:${line}:${column}: ${message}`, `line ${line}, column ${column}`)
+  #invalid({ faults, faultCount }: PetsTextInvalid): DataFileInvalid {
+    const lines = faults.map(({ line, column, message }) => `${this.path}:${line}:${column}: ${message}`)
+    if (faultCount > faults.length) lines.push(`${this.path}: and ${faultCount - faults.length} more errors`)
+    const [first] = faults
+    return new DataFileInvalid(lines.join('\n'), `line ${first?.line}, column ${first?.column}`)
+  }
+
+  #unusable(what: string): DataFileInvalid {
+    return new DataFileInvalid(`${this.path}: ${what}`, `it ${what}`)
   }
 
   #beingWritten(): DataFileInvalid {
@@ -374,10 +471,19 @@ export class DataFile implements Adapter<PetData> {
   }
 }
 
-/** A text that was read: what it says, or what is wrong with it. */
-interface Understood {
-  /** Without an append of ours that does not belong there. */
-  readonly bytes: Buffer
-  readonly text?: PetsText
-  readonly fault?: PetsFault
+function describeFileError(disk: Disk, path: string, error: unknown): string {
+  const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+  const folder = dirname(path)
+  const isFolder = isRefused && findUnwritable(disk, folder) !== undefined
+  return `${isFolder ? `the folder ${folder} cannot be written: ` : ''}${describeSystemError(error)}`
+}
+
+/** Why the file or folder cannot be written; undefined when it can. */
+function findUnwritable(disk: Disk, path: string): string | undefined {
+  try {
+    disk.checkWritable(path)
+    return undefined
+  } catch (error) {
+    return describeSystemError(error)
+  }
 }

@@ -1,7 +1,7 @@
 /**
- * What the data file asks of a disk: a file's identity, its whole text in one state, writes that are complete, and a
- * replacement of which a crash leaves the old text or the new (`replace` names the exception). Knows no pets. Every file
- * system call goes through `FileSystem`, the seam at which tests record the calls and make them fail.
+ * What the data file needs of a disk: the identity of a file, its bytes in one state, complete writes, syncs, and new files
+ * with their folders. Knows no pets. Every file system call goes through `FileSystem`, the seam where tests record the
+ * calls, delay them and make them fail.
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -10,6 +10,7 @@ import { errorCode } from './system-error.ts'
 /** The calls that go through the seam. */
 export type FileSystem = Pick<
   typeof nodeFs,
+  | 'accessSync'
   | 'closeSync'
   | 'fchmodSync'
   | 'fchownSync'
@@ -17,6 +18,7 @@ export type FileSystem = Pick<
   | 'fstatSync'
   | 'fsync'
   | 'ftruncateSync'
+  | 'linkSync'
   | 'mkdirSync'
   | 'openSync'
   | 'readFileSync'
@@ -29,8 +31,14 @@ export type FileSystem = Pick<
   | 'writeSync'
 >
 
-/** What tells one state of a file from another, as far as `stat` can; undefined for a missing file. */
-export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'> | undefined
+/**
+ * What tells one state of a file from another, as far as `stat` can; undefined for a missing file. The change time
+ * (ctime) is part of it because a program can set the modification time (mtime) back, as `cp -p` and `touch` do.
+ */
+export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
+
+/** The identity of no file: equal to that of none, not even of a missing one. */
+export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
 
 export interface WholeFile {
   /** Empty when the file is missing. */
@@ -38,28 +46,27 @@ export interface WholeFile {
   readonly identity: Identity
 }
 
-/** The path leads to something that cannot hold text, such as a folder or a pipe. */
-export class NotAFile extends Error {}
-
 export class Disk {
   readonly fs: FileSystem
   constructor(fs: FileSystem = nodeFs) {
     this.fs = fs
   }
 
-  look(path: string): Identity {
+  /** The identity of the file at the path. */
+  statIdentity(path: string): Identity {
     return this.fs.statSync(path, { bigint: true, throwIfNoEntry: false })
   }
 
-  identify(descriptor: number): Identity {
+  /** The identity of an open file, be it still at its path or not. */
+  fstatIdentity(descriptor: number): Identity {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** The whole file; undefined when it was written to meanwhile. Throws NotAFile. */
-  read(path: string): WholeFile | undefined {
+  /** The whole file, or why it has no bytes to read; undefined when it was written to in the meantime. */
+  read(path: string): WholeFile | 'is a folder, not a file' | 'is not a regular file' | undefined {
     let descriptor: number
     try {
-      // Opening a pipe would otherwise wait for whoever writes into it.
+      // Without O_NONBLOCK, opening a pipe would wait for a writer.
       descriptor = this.fs.openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return { bytes: Buffer.alloc(0), identity: undefined }
@@ -67,10 +74,10 @@ export class Disk {
     }
     try {
       const before = this.fs.fstatSync(descriptor, { bigint: true })
-      if (!before.isFile())
-        throw new NotAFile(before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file')
+      if (before.isDirectory()) return 'is a folder, not a file'
+      if (!before.isFile()) return 'is not a regular file'
       const bytes = this.fs.readFileSync(descriptor)
-      return isSame(this.identify(descriptor), before) ? { bytes, identity: before } : undefined
+      return isSame(this.fstatIdentity(descriptor), before) ? { bytes, identity: before } : undefined
     } finally {
       this.fs.closeSync(descriptor)
     }
@@ -83,7 +90,7 @@ export class Disk {
     }
   }
 
-  /** Makes a file's bytes durable, and its length. */
+  /** Makes a file's bytes and its length durable. */
   syncData(descriptor: number): Promise<void> {
     return this.#sync('fdatasync', descriptor)
   }
@@ -92,7 +99,7 @@ export class Disk {
   async syncFolder(folder: string): Promise<void> {
     if (process.platform === 'win32') return
     try {
-      await this.use(folder, 'r', (descriptor) => this.#sync('fsync', descriptor))
+      await this.withFile(folder, 'r', (descriptor) => this.#sync('fsync', descriptor))
     } catch (error) {
       if (errorCode(error) !== 'EINVAL') throw error
     }
@@ -100,14 +107,16 @@ export class Disk {
 
   /** Makes the file at the path durable, whoever wrote it: its bytes and its name. */
   async syncFile(path: string): Promise<void> {
-    await this.use(path, process.platform === 'win32' ? 'r+' : 'r', (descriptor) => this.syncData(descriptor))
+    const flags = process.platform === 'win32' ? 'r+' : 'r'
+    await this.withFile(path, flags, (descriptor) => this.syncData(descriptor))
     await this.syncFolder(dirname(this.followLinks(path)))
   }
 
+  /** Creates a folder and those above it, as far as they are missing. */
   async makeFolder(folder: string): Promise<void> {
-    if (this.look(folder) !== undefined) return
+    if (this.statIdentity(folder) !== undefined) return
     await this.makeFolder(dirname(folder))
-    // One by one: Node's own `recursive` never ends below a folder that takes none, such as /proc.
+    // One by one: Node's `recursive` option never returns below a folder that accepts none, such as /proc.
     try {
       this.fs.mkdirSync(folder)
     } catch (error) {
@@ -116,58 +125,32 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
-  /** Makes a new file of these bytes, durable but for its name; an unfinished one is removed. */
-  async make(path: string, bytes: Buffer, owner?: Stats): Promise<void> {
-    await this.use(path, 'wx', async (descriptor) => {
+  /** Creates a file of these bytes, with the mode and, if we may, the owner of `like`. Durable but for its name. */
+  async createFile(path: string, bytes: Buffer, like?: Stats): Promise<void> {
+    await this.withFile(path, 'wx', async (descriptor) => {
       try {
-        if (owner !== undefined) this.#keepOwner(descriptor, owner)
+        if (like !== undefined) this.#copyOwnerAndMode(descriptor, like)
         this.write(descriptor, bytes, 0)
         await this.#sync('fsync', descriptor)
       } catch (error) {
-        this.#removeQuietly(path)
+        this.removeQuietly(path)
         throw error
       }
     })
   }
 
-  /**
-   * Puts another text in the file's place, all of it or nothing: written beside it, synced, renamed over it; its name is
-   * then still to be synced. Keeps mode and owner. False, and nothing done, when `isExpected` says no just before. Where
-   * the system cannot rename, a crash in the middle may leave the whole text only in the file beside it.
-   */
-  async replace(target: string, bytes: Buffer, isExpected: () => boolean): Promise<boolean> {
-    const temporary = `${target}.petstore-tmp`
-    const old = this.fs.statSync(target, { throwIfNoEntry: false })
-    this.fs.rmSync(temporary, { force: true })
-    await this.make(temporary, bytes, old)
-    try {
-      if (isExpected()) {
-        this.fs.renameSync(temporary, target)
-        return true
-      }
-    } catch (error) {
-      if (errorCode(error) !== 'EBUSY') {
-        this.#removeQuietly(temporary)
-        throw error
-      }
-      await this.#overwrite(target, bytes)
-      this.#removeQuietly(temporary)
-      return true
-    }
-    this.#removeQuietly(temporary)
-    return false
-  }
-
-  /**
-   * A single file that is mounted into a container cannot be renamed over. When this fails, the copy beside it is the
-   * only whole one, and stays.
-   */
-  #overwrite(target: string, bytes: Buffer): Promise<void> {
-    return this.use(target, 'r+', (descriptor) => {
+  /** Overwrites a file in place, durably. A crash in the middle leaves it damaged. */
+  overwriteFile(path: string, bytes: Buffer): Promise<void> {
+    return this.withFile(path, 'r+', (descriptor) => {
       this.write(descriptor, bytes, 0)
       this.fs.ftruncateSync(descriptor, bytes.length)
       return this.#sync('fsync', descriptor)
     })
+  }
+
+  /** Throws the system's error (EACCES, EROFS) when this process may not write the file, or into the folder. */
+  checkWritable(path: string): void {
+    this.fs.accessSync(path, constants.W_OK)
   }
 
   /** Where the path leads, through symbolic links, whether there is a file yet or not. */
@@ -182,13 +165,14 @@ export class Disk {
       folder = this.fs.realpathSync(folder)
       return this.followLinks(resolve(folder, this.fs.readlinkSync(path)))
     } catch (error) {
-      // EINVAL is not a link; what is missing is made.
+      // EINVAL: not a link. ENOENT: a folder or the file is still to be created.
       if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'EINVAL') throw error
       return join(folder, basename(path))
     }
   }
 
-  async use(path: string, flags: string, use: (descriptor: number) => Promise<void>): Promise<void> {
+  /** Opens the file, and closes it when `use` has settled. */
+  async withFile(path: string, flags: string, use: (descriptor: number) => Promise<void>): Promise<void> {
     const descriptor = this.fs.openSync(path, flags)
     try {
       await use(descriptor)
@@ -197,10 +181,17 @@ export class Disk {
     }
   }
 
-  /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) says. */
+  /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) returns. */
   closeQuietly(descriptor: number): void {
     try {
       this.fs.closeSync(descriptor)
+    } catch {}
+  }
+
+  /** For a file that is of no use: what went wrong before must not be hidden by what goes wrong here. */
+  removeQuietly(path: string): void {
+    try {
+      this.fs.rmSync(path, { force: true })
     } catch {}
   }
 
@@ -210,24 +201,23 @@ export class Disk {
     })
   }
 
-  #keepOwner(descriptor: number, { mode, uid, gid }: Stats): void {
+  #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: Stats): void {
     try {
       this.fs.fchownSync(descriptor, uid, gid)
     } catch {
-      // Only root may give a file away; the file is then the server's.
+      // Only root may give a file away; otherwise it belongs to the user of this process.
     }
     this.fs.fchmodSync(descriptor, mode & 0o7777)
-  }
-
-  /** For a copy that is of no use; another fault must not hide the first, and the next one is written over it. */
-  #removeQuietly(path: string): void {
-    try {
-      this.fs.rmSync(path, { force: true })
-    } catch {}
   }
 }
 
 export function isSame(a: Identity, b: Identity): boolean {
   if (a === undefined || b === undefined) return a === b
-  return a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs && a.dev === b.dev
+  return (
+    a.ino === b.ino &&
+    a.size === b.size &&
+    a.mtimeNs === b.mtimeNs &&
+    a.ctimeNs === b.ctimeNs &&
+    a.dev === b.dev
+  )
 }

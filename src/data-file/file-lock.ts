@@ -1,21 +1,25 @@
 /**
- * One server a file: a listening local socket, named after the file's real path, that the operating system closes with
- * the process. No crash, power cut or reused pid can leave it behind.
+ * One server a file. The lock is a listening local socket, which the OS closes when the process exits: no crash, power cut
+ * or reused process id can leave it behind.
  */
 import { hash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Identity } from './disk.ts'
 
 export interface FileLock {
   release(): Promise<void>
 }
 
-/** Takes the lock of the file, by its real path; undefined when a living process holds it. */
-export async function lockFile(realPath: string): Promise<FileLock | undefined> {
-  const name = `petstore-${hash('sha256', realPath).slice(0, 32)}`
-  const address = lockAddress(name)
+/**
+ * Takes the lock of the file `name` in this folder; undefined when a living process holds it. The folder counts by its
+ * device and inode, so that it is the same one through a symbolic link or a bind mount.
+ */
+export async function lockFile(folder: Identity, name: string): Promise<FileLock | undefined> {
+  const lockName = `petstore-${hash('sha256', `${folder?.dev}:${folder?.ino}:${name}`).slice(0, 32)}`
+  const address = lockAddress(lockName)
   const server = await listen(address)
   if (server !== undefined) return { release: () => close(server) }
   // A socket in the file system outlives its process, but then nobody answers there.

@@ -1,17 +1,17 @@
 /** Values in words, for messages. */
 import { InexactNumber } from './int64.ts'
 
-/** A value in a few words, for a message: scalars as JSON, the rest by their kind. */
+/** A value in a few words: scalars as JSON, everything else by its kind. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'nothing'
-  if (Array.isArray(value)) return 'an array'
   if (value instanceof InexactNumber) return shorten(value.text)
+  if (Array.isArray(value)) return 'an array'
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`
   return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
 }
 
 function shorten(text: string): string {
-  // The cut may fall into a pair of surrogates.
+  // The cut may separate the two halves of a surrogate pair.
   return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
 }

@@ -86,34 +86,34 @@ export class JsonReader {
   }
 
   /** Takes the byte if it is the next, and tells whether it was. */
-  take(byte: number): boolean {
+  accept(byte: number): boolean {
     if (this.peek() !== byte) return false
     this.at++
     return true
   }
 
-  takeObjectStart(): boolean {
-    return this.take(openBrace)
+  acceptObjectStart(): boolean {
+    return this.accept(openBrace)
   }
 
-  takeArrayStart(): boolean {
-    return this.take(openBracket)
+  acceptArrayStart(): boolean {
+    return this.accept(openBracket)
   }
 
   /** Whether the object just entered (`first`) or read from has another member; takes the comma or the brace. */
-  readMore(close: '}' | ']', first: boolean, member: string): boolean {
+  acceptMore(close: '}' | ']', first: boolean, member: string): boolean {
     const end = close === '}' ? closeBrace : closeBracket
-    if (first) return !this.take(end)
-    if (this.take(comma)) {
+    if (first) return !this.accept(end)
+    if (this.accept(comma)) {
       if (this.peek() === end) this.fail(`${member} after the comma`)
       return true
     }
-    if (!this.take(end)) this.fail(`"," or "${close}"`)
+    if (!this.accept(end)) this.fail(`"," or "${close}"`)
     return false
   }
 
   readColon(): void {
-    if (!this.take(colon)) this.fail('":"')
+    if (!this.accept(colon)) this.fail('":"')
   }
 
   readEnd(): void {
@@ -121,7 +121,7 @@ export class JsonReader {
   }
 
   /** Takes the first of the texts (JSON strings, quotes included) that comes next; its index, or -1. */
-  takeOneOf(texts: readonly Buffer[]): number {
+  acceptOneOf(texts: readonly Buffer[]): number {
     this.peek()
     const { bytes, at } = this
     for (let index = 0; index < texts.length; index++) {
@@ -219,7 +219,11 @@ export class JsonReader {
         const first = container === value
         if (!first) add(container, value)
         if (
-          this.readMore(container.isArray ? ']' : '}', first, container.isArray ? 'a value' : 'a member name')
+          this.acceptMore(
+            container.isArray ? ']' : '}',
+            first,
+            container.isArray ? 'a value' : 'a member name',
+          )
         ) {
           if (!container.isArray) {
             container.key = this.readString('a member name in double quotes')

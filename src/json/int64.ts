@@ -16,6 +16,11 @@ export function isInt64(value: unknown): value is Int64 {
   return typeof value === 'bigint' ? value >= minInt64 && value <= maxInt64 : Number.isSafeInteger(value)
 }
 
+/** The one form of an int64 that is kept here: a bigint that a number can hold becomes that number. */
+export function normalizeInt64(value: Int64): Int64 {
+  return typeof value === 'bigint' ? narrow(value) : value
+}
+
 /** The integer after this one, or undefined past 2^63-1. */
 export function nextInt64(value: Int64): Int64 | undefined {
   if (typeof value === 'number' && value < Number.MAX_SAFE_INTEGER) return value + 1

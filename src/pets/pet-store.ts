@@ -1,72 +1,78 @@
 /**
- * The store: what is listed is what is durable. Pets come in by `create` and by hand edits of the file; both go through
- * one queue, so that neither can overtake the other.
+ * The store in memory, with or without a data file: what is listed is what is durable. Pets come in by `create` and by hand
+ * edits of the file; both go through one queue, so that neither overtakes the other. Knows no HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import { describeSystemError } from '../data-file/system-error.ts'
-import { nextInt64 } from '../json/int64.ts'
-import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
-import { CommitQueue } from './commit-queue.ts'
 import {
   type DataFile,
   DataFileEdited,
   DataFileInvalid,
   type DataFileOptions,
+  lookEveryMs,
   openDataFile,
   type PetData,
 } from '../data-file/data-file.ts'
+import { maxAppendPets } from '../data-file/pets-text.ts'
+import { errorCode } from '../data-file/system-error.ts'
+import { nextInt64 } from '../json/int64.ts'
+import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
+import { CommitQueue } from './commit-queue.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { PetStoreError, storageError } from './pet-store-error.ts'
+import { PetStoreError } from './pet-store-error.ts'
+import { completeSeeds } from './seeds.ts'
 import type { Store } from './store.ts'
-import { maxAppendPets, parsePetsText, PetsFault } from '../data-file/pets-text.ts'
 
-/** How often the file is looked at for hand edits. */
-const lookEveryMs = 500
-
-const noIdLeft = 'There is no id left: the highest is 9223372036854775807.'
+const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
+const notStored = 'nothing was stored'
+const perhapsStored = 'it is not known whether the pet was stored'
 
 /** Opens the store on a data file (see openDataFile). */
 export async function openPetStore(path: string, options: DataFileOptions = {}): Promise<PetStore> {
   const { file, data } = await openDataFile(path, options)
-  return new PetStore(new Low<PetData>(file, data), file, options.say)
+  return new PetStore(new Low<PetData>(file, data), file, options.onMessage)
 }
 
-/** A store in memory, with these pets; ids and statuses are given where they are missing. Throws on a wrong pet. */
-export function createMemoryStore(pets: readonly SeedPet[]): PetStore {
-  return new PetStore(new Low<PetData>(new Memory(), readSeeds(pets)))
+/** A store in memory, with these pets; missing ids and statuses are filled in. Throws a TypeError on a wrong pet. */
+export function createMemoryStore(seeds: readonly SeedPet[]): PetStore {
+  return new PetStore(new Low<PetData>(new Memory(), { pets: completeSeeds(seeds) }))
 }
 
 export class PetStore implements Store {
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
-  readonly #say: (line: string) => void
+  readonly #onMessage: (message: string) => void
   readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
-  #fault: DataFileInvalid | undefined
+  #invalid: DataFileInvalid | undefined
+  /** Whether it was said that the disk fails. */
   #isFailing = false
   #closed: Promise<void> | undefined
-  /** Grows with every change of what is listed. */
-  version = 0
+  #version = 0
 
-  constructor(low: Low<PetData>, file?: DataFile, say: (line: string) => void = () => {}) {
+  constructor(low: Low<PetData>, file?: DataFile, onMessage: (message: string) => void = () => {}) {
     this.#low = low
     this.#file = file
-    this.#say = say
+    this.#onMessage = onMessage
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = this.#watch()
+    if (file !== undefined) this.#timer = this.#lookForEdits(file)
   }
 
   get size(): number {
     return this.#index.size
   }
 
-  /** What is wrong with the data file since its last edit; undefined while it is valid. */
+  /** Grows with every change of what is listed. */
+  get version(): number {
+    return this.#version
+  }
+
+  /** Where the data file has an error since its last edit; undefined while it is valid. */
   get dataFileError(): string | undefined {
-    return this.#fault?.place
+    return this.#invalid?.place
   }
 
   get(id: Int64): Pet | undefined {
@@ -77,13 +83,13 @@ export class PetStore implements Store {
     return this.#index.list(query)
   }
 
-  /** Resolves when the pet is durable; rejects with a PetStoreError, and then nothing was stored. */
+  /** Resolves when the pet is durable. Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: NewPet): Promise<Pet> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.add(newPet)
   }
 
-  /** Back to the pets that it was made with; with a file, to what the file says now. */
+  /** Back to the pets that it was created with or, with a data file, to what the file says now. */
   reset(): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.run(async () => {
@@ -91,46 +97,50 @@ export class PetStore implements Store {
         this.#low.data = { pets: [...this.#seeds] }
         this.#reindex()
       } else {
-        await this.#takeEdit()
+        await this.#reload(this.#file)
       }
     })
   }
 
-  /** Waits for the creations under way, and releases the file. Can be called again. */
+  /** Waits for the creations in flight, and releases the file. Can be called again. */
   close(): Promise<void> {
     clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => this.#file?.close())
     return this.#closed
   }
 
+  /** Stores a batch; gives the pet for each, or an error where no id is left. Throws a PetStoreError for the whole batch. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
-    let made: readonly (Pet | Error)[] = []
-    if (this.#fault !== undefined) await this.#takeEdit()
+    let results: readonly (Pet | Error)[] = []
+    let mayBeStored = false
+    if (this.#file !== undefined && this.#invalid !== undefined) await this.#reload(this.#file)
     for (;;) {
       const { pets } = this.#low.data
       const count = pets.length
-      made = this.#withIds(newPets, made)
-      const added = made.filter((pet): pet is Pet => !(pet instanceof Error) && !this.#isStored(pet))
+      results = this.#assignIds(newPets, results)
+      const added = results.filter((pet): pet is Pet => !(pet instanceof Error) && !this.#isStored(pet))
       pets.push(...added)
       try {
-        // This looks for an edit itself, at the last moment.
         await this.#low.write()
       } catch (error) {
         pets.length = count
-        if (!(error instanceof DataFileEdited)) throw this.#refusal(error)
-        await this.#takeEdit()
+        if (this.#file === undefined) throw error
+        mayBeStored ||= this.#file.mayHoldLastWrite
+        if (!(error instanceof DataFileEdited)) throw this.#refusal(this.#file, error, mayBeStored)
+        // The edit comes first; the batch is then added to it.
+        await this.#reload(this.#file, mayBeStored)
         continue
       }
       for (const pet of added) this.#index.add(pet)
-      this.version++
-      this.#sayWorking()
-      return made
+      this.#version++
+      if (this.#file !== undefined) this.#reportWorking(this.#file)
+      return results
     }
   }
 
-  /** Gives ids, in order. A pet of an earlier try that an edit has taken into the file keeps its own. */
-  #withIds(newPets: readonly NewPet[], earlier: readonly (Pet | Error)[]): readonly (Pet | Error)[] {
-    let last = this.#index.highestId
+  /** Gives ids, in order. In a second try, a pet that the edit has kept from the first one keeps its id. */
+  #assignIds(newPets: readonly NewPet[], earlier: readonly (Pet | Error)[]): readonly (Pet | Error)[] {
+    let last = this.#file?.highestId ?? this.#index.highestId
     return newPets.map((newPet, index) => {
       const before = earlier[index]
       if (before !== undefined && !(before instanceof Error) && this.#isStored(before)) return before
@@ -146,75 +156,79 @@ export class PetStore implements Store {
     return stored !== undefined && isSamePet(stored, pet)
   }
 
-  /** Swaps in a hand edit, whole, if there is one. Throws while the file is not valid. */
-  async #takeEdit(): Promise<void> {
-    if (this.#file === undefined) return
+  /** Swaps in a hand edit, whole, if there is one. Throws a PetStoreError while the file cannot be used. */
+  async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
-      await this.#file.mend()
-      if (this.#file.isEdited()) {
+      const isRolledBack = await file.rollBack()
+      const isEdited = file.isEdited()
+      if (isEdited) {
         await this.#low.read()
-        this.#fault = undefined
+        this.#invalid = undefined
         this.#reindex()
       }
+      if (isRolledBack || isEdited) this.#reportWorking(file)
     } catch (error) {
-      throw this.#refusal(error)
+      throw this.#refusal(file, error, mayBeStored)
     }
-    if (this.#fault !== undefined) throw new PetStoreError('data_file_invalid')
+    if (this.#invalid !== undefined) throw this.#refusal(file, this.#invalid, mayBeStored)
   }
 
   #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
     this.#index = next
-    this.version++
-    this.#say(`reloaded ${next.size} pets: ${added} added, ${removed} removed, ${changed} changed`)
+    this.#version++
+    this.#onMessage(`reloaded ${next.size} pets: ${added} added, ${removed} removed, ${changed} changed`)
   }
 
-  #watch(): NodeJS.Timeout {
+  #lookForEdits(file: DataFile): NodeJS.Timeout {
     let isLooking = false
     const look = async (): Promise<void> => {
       if (isLooking) return
       isLooking = true
-      // What is wrong with the file was said, and is told to whoever wants to add a pet.
-      await this.#queue.run(() => this.#takeEdit()).catch(() => {})
+      // An error was reported when it was found, and is told to whoever adds a pet.
+      await this.#queue.run(() => this.#reload(file)).catch(() => {})
       isLooking = false
     }
     return setInterval(look, lookEveryMs).unref()
   }
 
-  /** What a client is told; the person who runs the server is told why, once. */
-  #refusal(error: unknown): PetStoreError {
+  /** What a client is told. The person who runs the server is told why, once. */
+  #refusal(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
+    const outcome = mayBeStored ? perhapsStored : notStored
     if (error instanceof DataFileInvalid) {
-      if (error.isSettled)
-        this.#say(`${error.message}; still serving the pets of before, none can be added until it is fixed`)
-      this.#fault = error
-      this.version++
-      return new PetStoreError('data_file_invalid')
+      if (error !== this.#invalid) this.#reportInvalid(file, error)
+      return new PetStoreError(
+        'data_file_invalid',
+        `The data file is not valid (${error.place}); ${outcome}.`,
+      )
     }
-    if (!this.#isFailing && this.#file !== undefined) {
-      this.#isFailing = true
-      const reason = describeSystemError(error)
-      this.#say(`${this.#file.path}: cannot be used: ${reason}; the pets are served, none can be added`)
-    }
-    return storageError(error)
+    this.#reportFailing(file, error)
+    const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
+    return isFull
+      ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, error)
+      : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, error)
   }
 
-  #sayWorking(): void {
-    if (!this.#isFailing || this.#file === undefined) return
+  #reportInvalid(file: DataFile, error: DataFileInvalid): void {
+    this.#invalid = error
+    this.#version++
+    if (!error.isSettled) return
+    const consequence = 'the last valid data is still served, and no pet can be added until this is fixed'
+    const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
+    this.#onMessage(`${error.message}${separator}${consequence}`)
+  }
+
+  #reportFailing(file: DataFile, error: unknown): void {
+    if (this.#isFailing) return
+    this.#isFailing = true
+    const reason = file.describeError(error)
+    this.#onMessage(`${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`)
+  }
+
+  #reportWorking(file: DataFile): void {
+    if (!this.#isFailing) return
     this.#isFailing = false
-    this.#say(`${this.#file.path}: can be used again`)
-  }
-}
-
-/** Seeds are checked and completed just as if they stood in a data file. */
-function readSeeds(seeds: readonly SeedPet[]): PetData {
-  const pets = seeds.map((seed) => {
-    const members = Object.entries(seed).filter(([, value]) => value !== undefined)
-    return `{${members.map(([key, value]) => `${JSON.stringify(key)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`).join()}}`
-  })
-  try {
-    return { pets: parsePetsText(Buffer.from(`{"pets":[${pets.join()}]}`)).pets }
-  } catch (error) {
-    throw error instanceof PetsFault ? new TypeError(error.message) : error
+    this.#onMessage(`${file.path}: can be used again`)
   }
 }

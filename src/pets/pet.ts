@@ -1,10 +1,11 @@
-/** What a pet is: the schemas of interface section 2, their types, and a pet's JSON text. */
+/** What a pet is: the schemas of interface section 2, and a pet's JSON text. */
 import * as v from 'valibot'
 import { describe } from '../json/describe.ts'
 import { InexactNumber, isInt64 } from '../json/int64.ts'
 import type { Int64, Pet } from '../types.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
 
+/** What a schema says of a member that is missing. */
 const required = 'is required'
 
 const PetStatusSchema = v.picklist(
@@ -39,7 +40,7 @@ export const NewPetSchema = v.pipe(
   v.object(entries, required),
 )
 
-/** A pet as a person writes it into the data file or into a test: id and status are given when missing. */
+/** A pet as a person writes it into the data file or into a test: its id and status may be left out. */
 export const SeedPetSchema = v.pipe(
   v.custom<object>(isObject, ({ input }) => `expected a pet, got ${describe(input)}`),
   v.object({ id: v.exactOptional(IdSchema), ...entries }, required),

@@ -1,0 +1,124 @@
+/**
+ * Pets as a person writes them, in the data file or in a test: checks them, finds ids that are given twice, and fills in
+ * the ids and statuses that were left out. Knows neither files nor JSON.
+ */
+import * as v from 'valibot'
+import { nextInt64, normalizeInt64 } from '../json/int64.ts'
+import type { Int64, Pet } from '../types.ts'
+import { SeedPetSchema } from './pet.ts'
+
+/** A pet that was checked. Its id may still be missing. */
+export type CheckedSeed = Omit<Pet, 'id'> & { readonly id?: Int64 }
+
+/** What is wrong with a seed; `member` is undefined when the seed is no pet at all. */
+export interface SeedFault {
+  readonly member: string | undefined
+  readonly message: string
+}
+
+/** The members of a pet, in the interface's order. */
+export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
+
+/** Gives the pet, or everything that is wrong with it. */
+export function checkSeed(
+  value: unknown,
+): { readonly seed: CheckedSeed } | { readonly faults: readonly SeedFault[] } {
+  const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
+  const faults = issues.map(({ path, message }): SeedFault => {
+    const member = path?.[0]?.key
+    return { member: member === undefined ? undefined : String(member), message }
+  })
+  if (faults.some(({ member }) => member === undefined)) return { faults }
+  for (const member of Object.keys(Object(value))) {
+    if (!petMembers.includes(member)) faults.push({ member, message: 'is not a member of a pet' })
+  }
+  return success && faults.length === 0 ? { seed: output } : { faults }
+}
+
+/** For a message: where a seed stands, and what is wrong with it. */
+export function formatSeedFault(index: number, { member, message }: SeedFault): string {
+  return `pets[${index}]${member === undefined ? '' : `.${member}`}: ${message}`
+}
+
+/** Seeds in the order in which they are written. Ids are filled in when all are known: they follow the highest. */
+export class SeedList {
+  /** A missing id is 0 until it is filled in. */
+  readonly #pets: Pet[] = []
+  readonly #withoutId: number[] = []
+  #highestId: Int64 = 0
+  /** All ids, kept only once they are seen to be out of order: until then none can be given twice. */
+  #ids: Set<Int64> | undefined
+
+  get count(): number {
+    return this.#pets.length
+  }
+
+  /** Adds the seed, unless its id is given already: then says so. */
+  add({ id, name, categoryId, status }: CheckedSeed): SeedFault | undefined {
+    if (id === undefined) {
+      this.#withoutId.push(this.count)
+    } else if (id > this.#highestId) {
+      this.#highestId = id
+      this.#ids?.add(id)
+    } else {
+      this.#ids ??= new Set(this.#pets.map((pet) => pet.id))
+      if (this.#ids.has(id)) return { member: 'id', message: `${id} is given twice` }
+      this.#ids.add(id)
+    }
+    this.#pets.push({ id: id ?? 0, name, categoryId, status })
+    return undefined
+  }
+
+  /**
+   * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Gives
+   * the pets by ascending id and the ids that were filled in, or what is wrong when there is no id left.
+   */
+  complete(
+    highestId: Int64,
+  ):
+    | { readonly pets: Pet[]; readonly filledIds: readonly Int64[] }
+    | { readonly index: number; readonly fault: SeedFault } {
+    let last = this.#highestId > highestId ? this.#highestId : highestId
+    const filledIds: Int64[] = []
+    for (const index of this.#withoutId) {
+      const id = nextInt64(last)
+      const pet = this.#pets[index]
+      if (id === undefined || pet === undefined) {
+        return { index, fault: { member: undefined, message: 'no id is left for it' } }
+      }
+      last = id
+      filledIds.push(id)
+      this.#pets[index] = { ...pet, id }
+    }
+    const isInOrder = this.#ids === undefined && this.#withoutId.length === 0
+    const pets = isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    return { pets, filledIds }
+  }
+}
+
+/** The pets of an in-memory store, by ascending id. Throws a TypeError that names everything that is wrong. */
+export function completeSeeds(seeds: readonly unknown[]): Pet[] {
+  const list = new SeedList()
+  const faults: string[] = []
+  for (const [index, value] of seeds.entries()) {
+    const checked = checkSeed(withoutUndefined(value))
+    if ('faults' in checked) {
+      faults.push(...checked.faults.map((fault) => formatSeedFault(index, fault)))
+    } else {
+      const { id, categoryId, ...rest } = checked.seed
+      const seed = { ...rest, categoryId: normalizeInt64(categoryId) }
+      const fault = list.add(id === undefined ? seed : { ...seed, id: normalizeInt64(id) })
+      if (fault !== undefined) faults.push(formatSeedFault(index, fault))
+    }
+  }
+  const completed = list.complete(0)
+  if ('fault' in completed) faults.push(formatSeedFault(completed.index, completed.fault))
+  else if (faults.length === 0) return completed.pets
+  throw new TypeError(faults.join('; '))
+}
+
+/** JavaScript often has a member that is undefined where none is meant. */
+function withoutUndefined(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined))
+}

@@ -1,0 +1,150 @@
+/** What a crash or a copy leaves of an append is repaired; a person's mistake is not, however much it looks like that. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { closingBrackets, formatAppend, maxAppendPets, parsePetsText } from '../src/data-file/pets-text.ts'
+import { repairTornAppend } from '../src/data-file/torn-append.ts'
+import type { Pet } from '../src/types.ts'
+import { petLine } from './file-system.ts'
+
+function pet(id: number): Pet {
+  return { id, name: `pet ${id} "ä\\ö🐕"`, categoryId: 1, status: 'available' }
+}
+
+const closing = closingBrackets.toString()
+const empty = '{\n  "pets": ['
+const head = `${empty}\n    ${petLine(1, 'Rex')}`
+const append = formatAppend([pet(2)], false).toString()
+
+/** How many pets the repaired text has, and where the damage begins; undefined when it is not repaired. */
+function repair(text: string | Buffer): { count: number; damagedAt: number } | undefined {
+  const repaired = repairTornAppend(Buffer.from(text))
+  if (repaired === undefined) return undefined
+  return { count: parsePetsText(repaired.bytes).pets.length, damagedAt: repaired.damagedAt }
+}
+
+/** A text whose first pet ends so many bytes before a sector does. */
+function headBefore(border: number): string {
+  return head.replace('Rex', 'x'.repeat(512 - border - head.length + 3))
+}
+
+test('repairs an append that is cut off at any byte', () => {
+  const bytes = Buffer.from(append)
+  const wholePet = bytes.length - closing.length
+  for (let length = 0; length < bytes.length - 1; length++) {
+    const text = Buffer.concat([Buffer.from(head), bytes.subarray(0, length)])
+    const isWhole = length >= wholePet
+    const expected = { count: isWhole ? 2 : 1, damagedAt: head.length + (isWhole ? wholePet : 0) }
+    assert.deepEqual(repair(text), expected, JSON.stringify(text.toString()))
+  }
+  for (let length = closing.length; length < bytes.length - closing.length - 1; length++) {
+    const text = Buffer.concat([Buffer.from(empty), Buffer.from(append.slice(1)).subarray(0, length)])
+    assert.equal(repair(text)?.count, 0, text.toString())
+  }
+})
+
+test('repairs every mixture of closing brackets and opening bytes that a partial write or roll back leaves', () => {
+  for (const [start, opening] of [
+    [head, append.slice(0, 7)],
+    [empty, append.slice(1, 8)],
+  ] as const) {
+    for (let written = 0; written <= 7; written++) {
+      for (let rolledBack = 0; rolledBack <= written; rolledBack++) {
+        const tail =
+          closing.slice(0, rolledBack) + opening.slice(rolledBack, written) + closing.slice(written)
+        const text = start + tail
+        if (isValid(text)) continue
+        assert.deepEqual(
+          repair(text),
+          { count: start === head ? 1 : 0, damagedAt: start.length },
+          JSON.stringify(tail),
+        )
+      }
+    }
+  }
+})
+
+function isValid(text: string): boolean {
+  try {
+    parsePetsText(Buffer.from(text))
+    return true
+  } catch {
+    return false
+  }
+}
+
+test('joins a copy whose parts were read between appends, and keeps every pet', () => {
+  const texts = [head + closing]
+  for (let id = 2; id < 12; id++) {
+    texts.push(texts.at(-1)?.slice(0, -closing.length) + formatAppend([pet(id)], false).toString())
+  }
+  const versions = texts.map((text) => Buffer.from(text))
+  const last = versions.at(-1) ?? Buffer.alloc(0)
+  for (const step of [1, 2, 3]) {
+    // `cp` reads to the end, finds that there is more, and reads on.
+    const parts: Buffer[] = []
+    let length = 0
+    for (let index = 0; index < versions.length; index += step) {
+      const version = versions[index] ?? last
+      parts.push(version.subarray(length))
+      length = version.length
+    }
+    parts.push(last.subarray(length))
+    assert.deepEqual(repair(Buffer.concat(parts)), { count: 11, damagedAt: head.length }, `${step}`)
+  }
+})
+
+test('joins a copy whose first part ends within the closing brackets', () => {
+  for (let cut = 1; cut <= closing.length; cut++) {
+    const border = headBefore(cut)
+    assert.deepEqual(repair(border + closing.slice(0, cut) + append.slice(cut)), {
+      count: 2,
+      damagedAt: border.length,
+    })
+  }
+})
+
+test('repairs sectors that were never written, and no other NULs', () => {
+  const cases: readonly [text: string, isRepaired: boolean][] = [
+    [`${head}${closing}${'\0'.repeat(30)}`, true],
+    [`${headBefore(20)}${append.slice(0, 20)}${'\0'.repeat(40)}`, true],
+    [`${headBefore(0)}${'\0'.repeat(512)}${append.slice(30)}`, true],
+    [`${head}${append.slice(0, 12)}\0\0\0${append.slice(15)}`, false],
+    [`${headBefore(20)}${append.slice(0, 20)}\0\0\0${append.slice(23)}`, false],
+    [`{"pets":[${'\0'.repeat(503)}${petLine(1, 'Rex')}]}`, false],
+  ]
+  for (const [text, isRepaired] of cases) assert.equal(repair(text) !== undefined, isRepaired, text)
+})
+
+test('does not cut off more pets than one append can hold: they were acknowledged', () => {
+  const start = `${headBefore(0)}${'\0'.repeat(512)}`
+  const torn = (count: number): string => start + `,\n    ${petLine(2, 'x')}`.repeat(count) + closing
+  assert.equal(repair(torn(maxAppendPets))?.damagedAt, 512)
+  assert.equal(repair(torn(maxAppendPets + 1)), undefined)
+})
+
+test("leaves a person's mistake alone", () => {
+  const mia = petLine(2, 'Mia')
+  const mistakes = [
+    // Trailing commas.
+    `${head},\n  ]\n}\n`,
+    `${head},]\n}\n`,
+    `${head},\n]}\n`,
+    `{\n "pets": [\n  ${petLine(1, 'Rex')},\n ]\n}\n`,
+    // Missing commas.
+    `${head}\n    ${mia}${closing}`,
+    `${head}\n\n    ${mia}${closing}`,
+    `${head} ${mia}${closing}`,
+    // Values that are not valid, in an otherwise torn text.
+    `${head.replace('available', 'lost')},\n    {"id":2`,
+    // Beginnings.
+    empty,
+    `${empty}\n`,
+    `${empty}{"name":"Mia","cat`,
+    '{"pets":',
+    '{',
+    // Something behind the end.
+    `${head}${closing}x`,
+    `${head}${closing}${mia}`,
+  ]
+  for (const text of mistakes) assert.equal(repair(text), undefined, text)
+})
