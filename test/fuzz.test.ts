@@ -4,9 +4,19 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { catalogue } from '../src/http/http-error.ts'
-import { assertRefusal, connectRaw, createRandom, formatRequest, startApp, takeAnswer } from './support.ts'
+import {
+  assertRefusal,
+  connectRaw,
+  createRandom,
+  formatRequest,
+  isThorough,
+  startApp,
+  takeAnswer,
+} from './support.ts'
 
 const seed = 20_301_205
+const mutatedRequests = isThorough ? 12_000 : 1000
+const requestsOfSchema = isThorough ? 5000 : 500
 const pet = '{"name":"Rex","categoryId":9007199254740993,"status":"sold"}'
 
 const samples = [
@@ -120,15 +130,15 @@ const countSockets = (): number =>
   process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
 
 test(
-  '4,000 mutated requests: no 500, no hang, no socket left, and the next client is answered',
-  { timeout: 60_000 },
+  'answers mutated requests without a 500, hangs on none, keeps no socket, and serves the next client',
+  { timeout: 600_000 },
   async (t) => {
     const app = await startApp(t)
     const port = Number(new URL(app.url).port)
     const before = countSockets()
     const random = createRandom(seed)
     const counts = new Map<number, number>()
-    let left = 4000
+    let left = mutatedRequests
     const work = async (): Promise<void> => {
       while (left-- > 0) {
         const bytes = mutate(random)
@@ -143,7 +153,7 @@ test(
     await Promise.all(Array.from({ length: 32 }, work))
     const created = counts.get(201) ?? 0
     for (const status of [100, 200, 201, 204, 400, 401, 404, 405, 417, 431, 501])
-      assert.ok((counts.get(status) ?? 0) > 5, `${status}: ${counts.get(status)}`)
+      assert.ok((counts.get(status) ?? 0) > 0, `${status} never came`)
     assert.equal(counts.has(500), false)
     const answer = await app.send('/v1/pets?limit=100', { headers: { connection: 'close' } })
     assert.equal(answer.status, 200)
@@ -164,7 +174,7 @@ const pick = (random: Random, parts: readonly (() => Part)[]): Part =>
   parts[random(parts.length)]?.() ?? bad('')
 
 describe('what the schemas say of a request is what it gets', () => {
-  test('2,000 bodies: 201 with the very values, or 400 that names each wrong member and no other', async (t) => {
+  test('bodies: 201 with the very values, or 400 that names each wrong member and no other', async (t) => {
     const app = await startApp(t)
     const random = createRandom(seed + 1)
     const int64 = (): string =>
@@ -215,7 +225,7 @@ describe('what the schemas say of a request is what it gets', () => {
     }
     const client = await connectRaw(t, app.url)
     let created = 0
-    for (let i = 0; i < 2000; i++) {
+    for (let i = 0; i < requestsOfSchema; i++) {
       const parts = Object.entries(members).map(([member, kinds]) => [member, pick(random, kinds)] as const)
       const texts = parts.flatMap(([member, { text }]) => (text === undefined ? [] : [`"${member}":${text}`]))
       if (random(4) === 0) texts.push(`"id":${int64()},"x":{"name":[${int64()}]}`)
@@ -241,11 +251,11 @@ describe('what the schemas say of a request is what it gets', () => {
         assert.equal(answer.status, 201)
       }
     }
-    assert.ok(created > 600 && created < 1800, `${created} were created`)
+    assert.ok(created > 0.3 * requestsOfSchema && created < 0.9 * requestsOfSchema, `${created} were created`)
     assert.equal(app.server.countPets(), created)
   })
 
-  test('2,000 queries: 200 with the very page, or 400 that names each wrong parameter and no other', async (t) => {
+  test('queries: 200 with the very page, or 400 that names each wrong parameter and no other', async (t) => {
     const statuses = ['available', 'pending', 'sold'] as const
     const pets = Array.from({ length: 150 }, (_, i) => ({
       name: '',
@@ -275,7 +285,7 @@ describe('what the schemas say of a request is what it gets', () => {
     }
     const client = await connectRaw(t, app.url)
     let refused = 0
-    for (let i = 0; i < 2000; i++) {
+    for (let i = 0; i < requestsOfSchema; i++) {
       const parts = Object.entries(parameters).map(([name, kinds]) => [name, pick(random, kinds)] as const)
       const texts = parts.flatMap(([name, { text }]) => (text === undefined ? [] : [`${name}=${text}`]))
       const query = [...texts, ...(random(3) === 0 ? ['page=0', 'Limit=x'] : [])].join('&')
@@ -303,6 +313,9 @@ describe('what the schemas say of a request is what it gets', () => {
       assert.equal(answer.headers.get('x-total-count'), String(matches.length))
       assert.equal(answer.headers.has('link'), expected.length > Number(limit))
     }
-    assert.ok(refused > 300 && refused < 1500, `${refused} were refused`)
+    assert.ok(
+      refused > 0.15 * requestsOfSchema && refused < 0.75 * requestsOfSchema,
+      `${refused} were refused`,
+    )
   })
 })
