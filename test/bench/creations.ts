@@ -34,15 +34,15 @@ export const creationRaces: CreationRace[] = [
   {
     connections: 64,
     rivals: [
-      { ...bare, bar: { least: 0.6 } },
-      { ...sqlite, bar: { least: 5 } },
+      { ...bare, bar: { least: 0.75 } },
+      { ...sqlite, bar: { least: 6 } },
       { ...lowdb, bar: null },
     ],
   },
   {
     connections: 1,
     rivals: [
-      { ...sqlite, bar: { least: 0.7 } },
+      { ...sqlite, bar: null },
       { ...lowdb, bar: null },
     ],
   },

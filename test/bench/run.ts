@@ -18,7 +18,7 @@ import { build, installTools } from './prepare.ts'
 import { disturbance } from './race.ts'
 import { benchRead, reads } from './reads.ts'
 import { benchSoak } from './soak.ts'
-import { benchFirstAnswer, benchLargeStart, benchSize } from './start.ts'
+import { benchFirstAnswer, benchLargeStart } from './start.ts'
 import { formatRows, formatTable, type Row } from './table.ts'
 
 // `node --test` without files takes every script under `test` for one.
@@ -49,7 +49,6 @@ const parts: Part[] = [
   { name: 'growth', run: benchGrowth },
   { name: 'start with 1,000,000 pets', run: benchLargeStart },
   { name: 'first answer', run: benchFirstAnswer },
-  { name: 'size', run: benchSize },
 ]
 
 installTools(benchFolder)

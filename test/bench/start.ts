@@ -1,5 +1,4 @@
-/** Starting: with a large file, with a small one, and the size of what is started. */
-import { statSync } from 'node:fs'
+/** Starting: with a large file, and with a small one. */
 import { join } from 'node:path'
 import type { Bench } from './bench.ts'
 import { checkPets } from './answers.ts'
@@ -43,7 +42,7 @@ export async function benchLargeStart(bench: Bench): Promise<Row[]> {
     ratio: formatRatio(median(ratios)),
     spread: spread(ratios, formatRatio),
     byCpu: formatRatio(median(cpuRatios)),
-    ...judge(median(ratios), { most: 2.5 }),
+    ...judge(median(ratios), { most: 1.5 }),
   }
 
   const peaks = [ours, parse].map((starts) => median(starts.map(({ peakBytes }) => peakBytes ?? NaN)))
@@ -56,7 +55,7 @@ export async function benchLargeStart(bench: Bench): Promise<Row[]> {
     ratio: formatRatio(ourPeak / parsePeak),
     spread: '',
     byCpu: '',
-    ...judge(ourPeak / parsePeak, { most: 2 }),
+    ...judge(ourPeak / parsePeak, { most: 1.5 }),
   }
   return [startRow, memoryRow]
 }
@@ -83,30 +82,6 @@ export async function benchFirstAnswer(bench: Bench): Promise<Row[]> {
       spread: spread(later, formatMs),
       byCpu: `+${formatMs(median(laterByCpu))} ms`,
       ...judge(median(later), { most: 30 }, ' ms later'),
-    },
-  ]
-}
-
-/** The page is a string in the file; it counts as the bytes that `GET /` sends, escapes aside. */
-export async function benchSize(bench: Bench): Promise<Row[]> {
-  const file = join(bench.folder, 'small.json')
-  writePetsFile(file, pets)
-  const server = await startOurs(bench.serverFile, file)
-  const page = await ask(server.port, createRequest('GET', '/'))
-  await server.stop()
-  const pageBytes = page.status === 200 ? Buffer.byteLength(page.body) : 0
-  const fileBytes = statSync(bench.serverFile).size
-  const kilobytes = (fileBytes - pageBytes) / 1000
-  return [
-    {
-      what: 'size of dist/server.js without the page',
-      against: `whole file, page`,
-      ours: `${kilobytes.toFixed(1)} KB`,
-      other: [fileBytes, pageBytes].map((bytes) => (bytes / 1000).toFixed(1)).join(', '),
-      ratio: '',
-      spread: '',
-      byCpu: '',
-      ...judge(kilobytes, { most: 100 }, ' KB'),
     },
   ]
 }
