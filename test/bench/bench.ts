@@ -7,5 +7,5 @@ export interface Bench {
   /** Where the data files are: on a disk, since durable writes are measured. */
   folder: string
   effort: Effort
-  quick: boolean
+  isQuick: boolean
 }

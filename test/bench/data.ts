@@ -1,6 +1,6 @@
-/** The pets that the benchmarks start with, and the requests that ask for them. */
+/** The pets that the benchmarks start with, and the requests that list, get and create them. */
 import { closeSync, openSync, writeSync } from 'node:fs'
-import { createRequest, type Request } from './load.ts'
+import { createRequest, type HttpRequest } from './http.ts'
 
 export interface Pet {
   id: number
@@ -19,56 +19,74 @@ export function createPets(count: number): Pet[] {
   return Array.from({ length: count }, (_, index) => createPet(index + 1, statuses[index % 3] ?? ''))
 }
 
-/** Writes pets 1 to `count`, one a line; only the last 25 are sold, so that a filter has to find them. */
-export function writeManyPets(path: string, count: number): void {
-  writePets(path, count, (id) => createPet(id, id > count - 25 ? 'sold' : (statuses[id % 2] ?? '')))
-}
-
-export function writePetsFile(path: string, pets: Pet[]): void {
-  // Ids count from 1, so a pet is at the place before its id.
-  writePets(path, pets.length, (id) => pets[id - 1] as Pet)
-}
-
 function createPet(id: number, status: string): Pet {
   return { id, name: `${names[id % names.length]} ${id % 1000}`, categoryId: (id % 12) + 1, status }
 }
 
-function writePets(path: string, count: number, petOf: (id: number) => Pet): void {
-  const file = openSync(path, 'w')
-  let lines = '{\n  "pets": [\n'
-  for (let id = 1; id <= count; id += 1) {
-    lines += `    ${JSON.stringify(petOf(id))}${id < count ? ',' : ''}\n`
-    if (lines.length > 1 << 20) {
-      writeSync(file, lines)
-      lines = ''
+/** A data file of these pets. */
+export function writePetsFile(path: string, pets: Pet[]): void {
+  writeLines(path, pets)
+}
+
+/** A data file of pets 1 to `count`. Only the last 25 are sold, so that a filter has to find them. */
+export function writeManyPets(path: string, count: number): void {
+  function* pets() {
+    for (let id = 1; id <= count; id += 1) {
+      yield createPet(id, id > count - 25 ? 'sold' : (statuses[id % 2] ?? ''))
     }
   }
-  writeSync(file, `${lines}  ]\n}\n`)
+  writeLines(path, pets())
+}
+
+/** One pet a line, in pieces, since a million of them are long. */
+function writeLines(path: string, pets: Iterable<Pet>): void {
+  const file = openSync(path, 'w')
+  let text = '{\n  "pets": ['
+  let separator = '\n'
+  for (const pet of pets) {
+    text += `${separator}    ${JSON.stringify(pet)}`
+    separator = ',\n'
+    if (text.length > 1 << 20) {
+      writeSync(file, text)
+      text = ''
+    }
+  }
+  writeSync(file, `${text}\n  ]\n}\n`)
   closeSync(file)
 }
 
-export function getRequests(targets: string[]): Request[] {
-  return targets.map((target) => createRequest('GET', target, { key }))
+export function getRequest(target: string): HttpRequest {
+  return createRequest('GET', target, { key })
 }
 
 /**
- * Two hundred queries for the same list, told apart by a parameter that servers ignore. Ours keeps the page of a query
- * until a pet changes, but not of so many: each of these it has to make anew.
+ * Two hundred queries for the same list, told apart by a parameter that servers ignore. Our server keeps the pages of a few
+ * queries until a pet changes; of so many it keeps none, and has to make each page anew.
  */
 export function varyQuery(target: string): string[] {
   const separator = target.includes('?') ? '&' : '?'
   return Array.from({ length: 200 }, (_, index) => `${target}${separator}n=${index}`)
 }
 
-/** A hundred different creations, to be sent in turn. */
-export const creations: Request[] = Array.from({ length: 100 }, (_, index) => {
+/** A hundred different pets to create, and the requests that do. */
+export const newPets = Array.from({ length: 100 }, (_, index) => {
   const { name, categoryId, status } = createPet(index, statuses[index % 3] ?? '')
-  return createRequest('POST', '/v1/pets', {
-    key,
-    body: JSON.stringify({ name, categoryId, status }),
-    status: 201,
-  })
+  return { name, categoryId, status }
 })
 
-/** What the first of the creations sends. */
-export const firstCreation = createPet(0, 'available')
+export const creations = newPets.map((newPet) =>
+  createRequest('POST', '/v1/pets', { key, body: JSON.stringify(newPet), status: 201 }),
+)
+
+/** What every server that does the same work refuses, without closing the connection. */
+export const refusals = [
+  createRequest('GET', '/v1/pets', { status: 401 }),
+  createRequest('GET', '/v1/pets', { key: 'another-key', status: 401 }),
+  createRequest('GET', '/v1/pets?limit=0', { key, status: 400 }),
+  createRequest('GET', '/v1/pets?status=lost', { key, status: 400 }),
+  createRequest('GET', '/v1/pets/9007199254740993', { key, status: 404 }),
+  createRequest('GET', '/nowhere', { key, status: 404 }),
+  createRequest('POST', '/v1/pets', { key, body: '{"name": ', status: 400 }),
+  createRequest('POST', '/v1/pets', { key, body: '{"name":"Rex"}', status: 400 }),
+  createRequest('POST', '/v1/pets', { key, body: '{"name":"Rex","categoryId":1.5}', status: 400 }),
+]

@@ -1,127 +1,123 @@
-/** Does anything cost more when the store is large? Ours with 1,000,000 pets against ours with 100. */
-import { deepStrictEqual, strictEqual } from 'node:assert'
+/** Does an operation cost more when the store is large? Ours with 1,000,000 pets against ours with 100. */
+import { deepStrictEqual } from 'node:assert'
 import { join } from 'node:path'
-import { askAll } from './answers.ts'
 import type { Bench } from './bench.ts'
-import { creations, getRequests, varyQuery, writeManyPets } from './data.ts'
-import type { Request } from './load.ts'
-import { compare, race, type Effort, type Entrant, type Race } from './race.ts'
-import { startOurs, type Server } from './servers.ts'
-import { resetPets } from './soak.ts'
-import { doubtOf, formatRate, formatRatio, judge, type Row } from './table.ts'
+import { askAll } from './checks.ts'
+import { resetPets } from './contenders.ts'
+import { createPets, creations, getRequest, varyQuery, writeManyPets } from './data.ts'
+import type { HttpRequest } from './http.ts'
+import { compare, runRounds, type Entrant, type Race } from './race.ts'
+import { startOurs } from './servers.ts'
+import { formatRate, formatRatio, judge, type Row } from './table.ts'
 
 const fewPets = 100
 const manyPets = 1_000_000
-const connections = 64
 
 interface Operation {
   what: string
   /** What is asked of a store of so many pets. */
-  requests(petCount: number): Request[]
-  /** The ids that every answer has to name. */
-  ids?(petCount: number): number[]
-  against?: string
+  requests(petCount: number): HttpRequest[]
+  /** The ids that the response to each read has, by its place in the list; absent for creations. */
+  ids?(petCount: number, index: number): number[]
 }
 
-// The lists are of many queries, so that the store is measured and not the pages that are kept.
+// Lists come with many queries, so that the store is measured and not the pages that ours keeps.
 const operations: Operation[] = [
   {
     what: 'GET /v1/pets',
-    requests: () => getRequests(varyQuery('/v1/pets')),
+    requests: () => varyQuery('/v1/pets').map(getRequest),
     ids: () => countFrom(1, 20),
   },
   {
     what: 'GET /v1/pets?limit=100',
-    requests: () => getRequests(varyQuery('/v1/pets?limit=100')),
+    requests: () => varyQuery('/v1/pets?limit=100').map(getRequest),
     ids: () => countFrom(1, 100),
   },
   {
-    // The last 25 pets are the only ones sold.
+    // Only the last 25 pets are sold.
     what: 'GET /v1/pets?status=sold',
-    requests: () => getRequests(varyQuery('/v1/pets?status=sold')),
+    requests: () => varyQuery('/v1/pets?status=sold').map(getRequest),
     ids: (petCount) => countFrom(petCount - 24, 20),
   },
   {
     what: 'GET /v1/pets?after={the middle}',
-    requests: (petCount) => getRequests(varyQuery(`/v1/pets?after=${petCount / 2}`)),
+    requests: (petCount) => varyQuery(`/v1/pets?after=${petCount / 2}`).map(getRequest),
     ids: (petCount) => countFrom(petCount / 2 + 1, 20),
   },
   {
     what: 'GET /v1/pets/{petId}',
-    // Spread over the whole store.
     requests: (petCount) =>
-      getRequests(Array.from({ length: 1000 }, (_, n) => `/v1/pets/${((n * 7919 * 101) % petCount) + 1}`)),
+      Array.from({ length: 1000 }, (_, index) => getRequest(`/v1/pets/${spreadId(petCount, index)}`)),
+    ids: (petCount, index) => [spreadId(petCount, index)],
   },
-  // Last, since it changes the stores. The small one is put back before each slice.
-  { what: 'POST /v1/pets', requests: () => creations, against: 'ours with 100, put back each slice' },
+  // Last, since it changes the stores. The small one is put back before each slice, or it would not be small.
+  { what: 'POST /v1/pets', requests: () => creations },
 ]
 
 export async function benchGrowth(bench: Bench): Promise<Row[]> {
-  const races = new Map<Operation, Race>(operations.map((operation) => [operation, new Map()]))
   // A large store takes long to fill: more rounds instead of more generations.
-  const effort: Effort = { ...bench.effort, rounds: bench.quick ? 4 : bench.effort.rounds * 2 }
+  const effort = { ...bench.effort, rounds: bench.isQuick ? 4 : 14 }
   const few = await startStore(bench, fewPets)
   const many = await startStore(bench, manyPets)
-  for (const [operation, slices] of races) {
-    const entrants = []
-    for (const { server, petCount, file } of [few, many]) {
+  const rows: Row[] = []
+  for (const operation of operations) {
+    const entrants: Entrant[] = []
+    for (const { petCount, file, server } of [few, many]) {
       const requests = operation.requests(petCount)
-      await check(operation, server, petCount, requests)
-      const entrant: Entrant = { name: String(petCount), server, requests, connections, answered: 0 }
-      if (requests === creations && petCount === fewPets) entrant.beforeSlice = () => resetPets(server, file)
+      const entrant: Entrant = { name: String(petCount), server, requests, connections: 64, created: 0 }
+      if (operation.ids !== undefined) await checkIds(operation.ids, petCount, server.port, requests)
+      else if (petCount === fewPets) entrant.beforeSlice = () => resetPets(server, file, createPets(fewPets))
       entrants.push(entrant)
     }
-    await race(entrants, effort, slices)
+    const race: Race = new Map()
+    await runRounds(entrants, effort, race)
+    rows.push(growthRow(operation.what, race))
   }
   await Promise.all([few, many].map(({ server }) => server.stop()))
-  return operations.map((operation) => growthRow(operation, races.get(operation) ?? new Map()))
+  return rows
 }
 
-function growthRow(operation: Operation, slices: Race): Row {
+function growthRow(what: string, race: Race): Row {
   // The small store's rate to the large one's is the large one's cost to the small one's.
-  const comparison = compare(slices, String(fewPets), String(manyPets))
-  const { ours, other, ratio, quartiles, cpuRatio } = comparison
+  const { ours: few, other: many, ...comparison } = compare(race, String(fewPets), String(manyPets))
   return {
-    what: `${operation.what}, 1,000,000 pets`,
-    against: operation.against ?? 'ours with 100 pets',
-    ours: formatRate(other),
-    other: formatRate(ours),
-    ratio: `${formatRatio(ratio)} ×`,
-    spread: quartiles.map(formatRatio).join('–'),
-    byCpu: cpuRatio === null ? '-' : formatRatio(cpuRatio),
-    ...judge(ratio, { most: 1.2 }, ' × the cost'),
-    doubt: doubtOf(comparison),
+    what: `${what}, 1,000,000 pets`,
+    against: 'ours with 100 pets',
+    ours: formatRate(many),
+    other: formatRate(few),
+    ratio: `${formatRatio(comparison.ratio)} ×`,
+    quartiles: comparison.quartiles.map(formatRatio).join('–'),
+    byCpuTime: formatRatio(comparison.cpuRatio),
+    ...judge(comparison.ratio, { most: 1.2 }, ' × the cost'),
+    isDisturbed: comparison.isDisturbed,
   }
 }
 
 async function startStore(bench: Bench, petCount: number) {
   const file = join(bench.folder, `${petCount}.json`)
   writeManyPets(file, petCount)
-  return { petCount, file, server: await startOurs(bench.serverFile, file) }
+  const server = await startOurs(bench.serverFile, file)
+  return { petCount, file, server }
 }
 
-async function check(
-  operation: Operation,
-  server: Server,
+async function checkIds(
+  ids: NonNullable<Operation['ids']>,
   petCount: number,
-  requests: Request[],
+  port: number,
+  requests: HttpRequest[],
 ): Promise<void> {
-  if (operation.ids === undefined) {
-    if (requests === creations) return
-    for (const request of requests.slice(0, 20)) {
-      const [answer] = await askAll(server.port, [request])
-      const { id }: { id: number } = JSON.parse(answer?.body ?? '')
-      strictEqual(request.bytes.includes(` /v1/pets/${id} `), true)
-    }
-    return
-  }
-  for (const { body } of await askAll(server.port, requests)) {
-    const pets: { id: number }[] = JSON.parse(body)
+  for (const [index, { body }] of (await askAll(port, requests)).entries()) {
+    const pets: { id: number }[] = [JSON.parse(body)].flat()
     deepStrictEqual(
       pets.map(({ id }) => id),
-      operation.ids(petCount),
+      ids(petCount, index),
     )
   }
+}
+
+/** An id of the store; neighbours in the list are far apart in the store. */
+function spreadId(petCount: number, index: number): number {
+  return ((index * 799_819) % petCount) + 1
 }
 
 function countFrom(first: number, count: number): number[] {

@@ -1,100 +1,74 @@
-/** The load: keep-alive connections over plain sockets, each sending its next request when the last answer is whole. */
+/**
+ * The load generator: keep-alive connections over plain sockets, each of which sends its next request when it has the whole
+ * response to the one before. A response with another status than the expected one ends the run.
+ */
 import { connect, type Socket } from 'node:net'
-import { readMachineCpuSeconds, readUsage, type Usage } from './usage.ts'
+import type { HttpRequest } from './http.ts'
+import { readCpuSeconds, readMachineCpuSeconds } from './usage.ts'
 
-/** A request as the bytes on the wire, and the status that is the right answer to it. */
-export interface Request {
-  bytes: Buffer
-  status: number
-}
-
-export interface Answer {
-  status: number
-  /** `Name: value`, as sent. */
-  headers: string[]
-  body: string
-}
+/** How long the load is measured: for a time, or for a number of responses. */
+export type Window = { ms: number } | { responses: number }
 
 export interface Load {
   port: number
-  /** Sent in turn, each connection starting at another place of the list. */
-  requests: Request[]
+  /** A list that every connection sends in turn, starting at a place of its own; or what gives a connection its next one. */
+  requests: HttpRequest[] | ((connection: number) => HttpRequest)
   connections: number
   /** Unmeasured time before the window, so that every connection is busy when it opens. */
   leadMs?: number
-  /** How long the window is open, or how many answers it takes to close it. */
-  window: { ms: number } | { answers: number }
-  /** The process whose use of the processor is read with the window. */
+  window: Window
+  /** The server's process, whose use of the processor is measured. */
   pid?: number
 }
 
 export interface LoadResult {
-  /** Answers in the window. */
-  answers: number
-  /** Answers in all, those before and after the window included. */
-  allAnswers: number
+  /** In the window: responses, how long it was open, and how long each response took from its request to its last byte. */
+  responses: number
   seconds: number
-  /** Time from sending a request to its whole answer, for every answer of the window. */
   latenciesMs: number[]
-  /** What server and client spent of the processor in the window; null where the system does not tell. */
-  serverUsage: Usage | null
-  clientUsage: Usage | null
-  /** Processor time that others than the two used in the window: about none on a quiet machine. */
-  foreignCpuSeconds: number | null
+  /** Processor time in the window, of the server and of all but the server and this process; NaN if the system does not tell. */
+  serverCpuSeconds: number
+  otherCpuSeconds: number
+  /** In all, before and after the window too: responses, and pets that were created. */
+  allResponses: number
+  created: number
 }
 
-/** A request with what a plain client sends: Host, the key, and for a body its type and length. */
-export function createRequest(
-  method: string,
-  target: string,
-  options: { key?: string; body?: string; status?: number } = {},
-): Request {
-  const lines = [`${method} ${target} HTTP/1.1`, 'Host: 127.0.0.1', 'Accept: */*']
-  if (options.key !== undefined) lines.push(`Authorization: Bearer ${options.key}`)
-  if (options.body !== undefined) {
-    lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(options.body)}`)
-  }
-  return {
-    bytes: Buffer.from(`${lines.join('\r\n')}\r\n\r\n${options.body ?? ''}`),
-    status: options.status ?? 200,
-  }
-}
-
-// One buffer serves all connections: a read is taken in whole before the next one starts.
+// One buffer serves all connections: a chunk is dealt with before the next one is read.
 const readBuffer = Buffer.allocUnsafe(256 * 1024)
 
-/** One connection. Reads only as much of an answer as it takes to know its status and its end. */
+/** Reads only as much of a response as it takes to know its status and its end. */
 class Connection {
   readonly #socket: Socket
-  #partialHead: Buffer | null = null
-  #missingBytes = 0
+  #partialHead: Buffer | undefined
+  #missingBodyBytes = 0
   #status = 0
   onResponse: (status: number) => void = () => {}
 
-  constructor(port: number, opened: () => void, failed: (error: Error) => void) {
+  constructor(port: number, onOpen: () => void, onError: (error: Error) => void) {
     this.#socket = connect({
       port,
       host: '127.0.0.1',
       noDelay: true,
-      // Reads that bypass the stream machinery keep the client well below the server's cost.
+      // Reading without the stream machinery keeps the generator's cost well below the server's.
       onread: {
         buffer: readBuffer,
         callback: (length) => {
           try {
-            this.#take(readBuffer.subarray(0, length))
+            this.#readChunk(readBuffer.subarray(0, length))
           } catch (error) {
-            failed(error instanceof Error ? error : new Error(String(error)))
+            onError(error instanceof Error ? error : new Error(String(error)))
           }
           return true
         },
       },
     })
-    this.#socket.once('connect', opened)
-    this.#socket.on('error', failed)
-    this.#socket.on('close', () => failed(new Error('the server closed a connection under load')))
+    this.#socket.once('connect', onOpen)
+    this.#socket.on('error', onError)
+    this.#socket.on('close', () => onError(new Error('the server closed a connection under load')))
   }
 
-  send(request: Request): void {
+  send(request: HttpRequest): void {
     this.#socket.write(request.bytes)
   }
 
@@ -103,42 +77,127 @@ class Connection {
     this.#socket.destroy()
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#missingBytes > 0) {
-      this.#missingBytes -= chunk.length
+  #readChunk(chunk: Buffer): void {
+    if (this.#missingBodyBytes > 0) {
+      this.#missingBodyBytes -= chunk.length
     } else {
-      const bytes = this.#partialHead === null ? chunk : Buffer.concat([this.#partialHead, chunk])
+      const bytes = this.#partialHead === undefined ? chunk : Buffer.concat([this.#partialHead, chunk])
       const headLength = bytes.indexOf('\r\n\r\n')
       if (headLength === -1) {
         this.#partialHead = Buffer.from(bytes)
         return
       }
-      this.#partialHead = null
+      this.#partialHead = undefined
       const head = bytes.toString('latin1', 0, headLength)
       const bodyLength = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
-      if (bodyLength === undefined) throw new Error(`an answer without Content-Length:\n${head}`)
+      if (bodyLength === undefined) throw new Error(`a response without Content-Length:\n${head}`)
       this.#status = Number(head.slice(9, 12))
-      this.#missingBytes = headLength + 4 + Number(bodyLength) - bytes.length
+      this.#missingBodyBytes = headLength + 4 + Number(bodyLength) - bytes.length
     }
-    if (this.#missingBytes < 0) throw new Error('an answer is longer than its Content-Length')
-    if (this.#missingBytes === 0) this.onResponse(this.#status)
+    if (this.#missingBodyBytes < 0) throw new Error('a response is longer than its Content-Length')
+    if (this.#missingBodyBytes === 0) this.onResponse(this.#status)
   }
 }
 
-async function openConnections(count: number, port: number, failed: (error: Error) => void) {
-  const opening = Array.from({ length: count }, () => {
-    const { promise, resolve, reject } = withResolvers<Connection>()
-    const connection = new Connection(
-      port,
-      () => resolve(connection),
-      (error) => {
-        reject(error)
-        failed(error)
-      },
-    )
-    return promise
+/**
+ * Applies the load in three phases: an unmeasured lead, the window, and the end, in which no more is sent and the last
+ * responses are awaited. Rejects when a response is not the expected one, when a connection fails, and when no response
+ * comes for 30 s.
+ */
+export async function applyLoad(load: Load): Promise<LoadResult> {
+  const { port, requests, window, pid } = load
+  const nextRequest = typeof requests === 'function' ? requests : inTurn(requests, load.connections)
+  const finished = withResolvers<void>()
+  // A connection can fail before anything awaits this.
+  finished.promise.catch(() => {})
+  const connections = await Promise.all(
+    Array.from({ length: load.connections }, () => openConnection(port, finished.reject)),
+  )
+
+  const result = { responses: 0, latenciesMs: [] as number[], allResponses: 0, created: 0 }
+  let phase: 'lead' | 'window' | 'end' = 'lead'
+  let stopMeter = startMeter(pid)
+  let measured = stopMeter()
+
+  const openWindow = () => {
+    phase = 'window'
+    stopMeter = startMeter(pid)
+    if ('ms' in window) setTimeout(closeWindow, window.ms)
+  }
+  const closeWindow = () => {
+    measured = stopMeter()
+    phase = 'end'
+  }
+
+  let unfinished = connections.length
+  for (const [number, connection] of connections.entries()) {
+    let request = nextRequest(number)
+    let sentAt = 0
+    const send = () => {
+      sentAt = performance.now()
+      connection.send(request)
+    }
+    connection.onResponse = (status) => {
+      if (status !== request.status) {
+        const { method, target } = request
+        finished.reject(new Error(`${method} ${target}: status ${status} where ${request.status} is right`))
+        return
+      }
+      result.allResponses += 1
+      if (status === 201) result.created += 1
+      if (phase === 'window') {
+        result.responses += 1
+        result.latenciesMs.push(performance.now() - sentAt)
+        if ('responses' in window && result.responses === window.responses) closeWindow()
+      }
+      if (phase === 'end') {
+        if (--unfinished === 0) finished.resolve()
+        return
+      }
+      request = nextRequest(number)
+      send()
+    }
+    send()
+  }
+
+  let lastCount = -1
+  const watchdog = setInterval(() => {
+    if (result.allResponses === lastCount) finished.reject(new Error('no response for 30 s'))
+    lastCount = result.allResponses
+  }, 30_000)
+  const leadTimer = setTimeout(openWindow, load.leadMs ?? 0)
+  try {
+    await finished.promise
+  } finally {
+    clearInterval(watchdog)
+    clearTimeout(leadTimer)
+    for (const connection of connections) connection.close()
+  }
+  return { ...result, ...measured }
+}
+
+/** The requests one after the other for each connection; the places where they start are spread over the list. */
+function inTurn(requests: HttpRequest[], connections: number): (connection: number) => HttpRequest {
+  const places = Array.from({ length: connections }, (_, number) =>
+    Math.floor((number * requests.length) / connections),
+  )
+  return (connection) => {
+    const place = places[connection] ?? 0
+    places[connection] = (place + 1) % requests.length
+    const request = requests[place]
+    if (request === undefined) throw new Error('a load needs a request')
+    return request
+  }
+}
+
+async function openConnection(port: number, onError: (error: Error) => void): Promise<Connection> {
+  const opened = withResolvers<void>()
+  const connection = new Connection(port, opened.resolve, (error) => {
+    opened.reject(error)
+    onError(error)
   })
-  return await Promise.all(opening)
+  await opened.promise
+  return connection
 }
 
 /** Promise.withResolvers, which Node 20 lacks. */
@@ -152,135 +211,23 @@ function withResolvers<T>() {
   return { promise, resolve, reject }
 }
 
-/**
- * Applies the load and waits until every answer is in. Rejects when a status is not the expected one, when a connection
- * fails, or when the server does not answer for 30 s.
- */
-export async function applyLoad(load: Load): Promise<LoadResult> {
-  const { requests, window } = load
-  const { promise, resolve, reject } = withResolvers<void>()
-  // A connection can fail before anything awaits this.
-  promise.catch(() => {})
-  const connections = await openConnections(load.connections, load.port, reject)
-  const result: LoadResult = {
-    answers: 0,
-    allAnswers: 0,
-    seconds: 0,
-    latenciesMs: [],
-    serverUsage: null,
-    clientUsage: null,
-    foreignCpuSeconds: null,
-  }
-  let phase: 'lead' | 'window' | 'ending' = 'lead'
-  let openedAt = 0
-  let waiting = connections.length
-  let usageBefore: ReturnType<typeof readAll>
-
-  const readAll = () => ({
-    server: load.pid === undefined ? null : readUsage(load.pid),
-    client: readUsage(process.pid),
-    machineCpuSeconds: readMachineCpuSeconds(),
+/** Measures from now until the returned function is called. */
+function startMeter(pid: number | undefined) {
+  const read = () => ({
+    ms: performance.now(),
+    server: pid === undefined ? NaN : readCpuSeconds(pid),
+    generator: readCpuSeconds(process.pid),
+    machine: readMachineCpuSeconds(),
   })
-  const openWindow = () => {
-    usageBefore = readAll()
-    phase = 'window'
-    openedAt = performance.now()
-    if ('ms' in window) setTimeout(closeWindow, window.ms)
-  }
-  const closeWindow = () => {
-    result.seconds = (performance.now() - openedAt) / 1000
-    phase = 'ending'
-    const usageAfter = readAll()
-    result.serverUsage = difference(usageAfter.server, usageBefore.server)
-    result.clientUsage = difference(usageAfter.client, usageBefore.client)
-    if (usageAfter.machineCpuSeconds !== null && result.serverUsage !== null && result.clientUsage !== null) {
-      const allCpuSeconds = usageAfter.machineCpuSeconds - (usageBefore.machineCpuSeconds ?? 0)
-      result.foreignCpuSeconds = allCpuSeconds - result.serverUsage.cpuSeconds - result.clientUsage.cpuSeconds
+  const before = read()
+  return () => {
+    const after = read()
+    const serverCpuSeconds = after.server - before.server
+    const generatorCpuSeconds = after.generator - before.generator
+    return {
+      seconds: (after.ms - before.ms) / 1000,
+      serverCpuSeconds,
+      otherCpuSeconds: after.machine - before.machine - serverCpuSeconds - generatorCpuSeconds,
     }
   }
-
-  for (const [number, connection] of connections.entries()) {
-    let next = Math.floor((number * requests.length) / connections.length)
-    let expected = 0
-    let sentAt = 0
-    const send = () => {
-      // `next` stays below the length, which is not zero.
-      const request = requests[next] as Request
-      next = (next + 1) % requests.length
-      expected = request.status
-      sentAt = performance.now()
-      connection.send(request)
-    }
-    connection.onResponse = (status) => {
-      result.allAnswers += 1
-      if (status !== expected) {
-        reject(new Error(`answered ${status} where ${expected} is right`))
-        return
-      }
-      if (phase === 'window') {
-        result.answers += 1
-        result.latenciesMs.push(performance.now() - sentAt)
-        if ('answers' in window && result.answers === window.answers) closeWindow()
-      }
-      if (phase !== 'ending') send()
-      else if (--waiting === 0) resolve()
-    }
-    send()
-  }
-
-  let lastCount = -1
-  const watchdog = setInterval(() => {
-    if (result.allAnswers === lastCount) reject(new Error('no answer for 30 s'))
-    lastCount = result.allAnswers
-  }, 30_000)
-  const leadTimer = setTimeout(openWindow, load.leadMs ?? 0)
-  try {
-    await promise
-  } finally {
-    clearInterval(watchdog)
-    clearTimeout(leadTimer)
-    for (const connection of connections) connection.close()
-  }
-  return result
-}
-
-function difference(after: Usage | null, before: Usage | null): Usage | null {
-  if (after === null || before === null) return null
-  return {
-    cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-    mainThreadSeconds: after.mainThreadSeconds - before.mainThreadSeconds,
-  }
-}
-
-/** Sends the bytes of one request over a connection of its own and reads the whole answer. */
-export async function ask(port: number, { bytes }: Pick<Request, 'bytes'>): Promise<Answer> {
-  const socket = connect({ port, host: '127.0.0.1' })
-  socket.setTimeout(30_000, () => socket.destroy(new Error('no answer for 30 s')))
-  socket.write(bytes)
-  let text = ''
-  try {
-    for await (const chunk of socket.setEncoding('latin1')) {
-      text += chunk
-      const headLength = text.indexOf('\r\n\r\n')
-      if (headLength === -1) continue
-      const [statusLine = '', ...headers] = text.slice(0, headLength).split('\r\n')
-      const bodyLength = Number(/\r\ncontent-length: (\d+)/i.exec(text.slice(0, headLength))?.[1])
-      const body = text.slice(headLength + 4)
-      if (body.length < bodyLength) continue
-      return {
-        status: Number(statusLine.slice(9, 12)),
-        headers,
-        body: Buffer.from(body, 'latin1').toString(),
-      }
-    }
-  } finally {
-    socket.destroy()
-  }
-  throw new Error(`the connection ended without a whole answer: ${JSON.stringify(text)}`)
-}
-
-/** The value of a header of an answer, or undefined. */
-export function headerOf(answer: Answer, name: string): string | undefined {
-  const prefix = `${name.toLowerCase()}: `
-  return answer.headers.find((line) => line.toLowerCase().startsWith(prefix))?.slice(prefix.length)
 }

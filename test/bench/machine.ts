@@ -1,4 +1,4 @@
-/** Names what the figures were taken on. */
+/** Describes the machine on which the figures were measured. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
 
@@ -19,12 +19,12 @@ function fileSystemOf(folder: string): string {
       .split('\n')
       .map((line) => line.split(' '))
       .filter(([, point = '']) => `${folder}/`.startsWith(point === '/' ? '/' : `${point}/`))
-    // The longest mount point is the one that counts, and of two mounts on it the later.
+    // The longest mount point is the file's; of two mounts on the same point, the later one.
     const [, , fileSystem = 'unknown'] = mounts.reduce((best, mount) =>
       (mount[1] ?? '').length >= (best[1] ?? '').length ? mount : best,
     )
     return fileSystem
   } catch {
-    return 'a file system that the system does not name'
+    return 'an unknown file system'
   }
 }

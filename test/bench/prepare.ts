@@ -1,10 +1,10 @@
-/** Makes ready what is measured: the tools of this folder, and the build. */
+/** Prepares a run: installs the packages of the contenders, and builds our server. */
 import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Installs the tools when they are missing or older than the lock file. */
-export function installTools(folder: string): void {
+/** Installs the packages when they are missing or older than the lock file. */
+export function installPackages(folder: string): void {
   const installedMs = modifiedMs(join(folder, 'node_modules/.package-lock.json'))
   if (installedMs >= modifiedMs(join(folder, 'package-lock.json'))) return
   runNpm(['ci', '--prefix', folder, '--no-audit', '--no-fund'], folder)
@@ -20,7 +20,7 @@ function modifiedMs(file: string): number {
 
 function runNpm(args: string[], cwd: string): void {
   console.error(`- npm ${args.slice(0, 3).join(' ')}`)
-  // npm is a command script on Windows, which only a shell starts. Its output is not part of the report.
+  // npm is a command script on Windows, which only a shell starts. Its output goes to stderr, as it is no part of the report.
   const { status } = spawnSync('npm', args, {
     cwd,
     stdio: ['ignore', 2, 2],

@@ -1,151 +1,119 @@
-/** Contenders side by side: short slices of load in turn, so that a drift of the machine's speed meets all of them. */
-import { setTimeout } from 'node:timers/promises'
-import { applyLoad, type Request } from './load.ts'
+/**
+ * Compares servers side by side: each gets a short slice of load in turn, round after round, so that a change of the
+ * machine's speed meets all of them alike. What counts is the ratio within a round.
+ */
+import { applyLoad, type Load, type Window } from './load.ts'
 import type { Server } from './servers.ts'
-import { readMachineCpuSeconds } from './usage.ts'
+import { median, quartiles } from './statistics.ts'
 
+/** A running server in a race, ours or a contender, with the load that it gets. */
 export interface Entrant {
   name: string
   server: Server
-  requests: Request[]
+  requests: Load['requests']
   connections: number
-  /** Answers it has given in all. */
-  answered: number
-  /** Puts back what earlier slices have changed. */
+  /** How many pets it has created since it started. */
+  created: number
+  /** Undoes what earlier slices have changed. */
   beforeSlice?: () => Promise<unknown>
 }
 
 export interface Effort {
-  /** How often every process is started anew: code is compiled a little differently each time. */
+  /** How often all servers are started anew: the same code is compiled a little differently each time. */
   generations: number
-  /** Rounds in each generation; in a round every contender has one slice. */
+  /** Rounds in each generation; in a round every entrant has one slice. */
   rounds: number
-  sliceMs: number
-  warmUpMs: number
-  /** How often a slice is taken again when other work on the machine disturbed it. */
+  slice: Window
+  warmUp: Window
+  /** How often a slice is measured again when other work on the machine disturbed it. */
   repeats: number
-  /** How long may still be waited in all for other work to end before a repeat. */
-  patience: { leftMs: number }
 }
 
 export interface Slice {
   perSecond: number
-  /** Answers for each second of processor time of the server; null where the system does not tell. */
-  perCpuSecond: number | null
-  /** Share of the slice in which the server's main thread had work. */
-  busy: number | null
+  /** Responses for each second of processor time of the server; NaN where the system does not tell. */
+  perCpuSecond: number
   isDisturbed: boolean
 }
 
-/** How many of the slices that count were disturbed by other work on the machine. */
-export const disturbance = { slices: 0, disturbed: 0 }
-
-/** From this share of one core on, what others use of the processor is in the figures. */
-const disturbingShare = 0.25
-
+/** The slices of each entrant by its name, in the order of the rounds. */
 export type Race = Map<string, Slice[]>
 
-/** Warms the entrants up and measures them in turn; the slices are added to those of earlier generations. */
-export async function race(entrants: Entrant[], effort: Effort, slices: Race): Promise<void> {
-  for (const entrant of entrants) await runSlice(entrant, effort.warmUpMs)
+/** Other work disturbs a slice when it uses more than this share of one core. */
+const disturbingShare = 0.25
+
+/** Races the servers that `start` starts, in as many generations as the effort has; `check` judges each at its end. */
+export async function raceGenerations(
+  effort: Effort,
+  start: () => Promise<Entrant[]>,
+  check: (entrants: Entrant[]) => Promise<void> = async () => {},
+): Promise<Race> {
+  const race: Race = new Map()
+  for (let generation = 0; generation < effort.generations; generation += 1) {
+    const entrants = await start()
+    await runRounds(entrants, effort, race)
+    await check(entrants)
+    await Promise.all(entrants.map(({ server }) => server.stop()))
+  }
+  return race
+}
+
+/** Warms the entrants up, runs the rounds, and adds the slices to the race. */
+export async function runRounds(entrants: Entrant[], effort: Effort, race: Race): Promise<void> {
+  for (const entrant of entrants) await runSlice(entrant, effort.warmUp)
   for (let round = 0; round < effort.rounds; round += 1) {
-    // Every other round goes backwards: none is always the one after the heaviest.
+    // Every other round goes backwards, so that no entrant always follows the heaviest one.
     for (const entrant of round % 2 === 0 ? entrants : entrants.toReversed()) {
-      let slice = await runSlice(entrant, effort.sliceMs)
+      let slice = await runSlice(entrant, effort.slice)
       for (let repeat = 0; slice.isDisturbed && repeat < effort.repeats; repeat += 1) {
-        await waitForQuiet(effort.patience)
-        slice = await runSlice(entrant, effort.sliceMs)
+        slice = await runSlice(entrant, effort.slice)
       }
-      disturbance.slices += 1
-      if (slice.isDisturbed) disturbance.disturbed += 1
-      slices.set(entrant.name, [...(slices.get(entrant.name) ?? []), slice])
+      race.set(entrant.name, [...(race.get(entrant.name) ?? []), slice])
     }
   }
 }
 
-/** Waits until the machine has next to nothing to do, as long as there is patience: it says so by no event. */
-async function waitForQuiet(patience: { leftMs: number }): Promise<void> {
-  const lookMs = 200
-  for (
-    let before = readMachineCpuSeconds();
-    before !== null && patience.leftMs > 0;
-    patience.leftMs -= lookMs
-  ) {
-    await setTimeout(lookMs)
-    const now = readMachineCpuSeconds()
-    if (now === null || (now - before) * 1000 < lookMs * disturbingShare) return
-    before = now
-  }
-}
-
-async function runSlice(entrant: Entrant, ms: number): Promise<Slice> {
+async function runSlice(entrant: Entrant, window: Window): Promise<Slice> {
   const { server, requests, connections } = entrant
   await entrant.beforeSlice?.()
-  const result = await applyLoad({
-    port: server.port,
-    pid: server.pid,
-    requests,
-    connections,
-    leadMs: 30,
-    window: { ms },
-  })
-  entrant.answered += result.allAnswers
-  const usage = result.serverUsage
+  const { port, pid } = server
+  const result = await applyLoad({ port, pid, requests, connections, leadMs: 30, window })
+  entrant.created += result.created
   return {
-    perSecond: result.answers / result.seconds,
-    perCpuSecond: usage === null ? null : result.answers / usage.cpuSeconds,
-    busy: usage === null ? null : usage.mainThreadSeconds / result.seconds,
-    isDisturbed: (result.foreignCpuSeconds ?? 0) > result.seconds * disturbingShare,
+    perSecond: result.responses / result.seconds,
+    perCpuSecond: result.responses / result.serverCpuSeconds,
+    isDisturbed: result.otherCpuSeconds > result.seconds * disturbingShare,
   }
 }
 
 export interface Comparison {
+  /** Responses per second, the medians of the rounds. */
   ours: number
   other: number
-  /** Median of the rounds' ratios, ours to the other, and their quartiles. */
+  /** Ours to the other in responses per second: median and quartiles of the rounds' ratios. */
   ratio: number
   quartiles: [number, number]
-  /** The same by answers for each second of the server's processor time. */
-  cpuRatio: number | null
-  /** How busy the servers' main threads were, the least of the two. */
-  busy: number | null
+  /** Ours to the other in responses for each second of the server's processor time. */
+  cpuRatio: number
   /** Whether other work on the machine disturbed more than half of the rounds. */
   isDisturbed: boolean
 }
 
-export function compare(slices: Race, oursName: string, otherName: string): Comparison {
-  const ours = slices.get(oursName) ?? []
-  const other = slices.get(otherName) ?? []
-  const ratios = ours.map((slice, round) => slice.perSecond / (other[round]?.perSecond ?? Number.NaN))
-  const cpuRatios = ours.map(
-    (slice, round) => (slice.perCpuSecond ?? NaN) / (other[round]?.perCpuSecond ?? NaN),
-  )
-  const busy = [ours, other].map((each) => median(each.map((slice) => slice.busy ?? NaN)))
+export function compare(race: Race, oursName: string, otherName: string): Comparison {
+  const others = race.get(otherName) ?? []
+  const rounds = (race.get(oursName) ?? []).map((ours, round) => {
+    const other = others[round]
+    if (other === undefined) throw new Error(`${otherName} has no round ${round}`)
+    return { ours, other }
+  })
+  const ratios = rounds.map(({ ours, other }) => ours.perSecond / other.perSecond)
   return {
-    ours: median(ours.map((slice) => slice.perSecond)),
-    other: median(other.map((slice) => slice.perSecond)),
+    ours: median(rounds.map(({ ours }) => ours.perSecond)),
+    other: median(rounds.map(({ other }) => other.perSecond)),
     ratio: median(ratios),
-    quartiles: [quantile(ratios, 0.25), quantile(ratios, 0.75)],
-    cpuRatio: orNull(median(cpuRatios)),
-    busy: orNull(Math.min(...busy)),
+    quartiles: quartiles(ratios),
+    cpuRatio: median(rounds.map(({ ours, other }) => ours.perCpuSecond / other.perCpuSecond)),
     isDisturbed:
-      ours.filter((slice, round) => slice.isDisturbed || other[round]?.isDisturbed).length * 2 > ours.length,
+      rounds.filter(({ ours, other }) => ours.isDisturbed || other.isDisturbed).length * 2 > rounds.length,
   }
-}
-
-export function median(values: number[]): number {
-  return quantile(values, 0.5)
-}
-
-/** The value below which the share of the values lies, between two of them in proportion. */
-export function quantile(values: number[], share: number): number {
-  const sorted = Float64Array.from(values).toSorted()
-  const place = (sorted.length - 1) * share
-  const below = sorted[Math.floor(place)] ?? NaN
-  const above = sorted[Math.ceil(place)] ?? NaN
-  return below + (above - below) * (place - Math.floor(place))
-}
-
-function orNull(value: number): number | null {
-  return Number.isNaN(value) ? null : value
 }

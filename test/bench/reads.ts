@@ -1,25 +1,25 @@
 /** Lists and single pets: ours against a bare node:http server, Fastify, Express and json-server. */
 import { deepStrictEqual } from 'node:assert'
-import { checkPets } from './answers.ts'
 import type { Bench } from './bench.ts'
-import { createPets, getRequests, varyQuery } from './data.ts'
-import type { Answer } from './load.ts'
-import { compare, race, type Race } from './race.ts'
-import { startRivals, stopAll, type Rival } from './rivals.ts'
+import { checkPets } from './checks.ts'
+import { startEntrants, type Contender } from './contenders.ts'
+import { createPets, getRequest, varyQuery } from './data.ts'
+import type { HttpResponse } from './http.ts'
+import { compare, raceGenerations } from './race.ts'
 import { rateRow, type Row } from './table.ts'
 
-const connections = 64
 const pets = createPets(100)
 const sold = pets.filter((pet) => pet.status === 'sold')
 
 export interface Read {
   what: string
+  /** Asked in turn. */
   targets: string[]
   /** The same for json-server, which pages in its own way. */
   jsonServerTargets: string[]
-  check(answers: Answer[]): void
-  /** Whether no bar hangs on it. */
-  isBystander?: boolean
+  /** Throws when our responses are not right. */
+  check(responses: HttpResponse[]): void
+  hasBars: boolean
 }
 
 export const reads: Read[] = [
@@ -27,72 +27,68 @@ export const reads: Read[] = [
     what: 'GET /v1/pets (20 pets)',
     targets: ['/v1/pets'],
     jsonServerTargets: ['/pets?_start=0&_limit=20'],
-    check: (answers) => checkPets(answers[0], pets.slice(0, 20), pets.length),
+    check: ([response]) => checkPets(response, pets.slice(0, 20), pets.length),
+    hasBars: true,
   },
   {
     what: 'GET /v1/pets?limit=100 (100 pets)',
     targets: ['/v1/pets?limit=100'],
     jsonServerTargets: ['/pets?_start=0&_limit=100'],
-    check: (answers) => checkPets(answers[0], pets, pets.length),
+    check: ([response]) => checkPets(response, pets, pets.length),
+    hasBars: true,
   },
   {
     what: 'GET /v1/pets?status=sold (20 pets)',
     targets: ['/v1/pets?status=sold'],
     jsonServerTargets: ['/pets?status=sold&_start=0&_limit=20'],
-    check: (answers) => checkPets(answers[0], sold.slice(0, 20), sold.length),
+    check: ([response]) => checkPets(response, sold.slice(0, 20), sold.length),
+    hasBars: true,
   },
   {
-    // The lists above are the same one again and again, whose page ours keeps; Fastify makes it anew each time.
+    // Each list above is the same one again and again, which ours keeps as it was sent, and Fastify makes anew.
     what: 'GET /v1/pets (20 pets, 200 queries in turn)',
     targets: varyQuery('/v1/pets'),
     // It would take the parameter for a filter.
     jsonServerTargets: Array<string>(200).fill('/pets?_start=0&_limit=20'),
-    check: (answers) => {
-      for (const answer of answers) checkPets(answer, pets.slice(0, 20), pets.length)
+    check: (responses) => {
+      for (const response of responses) checkPets(response, pets.slice(0, 20), pets.length)
     },
-    isBystander: true,
+    hasBars: false,
   },
   {
     what: 'GET /v1/pets/{petId} (100 in turn)',
     targets: pets.map(({ id }) => `/v1/pets/${id}`),
     jsonServerTargets: pets.map(({ id }) => `/pets/${id}`),
-    check: (answers) =>
+    check: (responses) =>
       deepStrictEqual(
-        answers.map(({ body }) => JSON.parse(body)),
+        responses.map(({ body }) => JSON.parse(body)),
         pets,
       ),
+    hasBars: true,
   },
 ]
 
 export async function benchRead(bench: Bench, read: Read): Promise<Row[]> {
-  const rivals: Rival[] = [
-    { name: 'bare node:http', file: 'bare.mjs', bar: read.isBystander ? null : { least: 0.9 } },
-    { name: 'Fastify 5', file: 'fastify.mjs', bar: read.isBystander ? null : { least: 1.2 } },
-  ]
-  // No bar hangs on these: they are for orientation, and fewer rounds do.
-  const bystanders: Rival[] = [
-    { name: 'Express 5', file: 'express.mjs', bar: null },
-    { name: 'json-server 1', file: 'json-server.mjs', bar: null, ownTargets: read.jsonServerTargets },
-  ]
-  const task = {
-    pets,
-    requests: getRequests(read.targets),
-    targets: read.targets,
-    connections,
-    check: read.check,
+  const { what, targets, jsonServerTargets, check, hasBars } = read
+  const workload = { pets, requests: targets.map(getRequest), connections: 64, check }
+  const raceAgainst = async (contenders: Contender[], effort: Bench['effort']) => {
+    const race = await raceGenerations(effort, () => startEntrants(bench, workload, contenders))
+    return contenders.map(({ name, bar }) => rateRow(what, name, compare(race, 'ours', name), bar))
   }
-  const rows = async (against: Rival[], generations: number, rounds: number) => {
-    const slices: Race = new Map()
-    for (let generation = 0; generation < generations; generation += 1) {
-      const entrants = await startRivals(bench, task, against)
-      await race(entrants, { ...bench.effort, rounds }, slices)
-      await stopAll(entrants)
-    }
-    return against.map(({ name, bar }) => rateRow(read.what, name, compare(slices, 'ours', name), bar))
-  }
-  const { generations, rounds } = bench.effort
-  return [
-    ...(await rows(rivals, generations, rounds)),
-    ...(await rows(bystanders, 1, Math.floor(rounds / 3))),
-  ]
+  const rows = await raceAgainst(
+    [
+      { name: 'bare node:http', file: 'bare.mjs', bar: hasBars ? { least: 0.9 } : null },
+      { name: 'Fastify 5', file: 'fastify.mjs', bar: hasBars ? { least: 1.2 } : null },
+    ],
+    bench.effort,
+  )
+  // These are for orientation, and a few rounds are enough.
+  const moreRows = await raceAgainst(
+    [
+      { name: 'Express 5', file: 'express.mjs', bar: null },
+      { name: 'json-server 1', file: 'json-server.mjs', bar: null, ownTargets: jsonServerTargets },
+    ],
+    { ...bench.effort, generations: 1, rounds: 3 },
+  )
+  return [...rows, ...moreRows]
 }

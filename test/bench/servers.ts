@@ -1,4 +1,4 @@
-/** Starts and ends the processes that are measured. */
+/** Starts and stops the processes that are measured. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -12,16 +12,16 @@ export interface Server {
   stop(): Promise<void>
 }
 
-/** What a contender is told; `contenders/listen.mjs` reads it. */
-export interface Task {
+/** What a contender needs to know; `contenders/listen.mjs` reads it. */
+export interface Setup {
   key: string
-  /** In the format of our data file. A contender that stores has it, and what it puts beside it, to itself. */
+  /** In the format of our data file. A contender that stores owns it, and what it puts beside it. */
   petsFile: string
-  petCount: number
-  /** Headers that our server sends with every answer of the kind. */
+  /** The headers that do not depend on the body, of our response to a list or a creation, and to a single pet. */
   headers: Record<string, string>
-  /** Our server's answers, for the bare server to repeat. Empty when it is to create pets. */
-  answers: { target: string; headers: Record<string, string>; body: string }[]
+  petHeaders: Record<string, string>
+  /** Our responses to what the bare server will be asked, for it to repeat. Empty when it is to create pets. */
+  responses: { target: string; headers: Record<string, string>; body: string }[]
 }
 
 const running = new Set<ChildProcess>()
@@ -51,7 +51,7 @@ export async function startNode(
       output += text
       const found = line.exec(output)
       if (found === null) return
-      // From here on the output is thrown away.
+      // From here on the output is dropped.
       stdout.removeAllListeners('data').resume()
       resolve(found)
     })
@@ -64,10 +64,12 @@ export async function startNode(
   return { child, pid, match, stop }
 }
 
-async function startServer(args: string[], options: { env?: Record<string, string>; ipc?: boolean } = {}) {
+async function startServer(
+  args: string[],
+  options: { env?: Record<string, string>; ipc?: boolean } = {},
+): Promise<Server> {
   const { child, pid, match, stop } = await startNode(args, /http:\/\/127\.0\.0\.1:(\d+)/, options)
-  const server: Server = { port: Number(match[1]), pid, process: child, stop }
-  return server
+  return { port: Number(match[1]), pid, process: child, stop }
 }
 
 /** Our server as it is shipped, on a free port. */
@@ -84,14 +86,14 @@ export function contenderPath(file: string): string {
   return fileURLToPath(new URL(`contenders/${file}`, import.meta.url))
 }
 
-/** A contender with its task, which is written beside its pets. */
-export async function startContender(file: string, task: Task): Promise<Server> {
-  const taskFile = `${task.petsFile}.${file}.task.json`
-  writeFileSync(taskFile, JSON.stringify(task))
-  return await startServer([contenderPath(file), taskFile])
+/** A contender with its setup, which is written beside its pets. */
+export async function startContender(file: string, setup: Setup): Promise<Server> {
+  const setupFile = `${setup.petsFile}.setup.json`
+  writeFileSync(setupFile, JSON.stringify(setup))
+  return await startServer([contenderPath(file), setupFile])
 }
 
-/** The bare server that only says hello, for the time to a first answer. */
+/** The shortest node:http script, for the time to a first response. */
 export async function startHello(): Promise<Server> {
   return await startServer([contenderPath('hello.cjs')])
 }

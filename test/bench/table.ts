@@ -1,80 +1,70 @@
-/** The rows of the report and how they are printed. */
+/** The rows of the report, and how tables are printed. */
 import type { Comparison } from './race.ts'
 
 export interface Row {
   what: string
-  ours: string
+  /** What ours is compared with. */
   against: string
+  ours: string
   other: string
   /** Ours to the other, with its unit where it is not a plain ratio. */
   ratio: string
-  /** Quartiles of the rounds. */
-  spread: string
+  /** Between which values the middle half of the rounds lies. */
+  quartiles: string
   /** The ratio by the server's processor time. */
-  byCpu: string
+  byCpuTime: string
   bar: string
-  verdict: 'met' | 'short' | ''
-  /** What keeps the verdict from being a firm one. */
-  doubt?: string
+  verdict: 'met' | 'missed' | ''
+  isDisturbed: boolean
 }
 
-/** A bar that a number has to reach (`least`) or must not pass (`most`). */
+/** A bar that a value has to reach (`least`) or must not exceed (`most`). */
 export type Bar = { least: number } | { most: number }
 
 export function judge(value: number, bar: Bar | null, unit = ''): Pick<Row, 'bar' | 'verdict'> {
   if (bar === null) return { bar: '', verdict: '' }
   return 'least' in bar
-    ? { bar: `≥ ${bar.least}${unit}`, verdict: value >= bar.least ? 'met' : 'short' }
-    : { bar: `≤ ${bar.most}${unit}`, verdict: value <= bar.most ? 'met' : 'short' }
+    ? { bar: `≥ ${bar.least}${unit}`, verdict: value >= bar.least ? 'met' : 'missed' }
+    : { bar: `≤ ${bar.most}${unit}`, verdict: value <= bar.most ? 'met' : 'missed' }
 }
 
 export function rateRow(what: string, against: string, comparison: Comparison, bar: Bar | null): Row {
-  const { ours, other, ratio, quartiles, cpuRatio, busy } = comparison
+  const { ours, other, ratio, quartiles, cpuRatio, isDisturbed } = comparison
   return {
     what,
-    ours: formatRate(ours),
     against,
+    ours: formatRate(ours),
     other: formatRate(other),
-    ratio: `${formatRatio(ratio)}${busy === null || busy >= 0.9 ? '' : '*'}`,
-    spread: quartiles.map(formatRatio).join('–'),
-    byCpu: cpuRatio === null ? '-' : formatRatio(cpuRatio),
+    ratio: formatRatio(ratio),
+    quartiles: quartiles.map(formatRatio).join('–'),
+    byCpuTime: formatRatio(cpuRatio),
     ...judge(ratio, bar),
-    doubt: doubtOf(comparison),
+    isDisturbed,
   }
 }
 
-/** Why a comparison may say more about the machine than about the two. */
-export function doubtOf({ isDisturbed }: Comparison): string {
-  return isDisturbed ? '(disturbed)' : ''
-}
-
 export function formatRatio(ratio: number): string {
-  return ratio.toFixed(ratio < 100 ? 3 : 1)
+  return Number.isNaN(ratio) ? '-' : ratio.toFixed(ratio < 100 ? 3 : 1)
 }
 
 export function formatRate(perSecond: number): string {
-  return `${formatCount(perSecond)}/s`
-}
-
-export function formatCount(count: number): string {
-  return Math.round(count).toLocaleString('en-US')
+  return `${Math.round(perSecond).toLocaleString('en-US')}/s`
 }
 
 export function formatMegabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`
 }
 
-/** Aligned columns: numbers to the right, from the column `numbersFrom` to the one before `numbersEnd`; text to the left. */
-export function formatTable(lines: string[][], numbersFrom: number, numbersEnd = Infinity): string {
-  const widths =
-    lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? []
+/** Aligns the columns: to the left where `alignment` has an `l` at the column's place, to the right where it has an `r`. */
+export function formatTable(lines: string[][], alignment: string): string {
+  const widths = [...alignment].map((_, column) =>
+    Math.max(...lines.map((line) => line[column]?.length ?? 0)),
+  )
   return lines
     .map((line) =>
       line
         .map((cell, column) =>
-          column >= numbersFrom && column < numbersEnd
-            ? cell.padStart(widths[column] ?? 0)
-            : cell.padEnd(widths[column] ?? 0),
+          alignment[column] === 'r' ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
         )
         .join('  ')
         .trimEnd(),
@@ -90,10 +80,10 @@ export function formatRows(rows: Row[]): string {
     row.ours,
     row.other,
     row.ratio,
-    row.spread,
-    row.byCpu,
+    row.quartiles,
+    row.byCpuTime,
     row.bar,
-    `${row.verdict} ${row.doubt ?? ''}`.trim(),
+    `${row.verdict}${row.isDisturbed ? ' (disturbed)' : ''}`,
   ])
-  return formatTable([head, ...lines], 2, 7)
+  return formatTable([head, ...lines], 'llrrrrrll')
 }

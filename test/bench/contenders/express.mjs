@@ -1,11 +1,11 @@
 /** Express 5, the pets in memory. */
 import { createServer } from 'node:http'
 import express from 'express'
-import { createMemoryStore } from './fastify-app.mjs'
-import { listen, readPets, task } from './listen.mjs'
+import { listen, readPets, setup } from './listen.mjs'
+import { createMemoryStore } from './memory-store.mjs'
 
 const store = createMemoryStore(readPets())
-const credentials = `Bearer ${task.key}`
+const credentials = `Bearer ${setup.key}`
 const app = express()
 app.disable('x-powered-by')
 app.use((request, response, next) => {
@@ -16,26 +16,26 @@ app.use((request, response, next) => {
 app.get('/v1/pets', (request, response) => {
   const { limit: given = '20', status } = request.query
   const limit = Number(given)
-  const pets = store.list(limit, status)
+  const pets = store.list(limit, status, 0)
   response.setHeader('X-Total-Count', store.count(status))
   if (pets.length > limit) {
     pets.pop()
     const filter = status === undefined ? '' : `&status=${status}`
     response.setHeader('Link', `</v1/pets?limit=${limit}${filter}&after=${pets[limit - 1].id}>; rel="next"`)
   }
-  send(response, pets)
+  send(response, pets, setup.headers)
 })
 
 app.get('/v1/pets/:petId', (request, response) => {
   const found = store.get(Number(request.params.petId))
   if (found === undefined) response.sendStatus(404)
-  else send(response, found)
+  else send(response, found, setup.petHeaders)
 })
 
 /** `response.json` would add `; charset=utf-8` and an ETag. */
-function send(response, value) {
+function send(response, value, headers) {
   const body = JSON.stringify(value)
-  for (const name in task.headers) response.setHeader(name, task.headers[name])
+  for (const name in headers) response.setHeader(name, headers[name])
   response.setHeader('Content-Length', Buffer.byteLength(body))
   response.end(body)
 }

@@ -1,10 +1,10 @@
-/** Fastify 5 with better-sqlite3: every creation is a transaction, in the log and synced when it is answered. */
+/** Fastify 5 with better-sqlite3: every creation is a transaction that is in the log and synced before the response. */
 import { rmSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { serve } from './fastify-app.mjs'
-import { readPets, task } from './listen.mjs'
+import { readPets, setup } from './listen.mjs'
 
-const file = `${task.petsFile}.sqlite`
+const file = `${setup.petsFile}.sqlite`
 for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
 const db = new Database(file)
 db.pragma('journal_mode = WAL')
@@ -16,11 +16,11 @@ db.exec(`
   CREATE INDEX pets_by_status ON pets (status, id);
 `)
 const insert = db.prepare('INSERT INTO pets (name, categoryId, status) VALUES (?, ?, ?)')
-const list = db.prepare('SELECT * FROM pets ORDER BY id LIMIT ?')
-const listByStatus = db.prepare('SELECT * FROM pets WHERE status = ? ORDER BY id LIMIT ?')
+const list = db.prepare('SELECT * FROM pets WHERE id > ? ORDER BY id LIMIT ?')
+const listByStatus = db.prepare('SELECT * FROM pets WHERE status = ? AND id > ? ORDER BY id LIMIT ?')
 const get = db.prepare('SELECT * FROM pets WHERE id = ?')
 
-// Counted here: SQLite counts by walking the index, which would burden its lists.
+// Counted here: SQLite counts by walking the index, which would slow down its lists.
 const counts = new Map()
 function add(name, categoryId, status) {
   const id = Number(insert.run(name, categoryId, status).lastInsertRowid)
@@ -33,7 +33,8 @@ db.transaction(() => {
 })()
 
 await serve({
-  list: (limit, status) => (status === undefined ? list.all(limit + 1) : listByStatus.all(status, limit + 1)),
+  list: (limit, status, after) =>
+    status === undefined ? list.all(after, limit + 1) : listByStatus.all(status, after, limit + 1),
   count: (status) => counts.get(status) ?? 0,
   get: (id) => get.get(id),
   add: ({ name, categoryId, status = 'available' }) => add(name, categoryId, status),

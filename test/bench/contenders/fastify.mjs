@@ -1,5 +1,6 @@
 /** Fastify 5 with schemas, the pets in memory. */
-import { createMemoryStore, serve } from './fastify-app.mjs'
+import { serve } from './fastify-app.mjs'
 import { readPets } from './listen.mjs'
+import { createMemoryStore } from './memory-store.mjs'
 
 await serve(createMemoryStore(readPets()))

@@ -1,7 +1,7 @@
-/** The shortest way to a first answer. CommonJS, as dist/server.js is: it starts some milliseconds sooner. */
+/** The shortest way to a first response. CommonJS, as dist/server.js is, since that starts some milliseconds sooner. */
 const { createServer } = require('node:http')
 
-// `node --test` without files takes every script under `test` for one.
+// `node --test` without file names runs every script under `test`.
 if (process.env.NODE_TEST_CONTEXT !== undefined) process.exit()
 
 const server = createServer((request, response) => {

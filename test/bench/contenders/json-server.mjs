@@ -4,11 +4,11 @@ import { createServer } from 'node:http'
 import { dirname } from 'node:path'
 import { createApp } from 'json-server/lib/app.js'
 import { JSONFilePreset } from 'lowdb/node'
-import { listen, task } from './listen.mjs'
+import { listen, setup } from './listen.mjs'
 
 // It serves this folder too, and in production insists on it; as in development it would look into it at each request.
-process.chdir(dirname(task.petsFile))
+process.chdir(dirname(setup.petsFile))
 mkdirSync('public', { recursive: true })
 
-const app = createApp(await JSONFilePreset(task.petsFile, {}))
+const app = createApp(await JSONFilePreset(setup.petsFile, {}))
 listen(createServer((request, response) => app.handler(request, response)))
