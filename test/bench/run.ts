@@ -15,6 +15,7 @@ import { benchCreation, creationRaces, durability } from './creations.ts'
 import { benchGrowth } from './growth.ts'
 import { benchLatencies } from './latencies.ts'
 import { describeMachine } from './machine.ts'
+import { benchMix, mixName } from './mix.ts'
 import { build, installPackages } from './prepare.ts'
 import { benchRead, reads } from './reads.ts'
 import { benchSoak } from './soak.ts'
@@ -42,6 +43,7 @@ interface Part {
 
 const parts: Part[] = [
   ...reads.map((read) => ({ name: read.what, run: (bench: Bench) => benchRead(bench, read) })),
+  { name: mixName, run: benchMix },
   ...creationRaces.map((creationRace) => ({
     name: creationRace.what,
     run: (bench: Bench) => benchCreation(bench, creationRace),
