@@ -16,7 +16,7 @@ import { defineCases, type Runner } from './contract-cases.ts'
 import { type Client, createClient } from './contract-client.ts'
 import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
-import { makeFolder } from './support.ts'
+import { cleanEnvironment, makeFolder } from './support.ts'
 import {
   type Behaviour,
   createStore,
@@ -559,8 +559,7 @@ describe('the built file', () => {
 
 /** Runs the built suite as users do, in a process of its own. */
 function runSuite(suite: string, address: string): Promise<{ exitCode: unknown; output: string }> {
-  const { NODE_TEST_CONTEXT: _context, ...inherited } = process.env
-  const env = { ...inherited, PETSTORE_URL: address, PETSTORE_API_KEY: key }
+  const env = { ...cleanEnvironment(), PETSTORE_URL: address, PETSTORE_API_KEY: key }
   return new Promise((resolve) => {
     execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>
       resolve({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),

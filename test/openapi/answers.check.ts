@@ -5,7 +5,15 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { authorization, connectRaw, makeDataFile, type RequestOptions, root, startApp } from '../support.ts'
+import {
+  authorization,
+  cleanEnvironment,
+  connectRaw,
+  makeDataFile,
+  type RequestOptions,
+  root,
+  startApp,
+} from '../support.ts'
 import { describedLabels, judge, type ReceivedAnswer, type Verdict } from './answers.ts'
 import { folder, makeFolder } from './tools.ts'
 import type { Findings } from './watch-answers.ts'
@@ -121,11 +129,10 @@ test('every answer of the whole test run is as the document describes it', async
   const files = readdirSync(join(root, 'test')).filter(
     (name) => name.endsWith('.test.ts') && name !== 'contract-catches.test.ts',
   )
-  const { NODE_TEST_CONTEXT: _context, ...env } = process.env
   const hooks = ['--import', 'tsx', '--import', join(folder, 'watch-answers.ts')]
   const run = spawn(process.execPath, [...hooks, '--test', ...files.map((name) => join('test', name))], {
     cwd: root,
-    env: { ...env, ANSWERS_FOLDER: answersFolder },
+    env: { ...cleanEnvironment(), ANSWERS_FOLDER: answersFolder },
     stdio: 'ignore',
   })
   // Whether the tests themselves are content is for `npm test` to say.
