@@ -21,7 +21,7 @@ async function findPage(): Promise<Page> {
   return { html: PETSTORE_PAGE_HTML, policy: PETSTORE_PAGE_POLICY }
 }
 
-/** The headers of the page, besides those of every answer. */
+/** The headers of the page, besides those of every response. */
 export function pageHeaders({ policy }: Page): readonly string[] {
   return ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer']
 }

@@ -2,24 +2,34 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import axe from 'axe-core'
-import type { Page } from 'playwright-core'
-import { animals, findRow, key, readTable, startStore, visit, visitStore, waitForText } from './store.ts'
+import type { Locator, Page } from 'playwright-core'
+import {
+  animals,
+  enterKey,
+  findRow,
+  key,
+  readTable,
+  startStore,
+  visit,
+  visitStore,
+  waitForText,
+} from './store.ts'
 
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const width of [360, 1440]) {
     const options = { colorScheme, viewport: { width, height: 800 } }
 
-    test(`is free of faults that axe finds, ${colorScheme} at ${width} px`, async (t) => {
+    test(`has no violation that axe finds, ${colorScheme} at ${width} px`, async (t) => {
       const { url } = await startStore(t)
       const first = await visit(t, url, options)
       await first.getByRole('article', { name: 'List animals' }).waitFor()
-      assert.deepEqual(await findFaults(first), [])
+      assert.deepEqual(await findViolations(first), [])
       const page = await visitStore(t, url, options)
       await page.getByRole('button', { name: 'Add animal' }).click()
-      await waitForText(page.locator('#name-fault'), 'is required')
+      await waitForText(page.locator('#name-error'), 'is required')
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
       await page.getByRole('button', { name: 'Next' }).hover()
-      assert.deepEqual(await findFaults(page), [])
+      assert.deepEqual(await findViolations(page), [])
     })
 
     test(`fits the width, whatever the data, ${colorScheme} at ${width} px`, async (t) => {
@@ -29,7 +39,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
       await page.getByLabel('categoryId').fill('w'.repeat(60))
       await page.getByRole('button', { name: 'Add animal' }).click()
-      await waitForText(page.locator('#categoryId-fault'), 'expected')
+      await waitForText(page.locator('#categoryId-error'), 'expected')
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
     })
   }
@@ -79,6 +89,89 @@ test('leads to what went over the wire where that is out of sight, and nowhere e
   assert.equal(await link.isVisible(), false)
 })
 
+for (const width of [360, 1280]) {
+  for (const place of ['store', 'reference', 'createPet', 'schema-PetStatus']) {
+    test(`a link to #${place} leads there once the page is complete, at ${width} px`, async (t) => {
+      const { url } = await startStore(t)
+      const page = await visitStore(t, url, { viewport: { width, height: 740 } })
+      await page.goto('about:blank')
+      await page.goto(`${url}/#${place}`)
+      await findRow(page, 'Rex').waitFor()
+      // The last place may be too near the end of the page to reach the top of the window.
+      await page.waitForFunction((id) => {
+        const { top = -1 } = document.getElementById(id)?.getBoundingClientRect() ?? {}
+        const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 1
+        return top >= 0 && (top < 40 || (isAtEnd && top < innerHeight))
+      }, place)
+    })
+  }
+}
+
+test('nothing covers a control at 360 px, wherever the page is scrolled to', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { viewport: { width: 360, height: 740 } })
+  await page.getByRole('radio', { name: 'sold' }).waitFor()
+  const covered = await page.evaluate(() => {
+    const found = new Set<string>()
+    for (const control of document.querySelectorAll('#store button, #store input, #store select')) {
+      if (!control.checkVisibility()) continue
+      for (const place of ['start', 'center', 'end'] as const) {
+        control.scrollIntoView({ block: place, behavior: 'instant' })
+        const { left, top, width, height } = control.getBoundingClientRect()
+        const hit = document.elementFromPoint(left + width / 2, top + height / 2)
+        if (hit !== control) found.add(control.outerHTML)
+      }
+    }
+    return [...found]
+  })
+  assert.deepEqual(covered, [])
+})
+
+test('begins no line of JSON with a comma or a closing mark, at any width, and copies it as it is', async (t) => {
+  const names = ['a', '"', 'W'.repeat(200), `${'x'.repeat(50)},${'y'.repeat(50)}`, '}]"'.repeat(30)]
+  const pets = names.map(
+    (name, i) => `{"id":${i + 1},"name":${JSON.stringify(name)},"categoryId":-9223372036854775808}`,
+  )
+  const { url } = await startStore(t, [animals[11] ?? '', ...pets])
+  const page = await visit(t, url)
+  await enterKey(page)
+  const response = page.locator('#wire-response')
+  await waitForText(response, 'Pip')
+  for (const isFormatted of [true, false]) {
+    await page.getByLabel('One item per line').setChecked(isFormatted)
+    for (const width of [320, 360, 411, 600, 768, 1024, 1280]) {
+      await page.setViewportSize({ width, height: 800 })
+      assert.deepEqual(await findBadLines(response), [], `${width} px`)
+    }
+  }
+  const selected = await response.evaluate((element) => {
+    getSelection()?.selectAllChildren(element)
+    return [String(getSelection()), element.textContent]
+  })
+  assert.equal(selected[0], selected[1])
+})
+
+/** The beginnings of lines with a closing mark where the text has no line break. */
+function findBadLines(locator: Locator): Promise<readonly string[]> {
+  return locator.evaluate((element) => {
+    const bad: string[] = []
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
+    const range = document.createRange()
+    let before = { bottom: 0, character: '\n' }
+    for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+      for (const [i, character] of [...(node.nodeValue ?? '')].entries()) {
+        range.setStart(node, i)
+        range.setEnd(node, i + 1)
+        const { top, bottom } = range.getBoundingClientRect()
+        const isWrapped = top >= before.bottom - 1 && before.character !== '\n'
+        if (isWrapped && /[,}\]]/.test(character)) bad.push(String(node.nodeValue))
+        before = { bottom, character }
+      }
+    }
+    return bad
+  })
+}
+
 test('marks what has changed without a motion for those who want none', async (t) => {
   const { url, edit } = await startStore(t)
   const page = await visitStore(t, url, { reducedMotion: 'reduce' })
@@ -117,7 +210,7 @@ test('can be used with the keyboard alone', async (t) => {
   await readTable(page, 10)
   assert.equal(await press('Tab', 'Tab'), 'name')
   await page.keyboard.press('Enter')
-  await waitForText(page.locator('#name-fault'), 'is required')
+  await waitForText(page.locator('#name-error'), 'is required')
   assert.equal(await focused(), 'name')
   await page.keyboard.type('Zoe')
   assert.equal(await press('Tab'), 'categoryId')
@@ -125,7 +218,7 @@ test('can be used with the keyboard alone', async (t) => {
   assert.equal(await press('Tab'), 'status')
   assert.equal(await press('Tab'), 'Add animal')
   await page.keyboard.press('Enter')
-  await waitForText(page.locator('#added'), 'Added Zoe with the id 13, which is not on the page shown.')
+  await waitForText(page.locator('#added'), 'Added Zoe with the id 13. It is not on the page shown.')
   assert.equal(await focused(), 'name')
 })
 
@@ -173,7 +266,7 @@ test('says the number of animals to a screen reader when it changes', async (t) 
 })
 
 /** What axe finds, a line a place. */
-async function findFaults(page: Page): Promise<readonly string[]> {
+async function findViolations(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate(() => {
     // Defined by the line above, in the page.

@@ -1,6 +1,7 @@
 /** The store on the page: the key, the list, the form, and the watch over the data file. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { petStatuses } from '../../src/pets/pet-status.ts'
 import {
   animals,
   enterKey,
@@ -20,8 +21,8 @@ test('refuses a wrong key in the words of the service, and opens with the right 
   const { url } = await startStore(t)
   const page = await visit(t, url)
   await enterKey(page, 'wrong')
-  await waitForText(page.locator('#key-fault'), 'The API key is not valid.')
-  assert.match(await readWire(page, 'answer'), /^HTTP\/1\.1 401 Unauthorized\n[^]*www-authenticate: Bearer/)
+  await waitForText(page.locator('#key-error'), 'The API key is not valid.')
+  assert.match(await readWire(page, 'response'), /^HTTP\/1\.1 401 Unauthorized\n[^]*www-authenticate: Bearer/)
   assert.equal(await page.getByLabel('API key').getAttribute('aria-invalid'), 'true')
   await enterKey(page)
   await findRow(page, 'Rex').waitFor()
@@ -32,7 +33,7 @@ test('says so when a key cannot be sent at all', async (t) => {
   const { url } = await startStore(t)
   const page = await visit(t, url)
   await enterKey(page, 'schlüssel')
-  await waitForText(page.locator('#key-fault'), 'This cannot be sent')
+  await waitForText(page.locator('#key-error'), 'This cannot be sent')
 })
 
 test('keeps the key for this tab only, over a reload, until it is forgotten', async (t) => {
@@ -81,7 +82,7 @@ test('follows the Link header page by page, and finds back', async (t) => {
   const page = await visitStore(t, url)
   await page.getByLabel('Per page').selectOption('5')
   await waitForText(page.locator('#count'), 'Page 1: 5 of 12 animals')
-  assert.match(await readWire(page, 'answer'), /\nlink: <\/v1\/pets\?limit=5&after=5>; rel="next"\n/)
+  assert.match(await readWire(page, 'response'), /\nlink: <\/v1\/pets\?limit=5&after=5>; rel="next"\n/)
   const next = page.getByRole('button', { name: 'Next' })
   await next.click()
   await findRow(page, 'Nemo').waitFor()
@@ -105,7 +106,7 @@ test('adds an animal and shows it in the list', async (t) => {
   await waitForText(page.locator('#added'), "Added Rex's friend with the id 13.")
   await waitForText(findRow(page, "Rex's friend"), 'new')
   assert.equal(await page.getByLabel('name').inputValue(), '')
-  assert.match(await readWire(page, 'answer'), /^HTTP\/1\.1 201 Created\n[^]*\nlocation: \/v1\/pets\/13\n/)
+  assert.match(await readWire(page, 'response'), /^HTTP\/1\.1 201 Created\n[^]*\nlocation: \/v1\/pets\/13\n/)
 })
 
 test('shows each message of a 400 at the field that it names', async (t) => {
@@ -114,15 +115,15 @@ test('shows each message of a 400 at the field that it names', async (t) => {
   const categoryId = page.getByLabel('categoryId')
   await categoryId.fill('1.5')
   await page.getByRole('button', { name: 'Add animal' }).click()
-  await waitForText(page.locator('#name-fault'), 'is required')
-  await waitForText(page.locator('#categoryId-fault'), 'expected an int64 integer, got 1.5')
+  await waitForText(page.locator('#name-error'), 'is required')
+  await waitForText(page.locator('#categoryId-error'), 'expected an int64 integer, got 1.5')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
   assert.equal(await categoryId.getAttribute('aria-invalid'), 'true')
   await page.getByLabel('name').fill('Rex')
   await categoryId.fill('1')
   await page.getByRole('button', { name: 'Add animal' }).click()
   await waitForText(page.locator('#added'), 'Added Rex')
-  assert.equal(await page.locator('.fault').filter({ hasText: /./ }).count(), 0)
+  assert.equal(await page.locator('.error').filter({ hasText: /./ }).count(), 0)
   assert.equal(await page.locator('[aria-invalid]').count(), 0)
 })
 
@@ -136,7 +137,7 @@ for (const typed of ['5; name: "x"', `"${'x'.repeat(80)}`, 'x\\"; status: y']) {
     const text = JSON.stringify(typed)
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
     await page.getByText(`expected an int64 integer, got ${shown}`, { exact: true }).waitFor()
-    assert.equal(await page.locator('.fault').filter({ hasText: /./ }).count(), 1)
+    assert.equal(await page.locator('.error').filter({ hasText: /./ }).count(), 1)
   })
 }
 
@@ -145,7 +146,7 @@ test('keeps big integers exact in the table and on the wire', async (t) => {
   const { url } = await startStore(t, [big])
   const page = await visitStore(t, url)
   assert.deepEqual(await readTable(page, 1), ['9007199254740993 | Rex | -9223372036854775808 | sold'])
-  assert.ok((await readWire(page, 'answer')).endsWith(`\n[\n${big}\n]`))
+  assert.ok((await readWire(page, 'response')).endsWith(`\n[\n${big}\n]`))
   await page.getByLabel('name').fill('Big')
   await page.getByLabel('categoryId').fill('9223372036854775807')
   await page.getByRole('button', { name: 'Add animal' }).click()
@@ -171,7 +172,7 @@ test('shows hand edits of the data file without a reload, and keeps what is bein
   const page = await visitStore(t, url)
   await page.getByLabel('Per page').selectOption('20')
   await readTable(page, 12)
-  const before = await readWire(page, 'answer')
+  const before = await readWire(page, 'response')
   await page.getByLabel('name').fill('half a na')
   await edit([
     ...animals.slice(0, 10).map((line) => line.replace('"Rex"', '"Rexina"')),
@@ -182,7 +183,7 @@ test('shows hand edits of the data file without a reload, and keeps what is bein
   await waitForText(page.locator('#count'), '11 animals (1 new, 1 changed, 2 gone)')
   assert.equal(await page.getByLabel('name').inputValue(), 'half a na')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
-  assert.equal(await readWire(page, 'answer'), before)
+  assert.equal(await readWire(page, 'response'), before)
 })
 
 test('does not ask while nobody looks, and asks at once when somebody does', async (t) => {
@@ -215,7 +216,7 @@ test('asks for the key again when it is no longer good, and keeps what was typed
   await page.getByLabel('name').fill('half a na')
   const body = JSON.stringify({ code: 'unauthorized', message: 'Not any more.', status: 401 })
   await page.route('**/v1/pets*', (route) => route.fulfill({ status: 401, body }), { times: 1 })
-  await waitForText(page.locator('#key-fault'), 'Not any more.')
+  await waitForText(page.locator('#key-error'), 'Not any more.')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'key')
   await enterKey(page)
   await findRow(page, 'Rex').waitFor()
@@ -226,14 +227,17 @@ test('says when the server does not answer, and goes on by itself when it does a
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
   await page.route('**/v1/pets*', (route) => route.abort('connectionrefused'))
-  await waitForText(page.locator('#trouble'), `No answer from ${new URL(url).host}. Is the server running?`)
-  await waitForText(page.locator('#live'), 'Not connected')
+  await waitForText(
+    page.locator('#store-error'),
+    `No response from ${new URL(url).host}. Is the server running?`,
+  )
+  await waitForText(page.locator('#connection'), 'Not connected')
   await page.getByLabel('name').fill('Rex')
   await page.getByRole('button', { name: 'Add animal' }).click()
-  await waitForText(page.locator('#add-fault'), 'No answer came')
+  await waitForText(page.locator('#add-error'), 'No response: it is not known')
   await page.unroute('**/v1/pets*')
-  await waitForText(page.locator('#live'), 'Watching for changes')
-  assert.equal(await page.locator('#trouble').textContent(), '')
+  await waitForText(page.locator('#connection'), 'Watching for changes')
+  assert.equal(await page.locator('#store-error').textContent(), '')
 })
 
 test('says what the service says when it cannot store', async (t) => {
@@ -243,7 +247,7 @@ test('says what the service says when it cannot store', async (t) => {
   const body = JSON.stringify({ code: 'insufficient_storage', message, status: 507 })
   await page.route('**/v1/pets', (route) => route.fulfill({ status: 507, body }))
   await page.getByRole('button', { name: 'Add animal' }).click()
-  await waitForText(page.locator('#add-fault'), message)
+  await waitForText(page.locator('#add-error'), message)
 })
 
 test('copies request, answer and curl as they went over the wire', async (t) => {
@@ -272,7 +276,7 @@ test('copies request, answer and curl as they went over the wire', async (t) => 
     '-d',
     body,
   ])
-  await page.getByRole('button', { name: 'Copy: answer' }).click()
+  await page.getByRole('button', { name: 'Copy: response' }).click()
   assert.match(
     await readClipboard(page),
     /^HTTP\/1\.1 201 Created\n[^]*\n\n\{"id":13,"name":"Rex's friend","categoryId":9007199254740993,"status":"available"\}$/,
@@ -289,4 +293,130 @@ test('copies without the clipboard interface too, which plain http in a local ne
   await page.getByLabel('API key').focus()
   await page.keyboard.press('Control+V')
   assert.equal(await page.getByLabel('API key').inputValue(), `${url}/v1`)
+})
+
+test('opens with the key of a link, and leaves no trace of the key in address, history and title', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, 'about:blank')
+  await page.goto(`${url}/#key=${key}`)
+  await findRow(page, 'Rex').waitFor()
+  assert.equal(page.url(), `${url}/`)
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'list-title')
+  await page.goBack()
+  await page.goForward()
+  assert.equal(page.url(), `${url}/`)
+  assert.equal(await page.title(), 'Petstore')
+  await findRow(page, 'Rex').waitFor()
+})
+
+test('opens with the key of a link that is followed in a tab with the page', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await page.goto(`${url}/#key=wrong`)
+  await waitForText(page.locator('#key-error'), 'The API key is not valid.')
+  await page.goto(`${url}/#key=${key}`)
+  await findRow(page, 'Rex').waitFor()
+  assert.equal(page.url(), `${url}/`)
+  await page.goBack()
+  await page.goBack()
+  assert.doesNotMatch(page.url(), /key/)
+})
+
+for (const fragment of ['schl%C3%BCssel', 'two%20words', 'schlüssel']) {
+  test(`says so when the key of a link cannot be sent: ${fragment}`, async (t) => {
+    const { url } = await startStore(t)
+    const page = await visit(t, `${url}/#key=${fragment}`)
+    await waitForText(page.locator('#key-error'), 'This cannot be sent')
+    assert.equal(page.url(), `${url}/`)
+  })
+}
+
+test('shows that the data file has an error and where, until it is fixed', async (t) => {
+  const { url, edit, editText } = await startStore(t)
+  const page = await visitStore(t, url)
+  const connection = page.locator('#connection')
+  assert.equal(await connection.getAttribute('data-state'), 'live')
+  await editText(`{"pets":[\n${animals[0]},\n]}\n`)
+  await waitForText(connection, 'Data file error: line 3, column 1. Showing the last valid data.')
+  assert.equal(await connection.getAttribute('data-state'), 'invalid')
+  await readTable(page, 10)
+  await edit(animals.slice(0, 2))
+  await waitForText(connection, 'Watching for changes')
+  assert.equal(await connection.getAttribute('data-state'), 'live')
+  await readTable(page, 2)
+})
+
+test('says that an added animal is not on the page shown only while that is so', async (t) => {
+  const { url, edit } = await startStore(t)
+  const page = await visitStore(t, url)
+  const added = page.locator('#added')
+  const add = async (name: string): Promise<void> => {
+    await page.getByLabel('name').fill(name)
+    await page.getByLabel('categoryId').fill('1')
+    await page.getByRole('button', { name: 'Add animal' }).click()
+    await waitForText(added, `Added ${name}`)
+  }
+  await add('Zoe')
+  assert.equal(await added.innerText(), 'Added Zoe with the id 13. It is not on the page shown.')
+  await page.getByRole('radio', { name: 'sold' }).check()
+  await readTable(page, 3)
+  assert.equal(await added.innerText(), 'Added Zoe with the id 13. It is not on the page shown.')
+  await page.getByRole('radio', { name: 'All' }).check()
+  await readTable(page, 10)
+  await page.getByRole('button', { name: 'Next' }).click()
+  await readTable(page, 3)
+  await waitForText(added, /^Added Zoe with the id 13\.$/)
+  await page.getByRole('radio', { name: 'pending' }).check()
+  await readTable(page, 2)
+  await add('Bob')
+  await edit(animals)
+  await page.locator('#added:empty').waitFor({ state: 'attached' })
+})
+
+test('has the statuses of the service to filter by and to choose from, one more as well', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, 'about:blank')
+  const document = JSON.parse(await (await fetch(`${url}/openapi.json`)).text())
+  document.components.schemas.PetStatus.enum.push('adopted')
+  await page.route('**/openapi.json', (route) => route.fulfill({ json: document }))
+  const adopted = { id: 1, name: 'Rex', categoryId: 1, status: 'adopted' }
+  await page.route('**/v1/pets?*', (route) => route.fulfill({ json: [adopted] }))
+  await page.goto(url)
+  await enterKey(page)
+  await findRow(page, 'Rex').locator('.chip[data-status=adopted]').waitFor()
+  assert.deepEqual(await page.locator('#filter label:has([type=radio])').allInnerTexts(), [
+    'All',
+    ...petStatuses,
+    'adopted',
+  ])
+  assert.deepEqual(await page.locator('#status option').allInnerTexts(), [
+    'left out',
+    ...petStatuses,
+    'adopted',
+  ])
+  const [request] = await Promise.all([
+    page.waitForRequest('**/v1/pets?*status=adopted'),
+    page.getByRole('radio', { name: 'adopted' }).check(),
+  ])
+  assert.equal(new URL(request.url()).search, '?limit=10&status=adopted')
+})
+
+test('lists and adds without the document', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, 'about:blank')
+  let answer: (() => Promise<void>) | undefined
+  await page.route('**/openapi.json', (route) => {
+    answer = () => route.continue()
+  })
+  await page.goto(url)
+  await enterKey(page)
+  await readTable(page, 10)
+  assert.equal(await page.getByRole('radio').count(), 1)
+  await page.getByLabel('name').fill('Zoe')
+  await page.getByLabel('categoryId').fill('1')
+  await page.getByRole('button', { name: 'Add animal' }).click()
+  await waitForText(page.locator('#added'), 'Added Zoe')
+  await answer?.()
+  await page.getByRole('radio', { name: 'sold' }).check()
+  await readTable(page, 3)
 })

@@ -1,6 +1,7 @@
 /** The reference: what a first visit shows, before any key. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { petStatuses } from '../../src/pets/pet-status.ts'
 import { enterKey, key, readClipboard, splitAsShell, startStore, visit, waitForText } from './store.ts'
 
 test('shows the three operations on a first visit, without a key', async (t) => {
@@ -13,7 +14,7 @@ test('shows the three operations on a first visit, without a key', async (t) => 
   assert.equal(await page.getByLabel('API key').isVisible(), true)
 })
 
-test('says what each operation takes and answers', async (t) => {
+test('describes the parameters and responses of each operation', async (t) => {
   const { url } = await startStore(t)
   const page = await visit(t, url)
   const list = page.getByRole('article', { name: 'List animals' })
@@ -34,14 +35,14 @@ test('says what each operation takes and answers', async (t) => {
   await add.getByText('Missing or invalid API key.').click()
   await waitForText(add, '"code":"unauthorized"')
   await waitForText(add, 'WWW-Authenticate: Bearer realm="petstore"')
-  await waitForText(page.locator('#fields'), 'available, pending, sold')
+  await waitForText(page.locator('#schemas'), petStatuses.join(', '))
 })
 
 test('says since when getPet is deprecated and when it goes', async (t) => {
   const { url } = await startStore(t)
   const page = await visit(t, url)
   const get = page.getByRole('article', { name: 'Get an animal' })
-  await waitForText(get, 'Deprecated since 21 November 2026, to be removed on 5 December 2030.')
+  await waitForText(get, 'Deprecated since 21 November 2026; scheduled for removal on 5 December 2030.')
   assert.deepEqual(
     await get.locator('time').evaluateAll((times) => times.map((time) => time.getAttribute('datetime'))),
     ['2026-11-21', '2030-12-05'],

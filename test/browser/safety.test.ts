@@ -71,7 +71,7 @@ test('shows markup in a name as text', async (t) => {
   await page.getByLabel('name').fill(name)
   await page.getByLabel('categoryId').fill(name)
   await page.getByRole('button', { name: 'Add animal' }).click()
-  await waitForText(page.locator('#categoryId-fault'), name)
+  await waitForText(page.locator('#categoryId-error'), name)
   await page.getByLabel('categoryId').fill('1')
   await page.getByRole('button', { name: 'Add animal' }).click()
   await waitForText(page.locator('#added'), `Added ${name}`)
@@ -142,5 +142,8 @@ test('works under a path of another app, with or without the slash', async (t) =
     await findRow(page, 'Shelly').waitFor()
     await waitForText(page.locator('#listPets'), `http://127.0.0.1:${port}/shop/v1/pets?limit=20&status=sold`)
     await waitForText(page.locator('#getPet .route'), '/shop/v1/pets/{petId}')
+    const linked = await visit(t, `http://127.0.0.1:${port}${path}#key=${key}`)
+    await findRow(linked, 'Rex').waitFor()
+    assert.equal(linked.url(), `http://127.0.0.1:${port}${path}`)
   }
 })

@@ -163,7 +163,7 @@ export async function waitForText(locator: Locator, text: string | RegExp): Prom
 }
 
 /** What the panel shows of the last action. */
-export function readWire(page: Page, part: 'request' | 'answer'): Promise<string> {
+export function readWire(page: Page, part: 'request' | 'response'): Promise<string> {
   return page.locator(`#wire-${part}`).innerText()
 }
 

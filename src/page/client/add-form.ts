@@ -1,34 +1,35 @@
-/** The form that adds an animal. It checks nothing itself: what is wrong is the service's to say. */
-import { find, tell } from './dom.ts'
+/** The form that adds an animal. It validates nothing itself, so that the service's own messages can be seen. */
+import { createElement, getElement, setText } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
-import { type Fault, splitFaults } from './pets.ts'
+import { type FieldError, splitMessage } from './pets.ts'
 
 const fields = ['name', 'categoryId', 'status']
 
 export interface AddForm {
-  /** Shows each fault of a 400 at the field that it names. */
-  showFaults(message: string): void
-  /** Shows what is wrong with no field in particular. */
-  showTrouble(message: string): void
-  showAdded(message: string): void
+  /** Shows each error of a 400 response at the field that it names. */
+  showFieldErrors(message: string): void
+  /** Shows an error that concerns no field in particular. */
+  showError(message: string): void
+  showSuccess(message: string): void
+  /** The statuses to choose from. */
+  setStatuses(statuses: readonly string[]): void
   clear(): void
 }
 
-/** `add` gets the body of the request, and is not called again until it is done. */
+/** `add` is called with the body of the request, and not again until its promise has settled. */
 export function createAddForm(add: (body: string) => Promise<void>): AddForm {
-  const form = find('add', HTMLFormElement)
-  const trouble = find('add-fault', HTMLElement)
-  const added = find('added', HTMLElement)
+  const form = getElement('add', HTMLFormElement)
+  const error = getElement('add-error', HTMLElement)
+  const success = getElement('added', HTMLElement)
   let isAdding = false
 
-  function show(faults: readonly Fault[]): void {
+  function showErrors(errors: readonly FieldError[]): void {
     for (const field of fields) {
-      const messages = faults.filter((fault) => fault.field === field).map(({ message }) => message)
-      tell(find(`${field}-fault`, HTMLElement), messages.join('; '))
-      markInvalid(find(field, HTMLElement), messages.length > 0)
+      const messages = messagesFor(errors, field)
+      setText(getElement(`${field}-error`, HTMLElement), messages.join('; '))
+      markInvalid(getElement(field, HTMLElement), messages.length > 0)
     }
-    const others = faults.filter(({ field }) => field === undefined).map(({ message }) => message)
-    tell(trouble, others.join('; '))
+    setText(error, messagesFor(errors, undefined).join('; '))
     form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }
 
@@ -36,8 +37,8 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
     event.preventDefault()
     if (isAdding) return
     isAdding = true
-    show([])
-    tell(added, '')
+    showErrors([])
+    setText(success, '')
     try {
       await add(formatBody())
     } finally {
@@ -46,22 +47,30 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
   })
 
   return {
-    showFaults: (message) => show(splitFaults(message, fields)),
-    showTrouble: (message) => tell(trouble, message),
-    showAdded: (message) => tell(added, message),
+    showFieldErrors: (message) => showErrors(splitMessage(message, fields)),
+    showError: (message) => setText(error, message),
+    showSuccess: (message) => setText(success, message),
+    setStatuses(statuses) {
+      const options = statuses.map((status) => createElement('option', {}, status))
+      getElement('status', HTMLSelectElement).append(...options)
+    },
     clear() {
       form.reset()
-      show([])
-      tell(added, '')
+      showErrors([])
+      setText(success, '')
     },
   }
 }
 
-/** As typed; an empty field is left out. */
+function messagesFor(errors: readonly FieldError[], field: string | undefined): readonly string[] {
+  return errors.filter((error) => error.field === field).map(({ message }) => message)
+}
+
+/** The fields as they were typed; empty ones are left out. */
 function formatBody(): string {
-  const name = find('name', HTMLInputElement).value
-  const categoryId = find('categoryId', HTMLInputElement).value.trim()
-  const status = find('status', HTMLSelectElement).value
+  const name = getElement('name', HTMLInputElement).value
+  const categoryId = getElement('categoryId', HTMLInputElement).value.trim()
+  const status = getElement('status', HTMLSelectElement).value
   const members: string[] = []
   if (name !== '') members.push(`"name":${JSON.stringify(name)}`)
   if (categoryId !== '') members.push(`"categoryId":${formatTyped(categoryId)}`)

@@ -1,16 +1,20 @@
-/** Buttons that copy. */
-import { find, make } from './dom.ts'
+/** Buttons that copy a text to the clipboard. */
+import { getElement, createElement } from './dom.ts'
 
-/** The text is asked for when the button is pressed. `what` names it where there are several such buttons. */
+/** `text` is called when the button is pressed. `what` tells screen readers which of several copy buttons this is. */
 export function createCopyButton(label: string, what: string, text: () => string): HTMLButtonElement {
-  const button = make('button', { type: 'button', class: 'quiet', 'aria-label': `${label}: ${what}` }, label)
+  const button = createElement(
+    'button',
+    { type: 'button', class: 'secondary', 'aria-label': `${label}: ${what}` },
+    label,
+  )
   let timer: number | undefined
   button.addEventListener('click', async () => {
     const isCopied = await copy(text())
     button.textContent = isCopied ? 'Copied' : 'Not copied'
-    find('said', HTMLElement).textContent = isCopied
+    getElement('announcement', HTMLElement).textContent = isCopied
       ? `Copied: ${what}.`
-      : 'The browser did not let it be copied.'
+      : 'The browser did not allow copying.'
     clearTimeout(timer)
     timer = setTimeout(() => (button.textContent = label), 2000)
   })
@@ -19,7 +23,7 @@ export function createCopyButton(label: string, what: string, text: () => string
 
 async function copy(text: string): Promise<boolean> {
   try {
-    // Only there on https and on loopback; a workshop's address in the local network is neither.
+    // Browsers have it on https and on loopback only, not for a workshop's http address in the local network.
     await navigator.clipboard.writeText(text)
     return true
   } catch {
@@ -28,12 +32,16 @@ async function copy(text: string): Promise<boolean> {
 }
 
 function copyBySelection(text: string): boolean {
-  const before = document.activeElement
-  const area = make('textarea', { class: 'unseen', 'aria-hidden': 'true', tabindex: '-1' }, text)
-  document.body.append(area)
-  area.select()
+  const focused = document.activeElement
+  const textarea = createElement(
+    'textarea',
+    { class: 'visually-hidden', 'aria-hidden': 'true', tabindex: '-1' },
+    text,
+  )
+  document.body.append(textarea)
+  textarea.select()
   const isCopied = document.execCommand('copy')
-  area.remove()
-  if (before instanceof HTMLElement) before.focus()
+  textarea.remove()
+  if (focused instanceof HTMLElement) focused.focus()
   return isCopied
 }

@@ -1,17 +1,16 @@
-/** The few ways that this page touches the document. Text goes in as text, never as markup. */
+/** Reads and creates elements. Text is always inserted as text, never as markup. */
 
-/** The element with this id; the page and its script are one file, so a missing one is a mistake in it. */
-export function find<T extends Element>(id: string, type: new () => T): T {
+/** The element with this id. The script is built into the page, so a missing element is a bug: it throws. */
+export function getElement<T extends Element>(id: string, type: new () => T): T {
   const element = document.getElementById(id)
   if (!(element instanceof type)) throw new TypeError(`#${id} is not a ${type.name}`)
   return element
 }
 
-/** A string becomes text; undefined stands for what is not there. */
+/** What an element is created with: a string becomes text, undefined is left out. */
 export type Child = Node | string | undefined
 
-/** Makes an element. */
-export function make<K extends keyof HTMLElementTagNameMap>(
+export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Readonly<Record<string, string>>,
   ...children: readonly Child[]
@@ -22,7 +21,20 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Sets a text that may be empty; only when it differs, since a live region would say the same again. */
-export function tell(element: HTMLElement, text: string): void {
+/** Sets the text only if it differs: a screen reader would read out a live region again, also when it says the same. */
+export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text
+}
+
+/**
+ * Code, as nodes between which a narrow screen may break a line: after commas. Closing quotes, brackets and commas stay
+ * with the characters before them, so that no line begins with one. The text itself is unchanged, also when it is copied.
+ */
+export function createBreakableText(text: string): readonly Node[] {
+  const parts = text.split(/(\S{0,4}["'\]}]*,|\S{1,4}["'\]}]+)/)
+  return parts.flatMap((part, i): readonly Node[] => {
+    if (i % 2 === 0) return [new Text(part)]
+    const unbroken = createElement('span', { class: 'unbroken' }, part)
+    return part.endsWith(',') ? [unbroken, createElement('wbr', {})] : [unbroken]
+  })
 }

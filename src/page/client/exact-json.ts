@@ -1,10 +1,10 @@
-/** JSON as it was sent: `JSON.parse` alone makes 9007199254740992 of 9007199254740993, and int64 goes further than that. */
+/** JSON with exact integers: `JSON.parse` alone turns 9007199254740993 into 9007199254740992, and an int64 can be larger still. */
 
 const string = String.raw`"[^"\\]*(?:\\.[^"\\]*)*"`
 const stringOrNumber = new RegExp(String.raw`${string}|-?\d[\d.eE+-]*`, 'g')
-const stringOrMark = new RegExp(String.raw`${string}|[[\]{},]`, 'g')
+const stringOrPunctuation = new RegExp(String.raw`${string}|[[\]{},]`, 'g')
 
-/** As JSON.parse, but an integer that a number cannot hold becomes a string of its digits. */
+/** Like JSON.parse, but an integer that a number cannot hold exactly becomes a string of its digits. */
 export function parseExact(text: string): unknown {
   return JSON.parse(text.replace(stringOrNumber, (token) => (isUnsafe(token) ? `"${token}"` : token)))
 }
@@ -15,18 +15,18 @@ function isUnsafe(token: string): boolean {
 
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** What a person typed as a JSON value: a number with the very digits typed, anything else a string. */
+/** What the user typed, as a JSON value: a number with the same digits, or a string. */
 export function formatTyped(text: string): string {
   return jsonNumber.test(text) ? text : JSON.stringify(text)
 }
 
-/** The same text, with every item of the outermost array or object on a line of its own. */
+/** The same JSON text with each item of the outermost array or object on a line of its own. */
 export function breakLines(text: string): string {
   if (text.length <= 2) return text
-  // Items of an array are long: with an indent, a narrow screen would show an empty line before each.
+  // The items of an array are long; an indent would leave an empty line before each of them on a narrow screen.
   const indent = text.startsWith('[') ? '' : '  '
   let depth = 0
-  return text.replace(stringOrMark, (token) => {
+  return text.replace(stringOrPunctuation, (token) => {
     switch (token) {
       case '[':
       case '{':

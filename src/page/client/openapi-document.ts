@@ -1,4 +1,13 @@
-/** As much of OpenAPI 3.1 as the reference reads. */
+/** The service's own OpenAPI 3.1 document, as far as this page reads it. */
+import { base } from './wire.ts'
+
+/** Throws when it cannot be fetched or is not JSON. */
+export async function loadDocument(): Promise<Document> {
+  const response = await fetch(new URL('openapi.json', base))
+  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)
+  // The service that sent this page sent the document too, so its shape is known.
+  return (await response.json()) as Document
+}
 
 export interface Document {
   readonly info: { readonly description: string }
@@ -29,11 +38,11 @@ export interface Parameter extends Field {
   readonly name: string
   readonly in: string
   readonly example?: unknown
-  /** Marks what this service adds to the interface. */
+  /** True for what this service adds to the interface. */
   readonly 'x-extension'?: boolean
 }
 
-/** What a request and an answer have in common. */
+/** What a request and a response have in common. */
 export interface Body {
   readonly content?: Readonly<Record<string, MediaType>>
 }

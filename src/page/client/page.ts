@@ -1,9 +1,34 @@
-/** The page's parts, wired together. */
-import { showReference } from './reference-view.ts'
+/** The page's script: creates its parts and connects them. */
+import { scrollToFragment, extractKeyFromAddress } from './address.ts'
+import { loadDocument } from './openapi-document.ts'
+import { createReferenceView } from './reference-view.ts'
 import { Session } from './session.ts'
 import { createStoreView } from './store-view.ts'
 import { createWireView } from './wire-view.ts'
 
+// Before anything else, so that nothing can see or keep the address with the key.
+const key = extractKeyFromAddress()
+
 const session = new Session()
-createStoreView(session, createWireView(session))
-void showReference(session)
+const store = createStoreView(session, createWireView(session))
+const reference = createReferenceView(session)
+
+const isStoreReady = key === undefined ? store.openWithStoredKey() : store.openWithKey(key)
+// A link with a key that is opened in a tab with this page changes only the fragment: nothing is loaded again.
+addEventListener('hashchange', () => {
+  const newKey = extractKeyFromAddress()
+  if (newKey !== undefined) void store.openWithKey(newKey)
+})
+
+async function showDocument(): Promise<void> {
+  try {
+    const document = await loadDocument()
+    store.setStatuses(document.components.schemas['PetStatus']?.enum ?? [])
+    reference.show(document)
+  } catch (error) {
+    reference.showError(error, showDocument)
+  }
+}
+
+// What the address names may be part of the reference, or stand below the list, which takes up room once it is there.
+void Promise.all([showDocument(), isStoreReady]).then(scrollToFragment)

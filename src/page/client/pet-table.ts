@@ -1,31 +1,31 @@
-/** One page of animals as a table, with what has changed since the last look marked. */
-import { type Child, find, make, tell } from './dom.ts'
+/** One page of animals as a table. What has changed since the last poll is marked. */
+import { type Child, getElement, createElement, setText } from './dom.ts'
 import type { Pet, PetPage } from './pets.ts'
 
 type Mark = 'new' | 'changed'
 
 interface Changes {
   readonly marks: ReadonlyMap<string, Mark>
-  /** Empty when there are none. */
+  /** Such as `1 new, 2 gone`; empty without changes. */
   readonly summary: string
 }
 
-/** `before` is the same page at the last look; when nothing has changed since, nothing is touched. */
+/** `before` is the same page as it was last shown. Without a change, the document is left as it is. */
 export function showPets(page: PetPage, pageNumber: number, before: PetPage | undefined): void {
   const { pets, total } = page
   const { marks, summary } = findChanges(pets, before?.pets ?? pets)
   if (before !== undefined && summary === '' && total === before.total) return
-  find('rows', HTMLElement).replaceChildren(
-    ...(pets.length > 0 ? pets.map((pet) => makeRow(pet, marks.get(pet.id))) : [emptyRow()]),
+  getElement('rows', HTMLElement).replaceChildren(
+    ...(pets.length > 0 ? pets.map((pet) => createRow(pet, marks.get(pet.id))) : [createEmptyRow()]),
   )
   const all = total === '1' ? '1 animal' : `${total} animals`
-  const here = String(pets.length) === total ? all : `Page ${pageNumber}: ${pets.length} of ${all}`
-  tell(find('count', HTMLElement), summary === '' ? here : `${here} (${summary})`)
+  const count = String(pets.length) === total ? all : `Page ${pageNumber}: ${pets.length} of ${all}`
+  setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
 }
 
 export function clearPets(): void {
-  find('rows', HTMLElement).replaceChildren()
-  tell(find('count', HTMLElement), '')
+  getElement('rows', HTMLElement).replaceChildren()
+  setText(getElement('count', HTMLElement), '')
 }
 
 function findChanges(pets: readonly Pet[], before: readonly Pet[]): Changes {
@@ -43,35 +43,35 @@ function findChanges(pets: readonly Pet[], before: readonly Pet[]): Changes {
     [countMarks('changed'), 'changed'],
     [known.size, 'gone'],
   ]
-  const said = counts.filter(([count]) => count > 0)
-  return { marks, summary: said.map(([count, what]) => `${count} ${what}`).join(', ') }
+  const changes = counts.filter(([count]) => count > 0)
+  return { marks, summary: changes.map(([count, what]) => `${count} ${what}`).join(', ') }
 }
 
-function makeRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined): HTMLElement {
-  const title = name === '' ? make('span', { class: 'none' }, 'empty name') : name
-  return make(
+function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined): HTMLElement {
+  const title = name === '' ? createElement('span', { class: 'empty' }, 'empty name') : name
+  return createElement(
     'tr',
     mark === undefined ? { role: 'row' } : { role: 'row', 'data-mark': mark },
-    makeCell('id', 'Id', id),
-    makeCell(
+    createCell('id', 'Id', id),
+    createCell(
       'name',
       'Name',
       title,
-      ...(mark === undefined ? [] : [' ', make('span', { class: 'mark' }, mark)]),
+      ...(mark === undefined ? [] : [' ', createElement('span', { class: 'mark' }, mark)]),
     ),
-    makeCell('category', 'Category', categoryId),
-    makeCell('state', 'Status', make('span', { class: 'chip', 'data-status': status }, status)),
+    createCell('category', 'Category', categoryId),
+    createCell('state', 'Status', createElement('span', { class: 'chip', 'data-status': status }, status)),
   )
 }
 
-function makeCell(type: string, label: string, ...children: readonly Child[]): HTMLElement {
-  return make('td', { role: 'cell', class: type, 'data-label': label }, ...children)
+function createCell(type: string, label: string, ...children: readonly Child[]): HTMLElement {
+  return createElement('td', { role: 'cell', class: type, 'data-label': label }, ...children)
 }
 
-function emptyRow(): HTMLElement {
-  return make(
+function createEmptyRow(): HTMLElement {
+  return createElement(
     'tr',
     { role: 'row' },
-    make('td', { role: 'cell', class: 'none', colspan: '4' }, 'No animals here.'),
+    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, 'No animals.'),
   )
 }

@@ -1,6 +1,6 @@
-/** What the answers say about pets, read exactly. */
+/** Reads pets and error messages from responses; integers stay exact. */
 import { parseExact } from './exact-json.ts'
-import { findHeader, type WireAnswer } from './wire.ts'
+import { findHeader, type WireResponse } from './wire.ts'
 
 export interface Pet {
   /** As digits. */
@@ -11,33 +11,37 @@ export interface Pet {
   readonly status: string
 }
 
-/** One page of the list, and where the next one is. */
+/** One page of the list. */
 export interface PetPage {
   readonly pets: readonly Pet[]
-  /** On all pages. */
+  /** How many pets there are on all pages. */
   readonly total: string
+  /** The URL of the next page; undefined on the last one. */
   readonly next: URL | undefined
+  /** Why the data file is not valid now, such as `line 7, column 3`; undefined while it is valid. */
+  readonly dataFileError: string | undefined
 }
 
-export interface Fault {
-  /** The field it is about; undefined when it is about none that can be pointed at. */
+export interface FieldError {
+  /** The form field with the error; undefined when it is about none of them. */
   readonly field: string | undefined
   readonly message: string
 }
 
-export function readPage(answer: WireAnswer, url: URL): PetPage {
-  const items = parse(answer.body)
+export function readListResponse(response: WireResponse, url: URL): PetPage {
+  const items = parse(response.body)
   const pets = (Array.isArray(items) ? items : []).map(readPet)
-  const next = /<([^>]*)>\s*;\s*rel="?next"?/.exec(findHeader(answer, 'link') ?? '')?.[1]
+  const next = /<([^>]*)>\s*;\s*rel="?next"?/.exec(findHeader(response, 'link') ?? '')?.[1]
   return {
     pets,
-    total: findHeader(answer, 'x-total-count') ?? String(pets.length),
+    total: findHeader(response, 'x-total-count') ?? String(pets.length),
     next: next === undefined ? undefined : new URL(next, url),
+    dataFileError: findHeader(response, 'x-data-file-error'),
   }
 }
 
-export function readCreated(answer: WireAnswer): Pet {
-  return readPet(parse(answer.body))
+export function readPetResponse(response: WireResponse): Pet {
+  return readPet(parse(response.body))
 }
 
 function readPet(item: unknown): Pet {
@@ -54,9 +58,9 @@ function readMember(item: unknown, name: string): string {
   return String(Object.getOwnPropertyDescriptor(item, name)?.value ?? '')
 }
 
-/** What a refusal says; it may be another one's, such as a proxy's, and say nothing. */
-export function readMessage({ status, reason, body }: WireAnswer): string {
-  return readMember(parse(body), 'message') || `The answer is ${status} ${reason}.`
+/** The message of an Error body. A proxy's error response may have another body: then the status is all there is to say. */
+export function readMessage({ status, reason, body }: WireResponse): string {
+  return readMember(parse(body), 'message') || `The response is ${status} ${reason}.`
 }
 
 function parse(body: string): unknown {
@@ -67,15 +71,15 @@ function parse(body: string): unknown {
   }
 }
 
-/** Takes a message such as `name: is required; categoryId: expected …` apart, by the fields it names. */
-export function splitFaults(message: string, fields: readonly string[]): readonly Fault[] {
+/** Splits a message such as `name: is required; categoryId: expected …` into one error for each field that it names. */
+export function splitMessage(message: string, fields: readonly string[]): readonly FieldError[] {
   return splitOutsideQuotes(message).map((text) => {
     const field = fields.find((name) => text.startsWith(`${name}: `))
     return { field, message: field === undefined ? text : text.slice(field.length + 2) }
   })
 }
 
-/** Splits at `; `, but not within a quoted value, which may be cut short and then ends with `…`. */
+/** Splits at `; `, but not inside a quoted value. A long value is quoted in part, and then ends with `…` instead of a quote. */
 function splitOutsideQuotes(message: string): readonly string[] {
   const parts = ['']
   for (const [token] of message.matchAll(/"(?:\\.|[^"\\])*?(?:"|…(?=; |$))|; |./gs)) {

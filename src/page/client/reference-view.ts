@@ -1,46 +1,49 @@
-/** The reference, made from the service's own OpenAPI document. */
+/** The reference: the service's own OpenAPI document as text for people. */
 import { createCopyButton } from './copy.ts'
-import { type Child, find, make } from './dom.ts'
+import { type Child, createBreakableText, createElement, getElement } from './dom.ts'
 import { breakLines } from './exact-json.ts'
 import type { Body, Document, Header, Operation, Response, Schema } from './openapi-document.ts'
 import {
   describeType,
   follow,
   inline,
-  makeFields,
-  makeSchema,
-  makeSchemaFields,
+  createFields,
+  createSchema,
+  createSchemaFields,
   paragraphs,
 } from './schema-view.ts'
 import type { Session } from './session.ts'
 import { base, formatCurl, type WireRequest } from './wire.ts'
 
-/** An operation with where it is. */
+/** An operation with its place in the document. */
 interface Entry {
   readonly method: string
   readonly path: string
   readonly operation: Operation
 }
 
-export async function showReference(session: Session): Promise<void> {
-  const body = find('reference-body', HTMLElement)
-  try {
-    const response = await fetch(new URL('openapi.json', base))
-    if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)
-    // The document is the service's own and comes with this page; openapi-document.ts says what is read of it.
-    const document = (await response.json()) as Document
-    body.replaceChildren(...makeReference(document, session))
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    const retry = make('button', { type: 'button' }, 'Try again')
-    retry.addEventListener('click', () => showReference(session))
-    body.replaceChildren(
-      make('p', { class: 'notice bad' }, `openapi.json could not be read: ${reason} `, retry),
-    )
+export interface ReferenceView {
+  show(document: Document): void
+  showError(error: unknown, retry: () => void): void
+}
+
+export function createReferenceView(session: Session): ReferenceView {
+  const body = getElement('reference-body', HTMLElement)
+  return {
+    show(document) {
+      body.replaceChildren(...createReference(document, session))
+    },
+    showError(error, retry) {
+      const reason = error instanceof Error ? error.message : String(error)
+      const button = createElement('button', { type: 'button' }, 'Try again')
+      button.addEventListener('click', retry)
+      const notice = `openapi.json could not be read: ${reason} `
+      body.replaceChildren(createElement('p', { class: 'notice bad' }, notice, button))
+    },
   }
 }
 
-function makeReference(document: Document, session: Session): readonly Node[] {
+function createReference(document: Document, session: Session): readonly Node[] {
   const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Entry => ({
       method: method.toUpperCase(),
@@ -50,44 +53,54 @@ function makeReference(document: Document, session: Session): readonly Node[] {
   )
   const schemas = Object.entries(document.components.schemas)
   return [
-    make(
+    createElement(
       'div',
       { class: 'overview' },
-      make('div', { class: 'prose' }, ...paragraphs(document.info.description)),
-      make(
+      createElement('div', { class: 'prose' }, ...paragraphs(document.info.description)),
+      createElement(
         'nav',
         { class: 'card', 'aria-label': 'Reference' },
-        make(
+        createElement(
           'p',
           { class: 'bar' },
-          make('code', {}, apiUrl('').href),
+          createElement('code', {}, apiUrl('').href),
           createCopyButton('Copy', 'base address', () => apiUrl('').href),
         ),
-        make(
+        createElement(
           'ul',
-          { class: 'jumps' },
-          ...entries.map(makeJump),
-          make('li', {}, make('a', { href: '#fields' }, 'Fields of the bodies')),
+          { class: 'operation-links' },
+          ...entries.map(createOperationLink),
+          createElement('li', {}, createElement('a', { href: '#schemas' }, 'Schemas')),
         ),
       ),
     ),
-    ...entries.map((entry) => makeOperation(document, session, entry)),
-    make(
+    ...entries.map((entry) => createOperation(document, session, entry)),
+    createElement(
       'section',
-      { id: 'fields', class: 'card', 'aria-labelledby': 'fields-title' },
-      make('h3', { id: 'fields-title' }, 'Fields of the bodies'),
-      make('div', { class: 'schemas' }, ...schemas.map(([name, schema]) => makeSchema(name, schema))),
+      { id: 'schemas', class: 'card', 'aria-labelledby': 'schemas-title' },
+      createElement('h3', { id: 'schemas-title' }, 'Schemas'),
+      createElement(
+        'div',
+        { class: 'schemas' },
+        ...schemas.map(([name, schema]) => createSchema(name, schema)),
+      ),
     ),
   ]
 }
 
-function makeJump({ method, path, operation }: Entry): HTMLElement {
+function createOperationLink({ method, path, operation }: Entry): HTMLElement {
   const { deprecated = false, operationId } = operation
-  const link = make('a', { href: `#${operationId}` }, makeMethod(method), ' ', make('code', {}, path))
-  return make('li', {}, link, deprecated ? makeChip('deprecated') : undefined)
+  const link = createElement(
+    'a',
+    { href: `#${operationId}` },
+    createMethod(method),
+    ' ',
+    createElement('code', {}, path),
+  )
+  return createElement('li', {}, link, deprecated ? createChip('deprecated') : undefined)
 }
 
-function makeOperation(
+function createOperation(
   document: Document,
   session: Session,
   { method, path, operation }: Entry,
@@ -100,122 +113,142 @@ function makeOperation(
     deprecated = false,
     'x-stability': stability,
   } = operation
-  const answers = Object.entries(operation.responses).map(
+  const responses = Object.entries(operation.responses).map(
     ([status, response]) => [status, follow(document, response)] as const,
   )
-  const [good] = answers
+  const [good] = responses
   const titleId = `${operationId}-title`
-  return make(
+  return createElement(
     'article',
     { id: operationId, class: 'card operation', 'aria-labelledby': titleId },
-    make(
+    createElement(
       'header',
       {},
-      make('h3', { id: titleId }, summary),
-      make('p', { class: 'route' }, makeMethod(method), ' ', make('code', {}, `${base.pathname}v1${path}`)),
-      make('code', { class: 'operation-id' }, operationId),
-      deprecated ? makeChip('deprecated') : undefined,
-      stability && makeChip(stability),
+      createElement('h3', { id: titleId }, summary),
+      createElement(
+        'p',
+        { class: 'route' },
+        createMethod(method),
+        ' ',
+        createElement('code', {}, `${base.pathname}v1${path}`),
+      ),
+      createElement('code', { class: 'operation-id' }, operationId),
+      deprecated ? createChip('deprecated') : undefined,
+      stability && createChip(stability),
     ),
-    make(
+    createElement(
       'div',
-      { class: 'words' },
-      deprecated ? makeDeprecation(answers.map(([, response]) => response)) : undefined,
+      { class: 'description' },
+      deprecated ? createDeprecation(responses.map(([, response]) => response)) : undefined,
       ...paragraphs(operation.description),
       ...(parameters.length === 0
         ? []
-        : [make('h4', {}, 'Parameters'), makeFields(parameters.map((field) => [field.name, field]))]),
-      ...(requestBody === undefined ? [] : makeBody(document, requestBody)),
-      make('h4', {}, 'Answers'),
-      make('div', { class: 'answers' }, ...answers.map(([status, response]) => makeAnswer(status, response))),
+        : [
+            createElement('h4', {}, 'Parameters'),
+            createFields(parameters.map((field) => [field.name, field])),
+          ]),
+      ...(requestBody === undefined ? [] : createBody(document, requestBody)),
+      createElement('h4', {}, 'Responses'),
+      createElement(
+        'div',
+        { class: 'responses' },
+        ...responses.map(([status, response]) => createResponse(status, response)),
+      ),
     ),
-    make(
+    createElement(
       'div',
       { class: 'examples' },
-      ...makeCurl(session, exampleRequest(method, path, operation), summary),
-      ...(good === undefined ? [] : makeExample(`Answer ${good[0]}`, examplesOf(good[1])[0])),
+      ...createCurl(session, exampleRequest(method, path, operation), summary),
+      ...(good === undefined ? [] : createExample(`Response ${good[0]}`, examplesOf(good[1])[0])),
     ),
   )
 }
 
-function makeMethod(method: string): HTMLElement {
-  return make('b', { 'data-method': method }, method)
+function createMethod(method: string): HTMLElement {
+  return createElement('b', { 'data-method': method }, method)
 }
 
-function makeChip(text: string): HTMLElement {
-  return make('span', { class: 'chip', 'data-status': text }, text)
+function createChip(text: string): HTMLElement {
+  return createElement('span', { class: 'chip', 'data-status': text }, text)
 }
 
-/** The dates are those of the headers that each answer carries (RFC 9745, RFC 8594). */
-function makeDeprecation(responses: readonly Response[]): HTMLElement {
-  const read = (name: string): string => {
+/** The dates are those of the headers in each response (RFC 9745, RFC 8594). */
+function createDeprecation(responses: readonly Response[]): HTMLElement {
+  const readDate = (name: string): string => {
     const values = responses.map(({ headers }) => headers?.[name]?.schema?.const)
     return values.find((value) => value !== undefined) ?? ''
   }
-  const since = new Date(Number(read('Deprecation').slice(1)) * 1000)
-  const until = new Date(read('Sunset'))
-  const words = ['Deprecated since ', makeDate(since), ', to be removed on ', makeDate(until), '.']
-  return make('p', { class: 'notice old' }, ...words)
+  const since = new Date(Number(readDate('Deprecation').slice(1)) * 1000)
+  const until = new Date(readDate('Sunset'))
+  const text = ['Deprecated since ', createDate(since), '; scheduled for removal on ', createDate(until), '.']
+  return createElement('p', { class: 'notice warning' }, ...text)
 }
 
-function makeDate(date: Date): HTMLElement {
+function createDate(date: Date): HTMLElement {
   const parts = { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' } as const
-  return make('time', { datetime: date.toISOString().slice(0, 10) }, date.toLocaleDateString('en-GB', parts))
+  return createElement(
+    'time',
+    { datetime: date.toISOString().slice(0, 10) },
+    date.toLocaleDateString('en-GB', parts),
+  )
 }
 
-function makeBody(document: Document, body: NonNullable<Operation['requestBody']>): readonly Node[] {
+function createBody(document: Document, body: NonNullable<Operation['requestBody']>): readonly Node[] {
   const schema = schemaOf(body)
   if (schema === undefined) return []
   return [
-    make('h4', {}, 'Body'),
-    make('p', {}, ...describeType(schema), ' as JSON. ', ...inline(body.description)),
-    makeSchemaFields(follow(document, schema)),
+    createElement('h4', {}, 'Body'),
+    createElement('p', {}, ...describeType(schema), ' as JSON. ', ...inline(body.description)),
+    createSchemaFields(follow(document, schema)),
   ]
 }
 
-/** One answer in a line, with its headers and bodies a click away. */
-function makeAnswer(status: string, response: Response): HTMLElement {
+/** A response as one line that opens to show its headers and examples. */
+function createResponse(status: string, response: Response): HTMLElement {
   const schema = schemaOf(response)
   const name = status === 'default' ? 'other' : status
-  return make(
+  return createElement(
     'details',
     {},
-    make(
+    createElement(
       'summary',
       {},
-      make('b', { class: 'code', 'data-outcome': status.startsWith('2') ? 'good' : 'bad' }, name),
-      make('span', {}, ...inline(response.description)),
+      createElement('b', { class: 'code', 'data-outcome': status.startsWith('2') ? 'good' : 'bad' }, name),
+      createElement('span', {}, ...inline(response.description)),
     ),
-    makeHeaders(response.headers ?? {}),
-    schema && make('p', {}, 'Body: ', ...describeType(schema)),
-    ...examplesOf(response).flatMap((example) => makeExample(example[0], example)),
+    createHeaders(response.headers ?? {}),
+    schema && createElement('p', {}, 'Body: ', ...describeType(schema)),
+    ...examplesOf(response).flatMap((example) => createExample(example[0], example)),
   )
 }
 
-function makeHeaders(headers: Readonly<Record<string, Header>>): HTMLElement | undefined {
+function createHeaders(headers: Readonly<Record<string, Header>>): HTMLElement | undefined {
   const items = Object.entries(headers).flatMap(([name, { description, example, schema }]) => {
     const value = example ?? schema?.const
     return [
-      make('dt', {}, make('code', {}, value === undefined ? name : `${name}: ${value}`)),
-      make('dd', {}, ...inline(description)),
+      createElement('dt', {}, createElement('code', {}, value === undefined ? name : `${name}: ${value}`)),
+      createElement('dd', {}, ...inline(description)),
     ]
   })
-  return items.length === 0 ? undefined : make('dl', { class: 'headers' }, ...items)
+  return items.length === 0 ? undefined : createElement('dl', { class: 'headers' }, ...items)
 }
 
-function makeCurl(session: Session, request: WireRequest, summary: string): readonly Child[] {
-  const code = make('pre', { 'aria-label': `curl: ${summary}`, role: 'group', tabindex: '0' })
-  session.watch(() => (code.textContent = formatCurl(request, session.veil(session.key) || placeholder)))
+function createCurl(session: Session, request: WireRequest, summary: string): readonly Child[] {
+  const code = createElement('pre', { 'aria-label': `curl: ${summary}`, role: 'group', tabindex: '0' })
+  session.subscribe(() => {
+    const command = formatCurl(request, session.maskKey(session.key) || placeholder)
+    code.replaceChildren(...createBreakableText(command))
+  })
   const copy = createCopyButton('Copy', `curl for ${summary}`, () =>
     formatCurl(request, session.key || placeholder),
   )
-  return [make('div', { class: 'bar' }, make('h4', {}, 'curl'), copy), code]
+  return [createElement('div', { class: 'bar' }, createElement('h4', {}, 'curl'), copy), code]
 }
 
-/** Stands for the key while none is entered, in the form that the interface uses. */
+/** Stands in for the key until one is entered; the form that the interface uses. */
 const placeholder = '<API_KEY>'
 
-/** A request that shows the operation, with the examples of the document. */
+/** A request for the operation, with the document's example values. */
 function exampleRequest(
   method: string,
   path: string,
@@ -249,7 +282,10 @@ function examplesOf({ content }: Body): readonly (readonly [name: string, value:
   ])
 }
 
-function makeExample(title: string, example?: readonly [string, unknown]): readonly Node[] {
+function createExample(title: string, example?: readonly [string, unknown]): readonly Node[] {
   if (example === undefined) return []
-  return [make('h4', {}, title), make('pre', {}, breakLines(JSON.stringify(example[1])))]
+  return [
+    createElement('h4', {}, title),
+    createElement('pre', {}, ...createBreakableText(breakLines(JSON.stringify(example[1])))),
+  ]
 }

@@ -1,55 +1,57 @@
-/** The key of this visit: entered once, kept by this tab only, gone with it. */
+/** The API key of this visit. It is kept in this tab's session storage only, and is gone when the tab is closed. */
 
 const storageName = 'petstore-key'
 const mask = '•'.repeat(8)
 
 export class Session {
-  readonly #watchers: (() => void)[] = []
-  #key = read()
-  #isShown = false
+  readonly #listeners: (() => void)[] = []
+  #key = readStorage()
+  #isKeyVisible = false
 
+  /** Empty while no key is set. */
   get key(): string {
     return this.#key
   }
 
-  /** A key as it may stand on the screen. */
-  veil(key: string): string {
-    return this.#isShown || key === '' ? key : mask
-  }
-
-  get isShown(): boolean {
-    return this.#isShown
-  }
-
-  set isShown(isShown: boolean) {
-    this.#isShown = isShown
-    this.#tell()
-  }
-
-  enter(key: string): void {
+  setKey(key: string): void {
     this.#key = key
-    write(key)
-    this.#tell()
+    writeStorage(key)
+    this.#notify()
   }
 
-  forget(): void {
-    this.#isShown = false
-    this.enter('')
+  /** Also hides the next key again. */
+  forgetKey(): void {
+    this.#isKeyVisible = false
+    this.setKey('')
   }
 
-  /** Called now, and whenever the key or its visibility changes. */
-  watch(watcher: () => void): void {
-    this.#watchers.push(watcher)
-    watcher()
+  get isKeyVisible(): boolean {
+    return this.#isKeyVisible
   }
 
-  #tell(): void {
-    for (const watcher of this.#watchers) watcher()
+  toggleKeyVisibility(): void {
+    this.#isKeyVisible = !this.#isKeyVisible
+    this.#notify()
+  }
+
+  /** A key as the page may show it now: dots, unless the user chose to see keys. */
+  maskKey(key: string): string {
+    return this.#isKeyVisible || key === '' ? key : mask
+  }
+
+  /** Calls the listener now, and whenever the key or its visibility changes. */
+  subscribe(listener: () => void): void {
+    this.#listeners.push(listener)
+    listener()
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener()
   }
 }
 
-// A browser that is told to keep nothing throws here; then the key lasts as long as the page.
-function read(): string {
+// Where a browser is set to block storage, access to it throws. The key then lasts until the page is left.
+function readStorage(): string {
   try {
     return sessionStorage.getItem(storageName) ?? ''
   } catch {
@@ -57,7 +59,7 @@ function read(): string {
   }
 }
 
-function write(key: string): void {
+function writeStorage(key: string): void {
   try {
     if (key === '') sessionStorage.removeItem(storageName)
     else sessionStorage.setItem(storageName, key)

@@ -1,176 +1,243 @@
-/** The store itself: the key opens it, the list is watched, the form adds to it. */
+/** The store: a key opens it, the list is polled for changes, and the form adds to it. */
 import { createAddForm, markInvalid } from './add-form.ts'
-import { find, tell } from './dom.ts'
+import { createElement, getElement, setText } from './dom.ts'
 import { clearPets, showPets } from './pet-table.ts'
-import { type PetPage, readCreated, readMessage, readPage } from './pets.ts'
+import { type Pet, type PetPage, readListResponse, readMessage, readPetResponse } from './pets.ts'
 import type { Session } from './session.ts'
 import type { WireView } from './wire-view.ts'
-import { base, type Exchange, send, type WireAnswer } from './wire.ts'
+import { base, type Exchange, send, type WireRequest, type WireResponse } from './wire.ts'
 
-/** How long after an answer the list that is shown is asked for again. */
-const lookAgainMs = 1500
+/** How long after a response the list is requested again. */
+const pollAfterMs = 1500
 
-/** Who asked: the page by itself, to see what has changed, shows nothing on the wire panel. */
-type Asker = 'person' | 'watch'
+/** Who caused a request. Only the user's own requests are shown on the wire panel. */
+type Trigger = 'user' | 'poll'
 
-/** A page of the list, and the one that led to it: the service's links go forward only. */
+/** A page of the list. The service links to the next page only, so each page remembers the one before it. */
 interface Place {
   readonly url: URL
   readonly number: number
   readonly previous?: Place
 }
 
-export function createStoreView(session: Session, wire: WireView): void {
-  const trouble = find('trouble', HTMLElement)
-  const keyForm = find('key-form', HTMLFormElement)
-  const keyInput = find('key', HTMLInputElement)
-  const keyFault = find('key-fault', HTMLElement)
-  const filter = find('filter', HTMLFormElement)
-  const previous = find('previous', HTMLElement)
-  const next = find('next', HTMLElement)
+export interface StoreView {
+  /** As if the key had been typed into the form. Resolves once the response is shown. */
+  openWithKey(key: string): Promise<void>
+  /** With the key that this tab has stored, if there is one. Resolves once the response is shown. */
+  openWithStoredKey(): Promise<void>
+  /** The statuses to filter by and to choose from. Until it is called, the list can only be shown unfiltered. */
+  setStatuses(statuses: readonly string[]): void
+}
+
+export function createStoreView(session: Session, wire: WireView): StoreView {
+  const storeError = getElement('store-error', HTMLElement)
+  const keyForm = getElement('key-form', HTMLFormElement)
+  const keyInput = getElement('key', HTMLInputElement)
+  const keyError = getElement('key-error', HTMLElement)
+  const filter = getElement('filter', HTMLFormElement)
+  const previous = getElement('previous', HTMLElement)
+  const next = getElement('next', HTMLElement)
   const addForm = createAddForm(add)
 
-  let wanted: Place = firstPage(filter)
+  let requested: Place = firstPage(filter)
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
-  /** Ends the list request under way when a newer one makes it pointless. */
-  let turn = new AbortController()
-  let timer: number | undefined
+  /** The last added animal, while the page says that it is not listed. */
+  let unlisted: Pet | undefined
+  /** Aborts the list request in flight when a newer one replaces it. */
+  let listRequest = new AbortController()
+  let pollTimer: number | undefined
 
-  function setOpen(isOpen: boolean): void {
+  async function openWithKey(key: string): Promise<void> {
+    if (!isSendable(key)) {
+      return closeStore('This cannot be sent: a key consists of ASCII letters, digits and punctuation.')
+    }
+    showKeyError('')
+    session.setKey(key)
+    await loadList(firstPage(filter), 'user')
+    if (shown !== undefined) getElement('list-title', HTMLElement).focus()
+  }
+
+  function showStore(isOpen: boolean): void {
     keyForm.hidden = isOpen
-    find('shop', HTMLElement).hidden = !isOpen
-    find('key-bar', HTMLElement).hidden = !isOpen
+    getElement('store-content', HTMLElement).hidden = !isOpen
+    getElement('key-bar', HTMLElement).hidden = !isOpen
     if (isOpen) keyInput.value = ''
   }
 
-  /** Asks for the key again. What was typed into the other form stays there. */
-  function askKey(fault: string): void {
-    turn.abort()
-    clearTimeout(timer)
-    session.forget()
+  /** Forgets the key and asks for another one. What was typed into the other form stays there. */
+  function closeStore(error: string): void {
+    listRequest.abort()
+    clearTimeout(pollTimer)
+    session.forgetKey()
     shown = undefined
     clearPets()
-    tell(trouble, '')
-    setOpen(false)
-    showKeyFault(fault)
+    setText(storeError, '')
+    showStore(false)
+    showKeyError(error)
     keyInput.focus()
   }
 
-  function showKeyFault(fault: string): void {
-    tell(keyFault, fault)
-    markInvalid(keyInput, fault !== '')
+  function showKeyError(error: string): void {
+    setText(keyError, error)
+    markInvalid(keyInput, error !== '')
   }
 
-  /** Deals with what may be wrong with any request. */
-  function isWelcome(exchange: Exchange): exchange is Exchange & { readonly answer: WireAnswer } {
-    const { answer } = exchange
-    const live = find('live', HTMLElement)
-    live.dataset['state'] = answer === undefined ? 'lost' : 'on'
-    tell(live, answer === undefined ? 'Not connected' : 'Watching for changes')
-    if (answer === undefined) {
-      tell(
-        trouble,
-        `No answer from ${base.host}. Is the server running? This page keeps asking for the list.`,
-      )
-    } else if (answer.status === 401) {
-      askKey(readMessage(answer))
-    }
-    return answer !== undefined && answer.status !== 401
-  }
-
-  async function list(place: Place, asker: Asker): Promise<void> {
-    turn.abort()
-    clearTimeout(timer)
-    turn = new AbortController()
-    const { signal } = turn
-    wanted = place
-    const request = { method: 'GET', url: place.url, headers: [accept] } as const
-    const exchange = await send(request, session.key, signal)
+  async function loadList(place: Place, trigger: Trigger): Promise<void> {
+    listRequest.abort()
+    clearTimeout(pollTimer)
+    listRequest = new AbortController()
+    const { signal } = listRequest
+    requested = place
+    const exchange = await send(listRequestFor(place.url), session.key, signal)
     if (exchange === undefined) return
-    if (asker === 'person') wire.show(exchange)
-    if (isWelcome(exchange)) show(exchange.answer, place, asker)
-    lookAgain()
+    if (trigger === 'user') wire.show(exchange)
+    if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
+    schedulePoll()
   }
 
-  function show(answer: WireAnswer, place: Place, asker: Asker): void {
-    if (answer.status !== 200) return tell(trouble, readMessage(answer))
-    const page = readPage(answer, place.url)
-    const isSame = asker === 'watch' && shown?.place === place
-    showPets(page, place.number, isSame ? shown?.page : undefined)
+  /** False when there is no response, or the key was rejected; both are shown to the user. */
+  function isAccepted(exchange: Exchange): exchange is Exchange & { readonly response: WireResponse } {
+    const { response } = exchange
+    if (response === undefined) {
+      showConnection('lost', 'Not connected')
+      const problem = `No response from ${base.host}. Is the server running?`
+      setText(storeError, `${problem} This page keeps requesting the list.`)
+      return false
+    }
+    if (response.status === 401) {
+      closeStore(readMessage(response))
+      return false
+    }
+    return true
+  }
+
+  function showResponse(response: WireResponse, place: Place, trigger: Trigger): void {
+    if (response.status !== 200) {
+      showConnection('live', 'Watching for changes')
+      return setText(storeError, readMessage(response))
+    }
+    const page = readListResponse(response, place.url)
+    if (page.dataFileError === undefined) showConnection('live', 'Watching for changes')
+    else showConnection('invalid', `Data file error: ${page.dataFileError}. Showing the last valid data.`)
+    const isSamePage = trigger === 'poll' && shown?.place === place
+    showPets(page, place.number, isSamePage ? shown?.page : undefined)
     shown = { place, page }
-    setOff(previous, place.previous === undefined)
-    setOff(next, page.next === undefined)
-    tell(trouble, '')
-    setOpen(true)
+    setDisabled(previous, place.previous === undefined)
+    setDisabled(next, page.next === undefined)
+    setText(storeError, '')
+    showStore(true)
+    void updateAddedMessage(page)
   }
 
-  function lookAgain(): void {
-    clearTimeout(timer)
-    if (session.key !== '' && !document.hidden) timer = setTimeout(list, lookAgainMs, wanted, 'watch')
+  function schedulePoll(): void {
+    clearTimeout(pollTimer)
+    if (session.key !== '' && !document.hidden) {
+      pollTimer = setTimeout(() => loadList(requested, 'poll'), pollAfterMs)
+    }
   }
 
   async function add(body: string): Promise<void> {
+    const url = new URL('v1/pets', base)
     const headers = [accept, ['Content-Type', 'application/json']] as const
-    const exchange = await send({ method: 'POST', url: new URL('v1/pets', base), headers, body }, session.key)
-    // Whoever has forgotten the key meanwhile wants to see nothing of it.
+    const exchange = await send({ method: 'POST', url, headers, body }, session.key)
+    // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
     if (exchange === undefined || exchange.key !== session.key) return
     wire.show(exchange)
-    if (exchange.answer === undefined) addForm.showTrouble('No answer came, so nobody knows if it was added.')
-    if (!isWelcome(exchange)) return
-    const { answer } = exchange
-    if (answer.status === 400) return addForm.showFaults(readMessage(answer))
-    if (answer.status !== 201) return addForm.showTrouble(readMessage(answer))
-    const { id, name } = readCreated(answer)
+    unlisted = undefined
+    if (exchange.response === undefined) {
+      addForm.showError('No response: it is not known whether the animal was added.')
+    }
+    if (!isAccepted(exchange)) return
+    const { response } = exchange
+    if (response.status === 400) return addForm.showFieldErrors(readMessage(response))
+    if (response.status !== 201) return addForm.showError(readMessage(response))
+    const pet = readPetResponse(response)
     addForm.clear()
-    find('name', HTMLElement).focus()
-    await list(wanted, 'watch')
-    const isListed = shown?.page.pets.some((pet) => pet.id === id) === true
-    addForm.showAdded(`Added ${name} with the id ${id}${isListed ? '' : ', which is not on the page shown'}.`)
+    getElement('name', HTMLElement).focus()
+    await loadList(requested, 'poll')
+    const isListed = shown !== undefined && isOnPage(pet, shown.page)
+    unlisted = isListed ? undefined : pet
+    addForm.showSuccess(isListed ? addedMessage(pet) : `${addedMessage(pet)} It is not on the page shown.`)
   }
 
-  keyForm.addEventListener('submit', async (event) => {
+  /** Corrects the message about an added animal that was not listed, once it is listed or was removed. */
+  async function updateAddedMessage(page: PetPage): Promise<void> {
+    const pet = unlisted
+    if (pet === undefined) return
+    if (isOnPage(pet, page)) {
+      unlisted = undefined
+      addForm.showSuccess(addedMessage(pet))
+      return
+    }
+    const url = new URL('v1/pets?limit=1', base)
+    url.searchParams.set('after', String(BigInt(pet.id) - 1n))
+    const exchange = await send(listRequestFor(url), session.key)
+    if (exchange?.response?.status !== 200 || unlisted !== pet) return
+    if (isOnPage(pet, readListResponse(exchange.response, url))) return
+    unlisted = undefined
+    addForm.showSuccess('')
+  }
+
+  keyForm.addEventListener('submit', (event) => {
     event.preventDefault()
-    const key = keyInput.value.trim()
-    if (!isSendable(key))
-      return showKeyFault('This cannot be sent: a key is made of plain letters, digits and signs.')
-    showKeyFault('')
-    session.enter(key)
-    await list(firstPage(filter), 'person')
-    if (shown !== undefined) find('list-title', HTMLElement).focus()
+    void openWithKey(keyInput.value.trim())
   })
-  find('key-forget', HTMLElement).addEventListener('click', () => {
+  getElement('key-forget', HTMLElement).addEventListener('click', () => {
+    unlisted = undefined
     addForm.clear()
     wire.clear()
-    askKey('')
+    closeStore('')
   })
-  find('key-show', HTMLElement).addEventListener('click', () => (session.isShown = !session.isShown))
-  session.watch(() => {
-    find('key-shown', HTMLElement).textContent = session.veil(session.key)
-    find('key-show', HTMLElement).setAttribute('aria-pressed', String(session.isShown))
+  getElement('key-show', HTMLElement).addEventListener('click', () => session.toggleKeyVisibility())
+  session.subscribe(() => {
+    getElement('key-shown', HTMLElement).textContent = session.maskKey(session.key)
+    getElement('key-show', HTMLElement).setAttribute('aria-pressed', String(session.isKeyVisible))
   })
-  filter.addEventListener('change', () => list(firstPage(filter), 'person'))
+  filter.addEventListener('change', () => loadList(firstPage(filter), 'user'))
   filter.addEventListener('submit', (event) => event.preventDefault())
   previous.addEventListener('click', () => {
-    if (shown?.place.previous !== undefined) void list(shown.place.previous, 'person')
+    if (shown?.place.previous !== undefined) void loadList(shown.place.previous, 'user')
   })
   next.addEventListener('click', () => {
     if (shown === undefined) return
-    const { page, place } = shown
-    if (page.next !== undefined)
-      void list({ url: page.next, number: place.number + 1, previous: place }, 'person')
+    const { place, page } = shown
+    if (page.next === undefined) return
+    void loadList({ url: page.next, number: place.number + 1, previous: place }, 'user')
   })
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) clearTimeout(timer)
-    else if (session.key !== '') void list(wanted, 'watch')
+    if (document.hidden) clearTimeout(pollTimer)
+    else if (session.key !== '') void loadList(requested, 'poll')
   })
 
-  if (session.key !== '') {
-    setOpen(true)
-    void list(wanted, 'person')
+  return {
+    openWithKey,
+    async openWithStoredKey() {
+      if (session.key === '') return
+      showStore(true)
+      await loadList(requested, 'user')
+    },
+    setStatuses(statuses) {
+      addForm.setStatuses(statuses)
+      const choices = statuses.map((status) => {
+        const input = createElement('input', { type: 'radio', name: 'status', value: status })
+        return createElement('label', {}, input, createElement('span', {}, status))
+      })
+      getElement('status-filter', HTMLElement).append(...choices)
+    },
   }
 }
 
+function showConnection(state: 'live' | 'invalid' | 'lost', text: string): void {
+  const connection = getElement('connection', HTMLElement)
+  connection.dataset['state'] = state
+  setText(connection, text)
+}
+
 const accept = ['Accept', 'application/json'] as const
+
+function listRequestFor(url: URL): WireRequest {
+  return { method: 'GET', url, headers: [accept] }
+}
 
 function firstPage(filter: HTMLFormElement): Place {
   const choice = new FormData(filter)
@@ -181,12 +248,20 @@ function firstPage(filter: HTMLFormElement): Place {
   return { url, number: 1 }
 }
 
-/** A header's value is Latin-1 to a browser, and no key needs more than ASCII (RFC 6750 section 2.1). */
+function isOnPage(pet: Pet, { pets }: PetPage): boolean {
+  return pets.some(({ id }) => id === pet.id)
+}
+
+function addedMessage({ id, name }: Pet): string {
+  return `Added ${name} with the id ${id}.`
+}
+
+/** Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
 function isSendable(key: string): boolean {
   return /^[\u0021-\u007e]*$/.test(key)
 }
 
-/** Not `disabled`, which would take the focus from whoever pages with the keyboard. */
-function setOff(button: HTMLElement, isOff: boolean): void {
-  button.setAttribute('aria-disabled', String(isOff))
+/** Not by `disabled`, which would take the keyboard focus off the button on the last page. */
+function setDisabled(button: HTMLElement, isDisabled: boolean): void {
+  button.setAttribute('aria-disabled', String(isDisabled))
 }

@@ -1,4 +1,4 @@
-/** What goes over the wire, as values and as text. */
+/** Sends requests to the service, and formats requests and responses as text. */
 import { breakLines } from './exact-json.ts'
 
 type Headers = readonly (readonly [name: string, value: string])[]
@@ -11,7 +11,7 @@ export interface WireRequest {
   readonly body?: string
 }
 
-export interface WireAnswer {
+export interface WireResponse {
   readonly status: number
   readonly reason: string
   readonly headers: Headers
@@ -20,24 +20,24 @@ export interface WireAnswer {
 
 export interface Exchange {
   readonly request: WireRequest
-  /** The key that it was sent with; empty when with none. */
+  /** The key that the request was sent with; empty without one. */
   readonly key: string
-  /** Undefined when none came. */
-  readonly answer: WireAnswer | undefined
+  /** Undefined when the request failed without one. */
+  readonly response: WireResponse | undefined
   readonly milliseconds: number
 }
 
-/** Where the page is; the service's paths go on from here, also when it is mounted under a path of another app. */
+/** The address of this page, with a slash at the end. All URLs are relative to it: another app may mount the service under a path. */
 export const base = new URL(location.origin + location.pathname.replace(/\/?$/, '/'))
 
-/** Undefined when the signal ended it. */
+/** Resolves with undefined when the signal aborted the request; never rejects. */
 export async function send(
   request: WireRequest,
   key: string,
   signal?: AbortSignal,
 ): Promise<Exchange | undefined> {
   const start = performance.now()
-  let answer: WireAnswer | undefined
+  let response: WireResponse | undefined
   try {
     const { method, url, body = null } = request
     const headers = withKey(request, key).map(([name, value]): [string, string] => [name, value])
@@ -49,53 +49,56 @@ export async function send(
       credentials: 'omit',
       redirect: 'error',
     }
-    const response = await fetch(url, signal === undefined ? init : { ...init, signal })
-    const { status, statusText: reason } = response
-    answer = { status, reason, headers: [...response.headers], body: await response.text() }
+    const received = await fetch(url, signal === undefined ? init : { ...init, signal })
+    const { status, statusText: reason } = received
+    response = { status, reason, headers: [...received.headers], body: await received.text() }
   } catch {
-    // fetch does not tell a page more than that it failed.
+    // A failed fetch tells a page nothing about why.
   }
   if (signal?.aborted === true) return undefined
-  return { request, key, answer, milliseconds: performance.now() - start }
+  return { request, key, response, milliseconds: performance.now() - start }
 }
 
 function withKey({ headers }: WireRequest, key: string): Headers {
   return key === '' ? headers : [['Authorization', `Bearer ${key}`], ...headers]
 }
 
-export function findHeader({ headers }: WireAnswer, name: string): string | undefined {
+export function findHeader({ headers }: WireResponse, name: string): string | undefined {
   return headers.find(([candidate]) => candidate === name)?.[1]
 }
 
-/** The service speaks HTTP/1.1, whatever a proxy before it does. */
+/** The service speaks HTTP/1.1, whatever a proxy in front of it speaks to the browser. */
 const version = 'HTTP/1.1'
 
-export function formatRequest(request: WireRequest, key: string, isBroken = false): string {
+export function formatRequest(request: WireRequest, key: string, withLineBreaks = false): string {
   const { method, url, body } = request
   const head: Headers = [['Host', url.host], ...withKey(request, key)]
-  return formatMessage(`${method} ${url.pathname}${url.search} ${version}`, head, body ?? '', isBroken)
+  return formatMessage(`${method} ${url.pathname}${url.search} ${version}`, head, body ?? '', withLineBreaks)
 }
 
-export function formatAnswer({ status, reason, headers, body }: WireAnswer, isBroken = false): string {
-  return formatMessage(`${version} ${status} ${reason}`, headers, body, isBroken)
+export function formatResponse(
+  { status, reason, headers, body }: WireResponse,
+  withLineBreaks = false,
+): string {
+  return formatMessage(`${version} ${status} ${reason}`, headers, body, withLineBreaks)
 }
 
-function formatMessage(start: string, headers: Headers, body: string, isBroken: boolean): string {
+function formatMessage(start: string, headers: Headers, body: string, withLineBreaks: boolean): string {
   const lines = headers.map(([name, value]) => `${name}: ${value}`)
-  return [start, ...lines, '', isBroken ? breakLines(body) : body].join('\n').trimEnd()
+  return [start, ...lines, '', withLineBreaks ? breakLines(body) : body].join('\n').trimEnd()
 }
 
-/** The request as a command for a POSIX shell; `-i` shows the head of the answer too. */
+/** The request as a command for a POSIX shell; `-i` prints the response headers too. */
 export function formatCurl(request: WireRequest, key: string): string {
   const { url, body } = request
   const parts = [`curl -i ${quote(url.href)}`]
   for (const [name, value] of withKey(request, key)) parts.push(`-H ${quote(`${name}: ${value}`)}`)
-  // A body makes it a POST.
+  // With -d, curl sends a POST.
   if (body !== undefined) parts.push(`-d ${quote(body)}`)
   return parts.join(' \\\n  ')
 }
 
-/** Nothing has a meaning between single quotes but the quote itself. */
+/** Between single quotes, a shell gives a meaning only to the single quote itself. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
