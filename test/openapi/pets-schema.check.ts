@@ -8,7 +8,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { parsePetsText, PetsFault } from '../../src/data-file/pets-text.ts'
+import { parsePetsText, PetsTextInvalid } from '../../src/data-file/pets-text.ts'
+import { petStatuses } from '../../src/pets/pet-status.ts'
 import { root } from '../support.ts'
 
 // Its names are hidden from an import: it is CommonJS that Node cannot read ahead.
@@ -121,7 +122,10 @@ test('leaves to the service what a schema cannot say', () => {
 test('the editor completes a pet, its members and each status', async () => {
   assert.deepEqual(await complete(toFile('|')), ['pet'])
   assert.deepEqual(await complete(toFile('{|}')), ['id', 'name', 'categoryId', 'status'])
-  assert.deepEqual(await complete(toFile('{"status":|}')), ['"available"', '"pending"', '"sold"'])
+  assert.deepEqual(
+    await complete(toFile('{"status":|}')),
+    petStatuses.map((status) => `"${status}"`),
+  )
 })
 
 test('the pet that the editor offers is one line that the service takes', async () => {
@@ -143,7 +147,7 @@ function isTaken(text: string): boolean {
     parsePetsText(Buffer.from(text))
     return true
   } catch (error) {
-    if (error instanceof PetsFault) return false
+    if (error instanceof PetsTextInvalid) return false
     throw error
   }
 }
