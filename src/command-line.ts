@@ -63,41 +63,35 @@ function formatHelp(command: string): string {
   ].join('\n')
 }
 
-/** One line: what was not understood, and the variables to set instead. */
+/** One line: what is no option, or else the variables to set instead of the arguments. */
 function refuse(args: readonly string[], command: string): string {
-  const understood: string[] = []
   const unknown: string[] = []
+  const understood: string[] = []
   const assignments: string[] = []
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i] ?? ''
+  const rest = [...args]
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     const [, option = arg, inlineValue] = /^(-[^=]*)=(.*)$/s.exec(arg) ?? []
     const setting = settingNames.find((name) => familiarOptions[name].includes(option))
-    if (setting === undefined && option.startsWith('-')) {
-      unknown.push(option)
-    } else if (setting === undefined) {
-      understood.push(arg)
-      assignments.push(/^\d+$/.test(arg) ? `PORT=${arg}` : `PETSTORE_DATA_FILE=${quote(arg)}`)
-    } else {
-      const hasNext = args[i + 1]?.startsWith('-') === false
-      const value = inlineValue ?? (hasNext ? args[++i] : undefined)
+    if (setting !== undefined) {
+      const value = inlineValue ?? (rest[0]?.startsWith('-') === false ? rest.shift() : undefined)
       // A key is not repeated: what is printed may be kept in a log.
       const shown = value === undefined || setting === 'PETSTORE_API_KEYS' ? '…' : quote(value)
-      understood.push(`${option}${value === undefined ? '' : ` ${shown}`}`)
+      understood.push(value === undefined ? option : `${option} ${shown}`)
       assignments.push(`${setting}=${shown}`)
+    } else if (option.startsWith('-')) {
+      unknown.push(option)
+    } else {
+      understood.push(quote(arg))
+      assignments.push(/^\d+$/.test(arg) ? `PORT=${arg}` : `PETSTORE_DATA_FILE=${quote(arg)}`)
     }
   }
-  const answers: string[] = []
-  if (unknown.length > 0) {
-    answers.push(`${unknown.join(' ')}: is not an option; ${command} --help lists the settings`)
-  }
-  if (understood.length > 0) {
-    const call = [...assignments, command].join(' ')
-    answers.push(`${understood.join(' ')}: settings come from the environment: ${call}`)
-  }
-  return answers.join('; ')
+  if (unknown.length > 0)
+    return `${unknown.join(' ')}: is not an option; ${command} --help lists the settings`
+  return `${understood.join(' ')}: settings come from the environment: ${assignments.join(' ')} ${command}`
 }
 
-/** The value as a POSIX shell takes it in one piece. */
+/** The value as a POSIX shell takes it in one piece; on one line, whatever is in it. */
 function quote(value: string): string {
-  return /^[\w./:,@%+=~*-]+$/.test(value) ? value : `'${value.replaceAll("'", String.raw`'\''`)}'`
+  if (/^[\w./:,@%+=~*-]+$/.test(value)) return value
+  return `'${value.replaceAll(/\p{Cc}/gu, '?').replaceAll("'", String.raw`'\''`)}'`
 }

@@ -25,7 +25,7 @@ export type LogLevel = (typeof logLevels)[number]
 /** All settings, for `--help` and for the README, which has the same. An empty default stands for none. */
 export const settings = {
   PORT: { fallback: '3000', meaning: '0 takes a free one' },
-  HOST: { fallback: '127.0.0.1', meaning: 'the address to listen on; 0.0.0.0 is every one' },
+  HOST: { fallback: '127.0.0.1', meaning: 'the address to listen on; 0.0.0.0 stands for all' },
   PETSTORE_API_KEYS: { fallback: '', meaning: 'comma-separated; without any, one is created for the run' },
   PETSTORE_DATA_FILE: { fallback: 'data/pets.json', meaning: 'created, with its folder, if it is missing' },
   PETSTORE_CORS_ORIGINS: { fallback: '*', meaning: 'comma-separated origins whose pages may call, or none' },

@@ -76,7 +76,7 @@ export interface RequestLog {
 
 /** A callback that throws or rejects changes no response; onError is told of it. */
 interface CommonOptions {
-  /** At least one key that clients send as `Authorization: Bearer <key>`. */
+  /** At least one key that clients send as `Authorization: Bearer <key>`. It has at most 15,360 characters. */
   readonly apiKeys: readonly string[]
   /** Origins whose pages may read the responses; `*` unless given, an empty list for none. */
   readonly corsOrigins?: '*' | readonly string[]

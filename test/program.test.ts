@@ -92,7 +92,7 @@ const wrongArguments: readonly (readonly [args: readonly string[], expected: str
   ],
   [
     ["Ann's pets.json"],
-    String.raw`Ann's pets.json: settings come from the environment: PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
+    String.raw`'Ann'\''s pets.json': settings come from the environment: PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
   ],
   [
     ['--key', 'hush', '--host', '0.0.0.0'],
@@ -103,7 +103,10 @@ const wrongArguments: readonly (readonly [args: readonly string[], expected: str
     '--delay 200-800: settings come from the environment: PETSTORE_DELAY=200-800 node server.js',
   ],
   [['--watch'], '--watch: is not an option; node server.js --help lists the settings'],
-  [[''], ": settings come from the environment: PETSTORE_DATA_FILE='' node server.js"],
+  [['--token', 'hush', 'a.json'], '--token: is not an option; node server.js --help lists the settings'],
+  [['--token=hush', '-x'], '--token -x: is not an option; node server.js --help lists the settings'],
+  [['a\nb'], "'a?b': settings come from the environment: PETSTORE_DATA_FILE='a?b' node server.js"],
+  [[''], "'': settings come from the environment: PETSTORE_DATA_FILE='' node server.js"],
 ]
 
 for (const [args, expected] of wrongArguments) {
