@@ -1,0 +1,74 @@
+/** `npm run measure`: the service on PostgreSQL beside the service on its file, in one run, with 64 connections. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createPets, creations, getRequests, key, varyQuery, writePetsFile } from '../bench/data.ts'
+import { describeMachine } from '../bench/machine.ts'
+import { compare, type Effort, type Entrant, race, type Race } from '../bench/race.ts'
+import { startNode } from '../bench/servers.ts'
+import { runSql, startDatabase } from './database.ts'
+
+const count = 10_000
+const effort: Effort = {
+  generations: 1,
+  rounds: 9,
+  sliceMs: 1_000,
+  warmUpMs: 3_000,
+  repeats: 0,
+  patience: { leftMs: 0 },
+}
+const loads = {
+  'GET /v1/pets': getRequests(['/v1/pets']),
+  'GET /v1/pets, a new query each time': getRequests(varyQuery('/v1/pets')),
+  'GET /v1/pets?limit=100, a new query each time': getRequests(varyQuery('/v1/pets?limit=100')),
+  'POST /v1/pets': creations,
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'petstore-measure-'))
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+const dataFile = join(folder, 'pets.json')
+writePetsFile(dataFile, createPets(count))
+
+const database = await startDatabase()
+const databaseUrl = await database.createDatabase('measure')
+// The same pets as in the file.
+await runSql(
+  databaseUrl,
+  `INSERT INTO pets SELECT id, to_json('Pet ' || id % 1000), id % 12 + 1,
+     (ARRAY['available', 'pending', 'sold'])[(id - 1) % 3 + 1] FROM generate_series(1, ${count}) AS id;
+   UPDATE pet_counter SET last_id = ${count}, available = (SELECT count(*) FROM pets WHERE status = 'available'),
+     pending = (SELECT count(*) FROM pets WHERE status = 'pending'),
+     sold = (SELECT count(*) FROM pets WHERE status = 'sold');
+   ANALYZE`,
+)
+
+async function start(file: string, env: Record<string, string>) {
+  const args = ['--import', import.meta.resolve('tsx'), fileURLToPath(new URL(file, import.meta.url))]
+  const { child, pid, match, stop } = await startNode(args, /http:\/\/127\.0\.0\.1:(\d+)/, { env })
+  return { port: Number(match[1]), pid, process: child, stop }
+}
+
+const servers = {
+  file: await start('../../src/server.ts', {
+    PORT: '0',
+    PETSTORE_API_KEYS: key,
+    PETSTORE_DATA_FILE: dataFile,
+  }),
+  PostgreSQL: await start('serve.ts', { DATABASE_URL: databaseUrl, API_KEY: key }),
+}
+
+console.log(describeMachine(folder))
+for (const [what, requests] of Object.entries(loads)) {
+  const slices: Race = new Map()
+  const entrants: Entrant[] = Object.entries(servers).map(([name, server]) => {
+    return { name, server, requests, connections: 64, answered: 0 }
+  })
+  await race(entrants, effort, slices)
+  const { ours, other, ratio, quartiles, isDisturbed } = compare(slices, 'PostgreSQL', 'file')
+  const figures = `${ratio.toFixed(3)} (${quartiles.map((each) => each.toFixed(3)).join(' to ')})`
+  const rates = `${ours.toFixed()}/s on PostgreSQL, ${other.toFixed()}/s on the file`
+  console.log(`${what}: ${figures}; ${rates}${isDisturbed ? ' (disturbed)' : ''}`)
+}
+await Promise.all(Object.values(servers).map(({ stop }) => stop()))
+await database.stop()
