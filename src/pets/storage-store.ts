@@ -32,14 +32,14 @@ export class WrongStorageResult extends Error {}
 export class StorageStore implements Store {
   readonly version = undefined
   readonly #storage: PetStorage
-  readonly #say: (message: string) => void
+  readonly #onMessage: (message: string) => void
   readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#createAll(newPets), maxBatchPets)
   /** What failed when it was last tried: with a full disk, creations alone. */
   readonly #failing = new Set<keyof typeof failureMessages>()
 
-  constructor(storage: PetStorage, say: (message: string) => void = () => {}) {
+  constructor(storage: PetStorage, onMessage: (message: string) => void = () => {}) {
     this.#storage = storage
-    this.#say = say
+    this.#onMessage = onMessage
   }
 
   async list(query: PetQuery): Promise<PetPage> {
@@ -87,12 +87,12 @@ export class StorageStore implements Store {
   async #call(kind: keyof typeof failureMessages, call: () => unknown): Promise<unknown> {
     try {
       const result = await call()
-      if (this.#failing.delete(kind) && this.#failing.size === 0) this.#say('the storage works again')
+      if (this.#failing.delete(kind) && this.#failing.size === 0) this.#onMessage('the storage works again')
       return result
     } catch (error) {
       const reason = error instanceof Error ? error.message || errorCode(error) : typeof error
       if (this.#failing.size === 0)
-        this.#say(`the storage failed: ${reason}; ${kind} are refused until it works`)
+        this.#onMessage(`the storage failed: ${reason}; ${kind} are refused until it works`)
       this.#failing.add(kind)
       if (errorCode(error) === fullCode) throw new PetStoreError(fullCode, '', error)
       throw new PetStoreError('storage_failed', failureMessages[kind], error)

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createPets, creations, getRequests, key, varyQuery, writePetsFile } from '../bench/data.ts'
+import { createPets, creations, getRequest, key, varyQuery, writePetsFile } from '../bench/data.ts'
 import { describeMachine } from '../bench/machine.ts'
-import { compare, type Effort, type Entrant, race, type Race } from '../bench/race.ts'
+import { compare, type Effort, type Entrant, type Race, runRounds } from '../bench/race.ts'
 import { startNode } from '../bench/servers.ts'
 import { runSql, startDatabase } from './database.ts'
 
@@ -13,15 +13,14 @@ const count = 10_000
 const effort: Effort = {
   generations: 1,
   rounds: 9,
-  sliceMs: 1_000,
-  warmUpMs: 3_000,
+  slice: { ms: 1_000 },
+  warmUp: { ms: 3_000 },
   repeats: 0,
-  patience: { leftMs: 0 },
 }
 const loads = {
-  'GET /v1/pets': getRequests(['/v1/pets']),
-  'GET /v1/pets, a new query each time': getRequests(varyQuery('/v1/pets')),
-  'GET /v1/pets?limit=100, a new query each time': getRequests(varyQuery('/v1/pets?limit=100')),
+  'GET /v1/pets': [getRequest('/v1/pets')],
+  'GET /v1/pets, a new query each time': varyQuery('/v1/pets').map(getRequest),
+  'GET /v1/pets?limit=100, a new query each time': varyQuery('/v1/pets?limit=100').map(getRequest),
   'POST /v1/pets': creations,
 }
 
@@ -60,12 +59,12 @@ const servers = {
 
 console.log(describeMachine(folder))
 for (const [what, requests] of Object.entries(loads)) {
-  const slices: Race = new Map()
+  const race: Race = new Map()
   const entrants: Entrant[] = Object.entries(servers).map(([name, server]) => {
-    return { name, server, requests, connections: 64, answered: 0 }
+    return { name, server, requests, connections: 64, created: 0 }
   })
-  await race(entrants, effort, slices)
-  const { ours, other, ratio, quartiles, isDisturbed } = compare(slices, 'PostgreSQL', 'file')
+  await runRounds(entrants, effort, race)
+  const { ours, other, ratio, quartiles, isDisturbed } = compare(race, 'PostgreSQL', 'file')
   const figures = `${ratio.toFixed(3)} (${quartiles.map((each) => each.toFixed(3)).join(' to ')})`
   const rates = `${ours.toFixed()}/s on PostgreSQL, ${other.toFixed()}/s on the file`
   console.log(`${what}: ${figures}; ${rates}${isDisturbed ? ' (disturbed)' : ''}`)

@@ -5,8 +5,8 @@ import { createPostgresStorage } from './postgres-storage.ts'
 
 const pool = new Pool({
   connectionString: process.env['DATABASE_URL'],
-  connectionTimeoutMillis: 2_000,
-  query_timeout: 5_000,
+  connectionTimeoutMillis: 10_000,
+  query_timeout: 10_000,
 })
 const store = await startPetStore({
   apiKeys: [process.env['API_KEY'] ?? ''],
