@@ -279,7 +279,11 @@ export class DataFile implements Adapter<PetData> {
   #openForAppend(): number {
     // By now there may be no file at the path, or a folder.
     if (this.isEdited()) throw new DataFileEdited()
-    return this.#disk.fs.openSync(this.path, 'r+')
+    try {
+      return this.#disk.fs.openSync(this.path, 'r+')
+    } catch (error) {
+      return throwEditedIfMissing(error)
+    }
   }
 
   /** Whether what was appended stands behind the last pet, or behind the bracket that opens the array. */
@@ -353,7 +357,7 @@ export class DataFile implements Adapter<PetData> {
       return this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, text)))
     }
     // It is served and appended to from now on, so it has to be durable too, whoever wrote it.
-    await this.#disk.syncFile(this.path)
+    await this.#disk.syncFile(this.path).catch(throwEditedIfMissing)
     this.#closeDescriptor()
     this.#identity = whole.identity
     this.#count = text.pets.length
@@ -469,6 +473,11 @@ export class DataFile implements Adapter<PetData> {
   #beingWritten(): DataFileInvalid {
     return new DataFileInvalid(`${this.path}: is being written`, 'it is being written', false)
   }
+}
+
+/** Some editors remove the file and write it again: it may be missing at any moment. */
+function throwEditedIfMissing(error: unknown): never {
+  throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
 }
 
 function describeFileError(disk: Disk, path: string, error: unknown): string {

@@ -25,55 +25,49 @@ export async function replaceFile(
   next: Buffer,
 ): Promise<boolean> {
   const newPath = newName(target)
-  const old = disk.fs.statSync(target, { throwIfNoEntry: false })
-  if (old !== undefined) disk.checkWritable(target)
-  disk.fs.rmSync(newPath, { force: true })
-  await disk.createFile(newPath, next, old)
-  let isReplaced: boolean
   try {
-    isReplaced = await swapFiles(disk, target, expected)
+    const old = disk.fs.statSync(target, { throwIfNoEntry: false })
+    if (old !== undefined) disk.checkWritable(target)
+    disk.fs.rmSync(newPath, { force: true })
+    await disk.createFile(newPath, next, old)
+    const isReplaced = await swapFiles(disk, target, expected)
+    disk.removeQuietly(newPath)
+    return isReplaced
   } catch (error) {
     if (errorCode(error) === 'EBUSY' && expected !== undefined) {
-      isReplaced = await overwriteMounted(disk, target, expected, next)
-    } else {
-      // When this fails too, the next read of the file tries it again.
-      await restoreReplacedFile(disk, target).catch(() => {})
-      disk.removeQuietly(newPath)
-      throw error
+      return overwriteMounted(disk, target, expected, next)
     }
+    disk.removeQuietly(newPath)
+    // Some editors remove the file and write it again: it was just missing.
+    if (errorCode(error) === 'ENOENT') return false
+    // When this fails too, the next read of the file tries it again.
+    await restoreReplacedFile(disk, target).catch(() => {})
+    throw error
   }
-  disk.removeQuietly(newPath)
-  return isReplaced
 }
 
 /** Puts the new file in the place of the old one. */
 async function swapFiles(disk: Disk, target: string, expected: Buffer | undefined): Promise<boolean> {
   const oldPath = oldName(target)
-  try {
-    // 1. The old file is taken aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
-    if (expected !== undefined) disk.fs.renameSync(target, oldPath)
+  // 1. The old file is taken aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
+  if (expected !== undefined) disk.fs.renameSync(target, oldPath)
 
-    // 2. Is it the text that we know? If an editor has saved another one until now, its file goes back.
-    const isExpected = expected === undefined || hasText(disk, oldPath, expected)
+  // 2. Is it the text that we know? If an editor has saved another one until now, its file goes back.
+  const isExpected = expected === undefined || hasText(disk, oldPath, expected)
 
-    // 3. The right one gets the name, unless an editor has put a file there in the meantime.
-    const isLinked = linkIfMissing(disk, isExpected ? newName(target) : oldPath, target)
+  // 3. The right one gets the name, unless an editor has put a file there in the meantime.
+  const isLinked = linkIfMissing(disk, isExpected ? newName(target) : oldPath, target)
 
-    // 4. Whatever is at the path now has to be durable before the old file is removed.
-    await disk.syncFile(target)
+  // 4. Whatever is at the path now has to be durable before the old file is removed.
+  await disk.syncFile(target)
 
-    // 5. An editor may have opened the old file before step 1 and written into it after step 2. Then it goes back.
-    if (expected !== undefined && isExpected && isLinked && !hasText(disk, oldPath, expected)) {
-      disk.fs.renameSync(oldPath, target)
-      return false
-    }
-    disk.fs.rmSync(oldPath, { force: true })
-    return isExpected && isLinked
-  } catch (error) {
-    // An editor that removes the file and writes it again has come in between.
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
+  // 5. An editor may have opened the old file before step 1 and written into it after step 2. Then it goes back.
+  if (expected !== undefined && isExpected && isLinked && !hasText(disk, oldPath, expected)) {
+    disk.fs.renameSync(oldPath, target)
+    return false
   }
+  disk.fs.rmSync(oldPath, { force: true })
+  return isExpected && isLinked
 }
 
 /** Puts back the file that an interrupted replaceFile took aside, if there is none at the path. Tells whether it did. */
@@ -114,7 +108,8 @@ async function overwriteMounted(
   expected: Buffer,
   next: Buffer,
 ): Promise<boolean> {
-  if (!hasText(disk, target, expected)) return false
-  await disk.overwriteFile(target, next)
-  return true
+  const isExpected = hasText(disk, target, expected)
+  if (isExpected) await disk.overwriteFile(target, next)
+  disk.removeQuietly(newName(target))
+  return isExpected
 }

@@ -1,0 +1,208 @@
+/**
+ * The file is rewritten to fill in ids or to take over another layout. An editor may save, and the process may die, before
+ * any system call of that: the edit is served and stays in the file, and the next start finds a whole file.
+ */
+import assert from 'node:assert/strict'
+import nodeFs from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import type { Pet } from '../src/types.ts'
+import { makeFastFolder, newPet, openStore, petLine, systemError, watchFileSystem } from './file-system.ts'
+import { share } from './support.ts'
+
+const edited = `{\n  "pets": [\n    ${petLine(1, 'Max')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
+
+/** How an editor saves, in two steps. */
+const saves: readonly [how: string, begin: (path: string) => () => void][] = [
+  [
+    'by rename',
+    (path) => {
+      nodeFs.writeFileSync(`${path}~`, edited)
+      return () => nodeFs.renameSync(`${path}~`, path)
+    },
+  ],
+  [
+    'in place',
+    (path) => {
+      const editor = nodeFs.openSync(path, 'w')
+      return () => {
+        nodeFs.writeSync(editor, edited)
+        nodeFs.closeSync(editor)
+      }
+    },
+  ],
+  [
+    'by removing the file and writing it again',
+    (path) => {
+      nodeFs.rmSync(path, { force: true })
+      return () => nodeFs.writeFileSync(path, edited)
+    },
+  ],
+]
+
+/** What makes the store rewrite the file when a pet is created. */
+const causes: readonly [cause: string, text: string][] = [
+  ['in another layout', `{"pets":[${petLine(1, 'Rex')}]}`],
+  ['with pets that need ids', `{"pets":[{"name":"Rex","categoryId":1}]}`],
+]
+
+function readNames(path: string): readonly string[] {
+  // The assertions say what must be in it.
+  const { pets } = JSON.parse(nodeFs.readFileSync(path, 'utf8')) as { pets: Pet[] }
+  return pets.map(({ name }) => name)
+}
+
+/** Begins a save before one call that a creation makes of the file system, and ends it before another. */
+interface Moments {
+  readonly from: number
+  readonly to: number
+}
+
+/** Creates a pet, for which the file is rewritten, and calls `before` before each call of the file system. */
+async function createWithRewrite(
+  folder: string,
+  text: string,
+  before: (call: number, path: string) => void,
+): Promise<{ readonly store: PetStore; readonly path: string; readonly calls: number }> {
+  nodeFs.mkdirSync(folder)
+  const path = join(folder, 'pets.json')
+  let calls = 0
+  let isArmed = false
+  const fileSystem = watchFileSystem({
+    before() {
+      if (isArmed) before(calls++, path)
+    },
+  })
+  nodeFs.writeFileSync(path, `{\n  "pets": [\n    ${petLine(1, 'Rex')}\n  ]\n}\n`)
+  const store = await openPetStore(path, { fileSystem })
+  nodeFs.writeFileSync(path, text)
+  isArmed = true
+  // The file may be gone or empty for so long that the creation is refused; it is tried again until the editor has saved.
+  while (!(await tryCreate(store, 'Kit')));
+  isArmed = false
+  return { store, path, calls }
+}
+
+async function tryCreate(store: PetStore, name: string): Promise<boolean> {
+  try {
+    await store.create(newPet(name))
+    return true
+  } catch (error) {
+    assert.ok(error instanceof PetStoreError && error.code === 'data_file_invalid', String(error))
+    return false
+  }
+}
+
+/** Saves during the rewrite. Gives copies of the folder, as a kill before each of the later calls would leave it. */
+async function saveDuringRewrite(
+  folder: string,
+  text: string,
+  begin: (path: string) => () => void,
+  { from, to }: Moments,
+): Promise<readonly string[]> {
+  const killed: string[] = []
+  let end: (() => void) | undefined
+  let isSaved = false
+  const { store, path } = await createWithRewrite(folder, text, (call, file) => {
+    if (call === from) end = begin(file)
+    if (call === to) {
+      end?.()
+      isSaved = true
+    }
+    if (!isSaved) return
+    const copy = `${folder}-${killed.length}`
+    nodeFs.cpSync(folder, copy, { recursive: true })
+    killed.push(copy)
+  })
+  // An edit that ends only now was made without the pet, and so removes it.
+  if (!isSaved) (end ?? begin(path))()
+  await store.create(newPet('after'))
+  assert.deepEqual(readNames(path), ['Max', 'Mia', ...(isSaved ? ['Kit'] : []), 'after'])
+  const { pets } = store.list({ limit: 100 })
+  assert.deepEqual(
+    pets.map(({ name }) => name),
+    readNames(path),
+  )
+  await store.close()
+  assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
+  return killed
+}
+
+describe(
+  'keeps an edit that falls between any two system calls of a rewrite, also when the process is killed',
+  { concurrency: true },
+  () => {
+    for (const [cause, text] of causes) {
+      for (const [how, begin] of saves) {
+        test(`of a file ${cause}, saved ${how}`, async (t) => {
+          const root = makeFastFolder(t)
+          const { store, calls } = await createWithRewrite(join(root, 'count'), text, () => {})
+          await store.close()
+          assert.ok(calls > 20, `${calls} calls`)
+          const moments: Moments[] = []
+          for (let from = 0; from < calls; from++)
+            for (let to = from; to < calls; to++) moments.push({ from, to })
+          for (const moment of share(moments, 16)) {
+            const folder = join(root, `${moment.from}-${moment.to}`)
+            for (const killed of share(await saveDuringRewrite(folder, text, begin, moment), 3)) {
+              const again = await openPetStore(join(killed, 'pets.json'))
+              const [first, second] = again.list({ limit: 100 }).pets
+              assert.deepEqual([first?.name, second?.name], ['Max', 'Mia'], killed)
+              await again.close()
+              nodeFs.rmSync(killed, { recursive: true })
+            }
+          }
+        })
+      }
+    }
+  },
+)
+
+test('keeps an edit through a file that an editor had opened before it was taken aside', async (t) => {
+  for (const [writesBefore, text] of ['linkSync', 'fdatasync'].flatMap((call) =>
+    causes.map(([, causeText]) => [call, causeText] as const),
+  )) {
+    const path = join(makeFastFolder(t), 'pets.json')
+    let editor: number | undefined
+    let isSaved = false
+    const fileSystem = watchFileSystem({
+      before({ name }) {
+        if (name === 'renameSync') editor ??= nodeFs.openSync(path, 'r+')
+        if (name !== writesBefore || editor === undefined || isSaved) return
+        nodeFs.ftruncateSync(editor, 0)
+        nodeFs.writeSync(editor, edited, 0)
+        nodeFs.closeSync(editor)
+        isSaved = true
+      },
+    })
+    nodeFs.writeFileSync(path, text)
+    const { store } = await openStore(t, path, fileSystem)
+    await store.create(newPet('Kit'))
+    assert.deepEqual(readNames(path), ['Max', 'Mia', 'Kit'])
+  }
+})
+
+test('puts the file back that was aside when the process was killed, and says so', async (t) => {
+  const path = join(makeFastFolder(t), 'pets.json')
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  const { store, lines } = await openStore(t, path)
+  assert.equal(store.size, 2)
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+  assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
+  assert.deepEqual([...lines], [`${path}: restored; a crash had interrupted its replacement`])
+})
+
+test('rewrites on a file system without hard links', async (t) => {
+  const path = join(makeFastFolder(t), 'pets.json')
+  nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (name === 'linkSync') throw systemError('EPERM')
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  await store.create(newPet('Kit'))
+  assert.deepEqual(readNames(path), ['Rex', 'Kit'])
+})
