@@ -92,6 +92,27 @@ test('makes a missing file, and the folders to it', async (t) => {
   assert.equal(readFileSync(path, 'utf8'), `{\n  "pets": [\n    ${rex}\n  ]\n}\n`)
 })
 
+test('names the schema in a new file when it lies beside it', async (t) => {
+  const folder = makeFolder(t)
+  writeFileSync(join(folder, 'pets.schema.json'), '{}')
+  const { store } = await openStore(t, join(folder, 'pets.json'))
+  await store.create(newPet('Rex'))
+  const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
+  assert.equal(readFileSync(join(folder, 'pets.json'), 'utf8'), `${head}    ${rex}\n  ]\n}\n`)
+})
+
+test('names the first ten errors, each on a line of its own, and how many more there are', async (t) => {
+  const path = makeDataFile(t, lines(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
+  await assert.rejects(openPetStore(path), (error) => {
+    assert.ok(error instanceof DataFileInvalid)
+    const messages = Array.from({ length: 10 }, (_, index) => {
+      return `${path}:${index + 4}:5: pets[${index + 1}].categoryId: is required`
+    })
+    assert.equal(error.message, [...messages, `${path}: and 2 more errors`].join('\n'))
+    return true
+  })
+})
+
 test('makes the file that a symbolic link is still to lead to', async (t) => {
   const folder = makeFolder(t)
   const link = join(folder, 'pets.json')

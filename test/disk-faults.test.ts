@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import nodeFs from 'node:fs'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { DataFileInvalid } from '../src/data-file/data-file.ts'
@@ -16,6 +16,7 @@ import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { PetStoreError } from '../src/pets/pet-store-error.ts'
 import {
   type Call,
+  createGate,
   Lines,
   makeFastFolder,
   newPet,
@@ -23,7 +24,7 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { assertRefusal, makeDataFile, readPetLines, startApp } from './support.ts'
+import { assertRefusal, makeDataFile, readPetLines, share, startApp } from './support.ts'
 
 type CallName = keyof FileSystem
 
@@ -324,6 +325,128 @@ test('says once that the disk fails and once that it works again', async (t) => 
   )
   assert.match(said.at(-1) ?? '', /pets\.json: can be used again$/)
   assert.equal(said.filter((line) => line.includes('cannot')).length, 1)
+})
+
+test('says a second fault too, after the first was repaired', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const disk = new FaultyDisk()
+  const said = new Lines()
+  const store = await openPetStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
+  t.after(() => store.close())
+  for (let fault = 0; fault < 2; fault++) {
+    disk.arm(failingSync, { name: 'ftruncateSync', from: 1, isLasting: true, code: 'EIO' })
+    assert.deepEqual(await createAll(store, ['a']), [])
+    await said.next(/cannot be used: i\/o error \(EIO\)/)
+    disk.mend()
+    await said.next(/can be used again$/)
+  }
+})
+
+test('says that nothing was stored only when that is known', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const disk = new FaultyDisk()
+  const store = await openPetStore(path, { fileSystem: disk.fileSystem })
+  t.after(() => store.close())
+  const refuse = (message: RegExp): Promise<void> => assert.rejects(store.create(newPet('a')), message)
+  disk.arm({ name: 'writeSync', from: 1, isLasting: false, code: 'EIO' })
+  await refuse(/^Error: The storage failed; nothing was stored\.$/)
+  disk.arm(failingSync)
+  await refuse(/nothing was stored\.$/)
+  disk.arm({ name: 'writeSync', from: 1, isLasting: true, code: 'EDQUOT' })
+  await refuse(/it is not known whether the pet was stored\.$/)
+  // What is left of that creation is removed before the next one, of which then nothing is in the file.
+  disk.arm({ name: 'statSync', from: 1, isLasting: true, code: 'EIO' })
+  await refuse(/nothing was stored\.$/)
+  disk.mend()
+  assert.equal((await createAll(store, ['b'])).length, 1)
+})
+
+test('says that it is not known when an editor has saved while the pet was being stored', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const gate = createGate()
+  let isArmed = false
+  const fileSystem = watchFileSystem({
+    before: ({ name }) => (isArmed && name === 'fdatasync' ? gate.pass() : undefined),
+  })
+  const store = await openPetStore(path, { fileSystem })
+  t.after(() => store.close())
+  isArmed = true
+  const creation = store.create(newPet('Kit'))
+  await gate.reached
+  isArmed = false
+  nodeFs.writeFileSync(path, nodeFs.readFileSync(path, 'utf8').replace('"Rex",', '"Rex"'))
+  gate.open()
+  await assert.rejects(
+    creation,
+    /not valid \(line 3, column \d+\); it is not known whether the pet was stored\.$/,
+  )
+})
+
+test('answers 507 when the quota is exceeded', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  // As Node reports it, which has no name for this error.
+  const error = Object.assign(new Error('write'), {
+    code: `Unknown system error -${constants.errno.EDQUOT}`,
+    errno: -constants.errno.EDQUOT,
+  })
+  let isOver = false
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (isOver && name === 'writeSync') throw error
+    },
+  })
+  const said = new Lines()
+  const store = await openPetStore(path, { fileSystem, onMessage: said.say })
+  t.after(() => store.close())
+  isOver = true
+  await assert.rejects(
+    store.create(newPet('a')),
+    (refusal) => refusal instanceof PetStoreError && refusal.code === 'insufficient_storage',
+  )
+  assert.match(said[0] ?? '', /: disk quota exceeded \(EDQUOT\);/)
+})
+
+test('starts after a write that stored only its first bytes, a roll back that did too, and a kill', async (t) => {
+  const folder = makeFastFolder(t)
+  const lengths = Array.from({ length: 60 }, (_, length) => length)
+  for (const written of share(lengths, 20)) {
+    for (const rolledBack of [-1, ...Array.from({ length: 8 }, (_, length) => length)]) {
+      const path = join(folder, `${written}-${rolledBack}.json`)
+      nodeFs.writeFileSync(path, lines)
+      let limits: number[] = []
+      const fileSystem = watchFileSystem({
+        before({ name, args: [descriptor, bytes, offset, , position] }) {
+          if (limits.length === 0) return undefined
+          if (name === 'ftruncateSync' && limits.at(-1) === -1) throw systemError('EIO')
+          if (name !== 'writeSync' || !(bytes instanceof Uint8Array)) return undefined
+          const limit = limits.length > 1 ? limits.shift() : limits[0]
+          nodeFs.writeSync(
+            Number(descriptor),
+            bytes,
+            Number(offset),
+            Math.max(0, limit ?? 0),
+            Number(position),
+          )
+          throw systemError('EIO')
+        },
+      })
+      const store = await openPetStore(path, { fileSystem })
+      limits = [written, rolledBack]
+      assert.deepEqual(await createAll(store, ['Kit']), [])
+      const killed = `${path}.killed`
+      nodeFs.copyFileSync(path, killed)
+      limits = []
+      await store.close()
+      const again = await openPetStore(killed)
+      const { pets } = again.list({ limit: 100 })
+      assert.deepEqual(
+        pets.map(({ name }) => name),
+        ['Rex', 'Mia'],
+        `${written} ${rolledBack}`,
+      )
+      await again.close()
+    }
+  }
 })
 
 test('overwrites a file that cannot be renamed over, as one that is mounted into a container', async (t) => {

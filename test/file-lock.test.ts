@@ -1,5 +1,6 @@
 /** One server a file: who is refused, and that nothing but a living process refuses. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
@@ -31,6 +32,19 @@ test('refuses a second store on a file, whatever path leads there', async (t) =>
   await store.close()
   const { store: next } = await openStore(t, link)
   assert.equal(next.size, 2)
+})
+
+test('refuses a second store on a file in a folder that is mounted in two places', async (t) => {
+  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  await openStore(t, path)
+  const mounted = makeFolder(t)
+  const { status } = spawnSync('mount', ['--bind', dirname(path), mounted])
+  if (status !== 0) return t.skip('a folder can be mounted on Linux as root alone')
+  try {
+    await assertLocked(join(mounted, 'pets.json'))
+  } finally {
+    spawnSync('umount', ['-l', mounted])
+  }
 })
 
 test('refuses a second store on a file that is still to be made', async (t) => {

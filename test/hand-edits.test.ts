@@ -14,6 +14,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   utimesSync,
@@ -155,6 +156,32 @@ test('reads it again after a touch, without a change', async (t) => {
   assert.equal(await lines.next(/./), 'reloaded 1 pets: 0 added, 0 removed, 0 changed')
   await store.create(newPet('Mia'))
   assert.deepEqual(readPetLines(path), [rex, mia])
+})
+
+test('sees an edit of the same length that keeps the modification time', async (t) => {
+  const path = makeDataFile(t, [rex, mia])
+  const { store, lines } = await openStore(t, path)
+  const { atimeMs, mtimeMs } = statSync(path)
+  writeFileSync(path, readFileSync(path, 'utf8').replace('Rex', 'Max'))
+  utimesSync(path, atimeMs / 1000, mtimeMs / 1000)
+  await lines.next(/^reloaded 2 pets: 0 added, 0 removed, 1 changed$/)
+  assert.deepEqual(names(store), ['Max', 'Mia'])
+})
+
+test('gives no id a second time after an edit removed its pet', async (t) => {
+  const path = makeDataFile(t, [rex])
+  const { store, lines } = await openStore(t, path)
+  assert.equal((await store.create(newPet('Mia'))).id, 2)
+  assert.equal((await store.create(newPet('Kit'))).id, 3)
+  writeFileSync(path, formatFile(rex))
+  await lines.next(/^reloaded 1 pets/)
+  assert.equal((await store.create(newPet('Otto'))).id, 4)
+  writeFileSync(path, formatFile(rex, '{"name":"Pip","categoryId":1}'))
+  await lines.next(/^reloaded 2 pets/)
+  assert.deepEqual(
+    store.list({ limit: 9 }).pets.map(({ id }) => id),
+    [1, 5],
+  )
 })
 
 /** Empties the file; what it gives writes the new text. */

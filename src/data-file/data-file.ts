@@ -438,7 +438,9 @@ export class DataFile implements Adapter<PetData> {
       this.#onMessage(`${this.path}: cannot be written: ${file}; pets can be listed, but not added`)
     } else if (folder !== undefined) {
       const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
-      this.#onMessage(`${dirname(this.path)}: this folder cannot be written: ${folder}; ${consequence}`)
+      this.#onMessage(
+        `${resolve(dirname(this.path))}: this folder cannot be written: ${folder}; ${consequence}`,
+      )
     }
   }
 
@@ -482,7 +484,7 @@ function throwEditedIfMissing(error: unknown): never {
 
 function describeFileError(disk: Disk, path: string, error: unknown): string {
   const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-  const folder = dirname(path)
+  const folder = resolve(dirname(path))
   const isFolder = isRefused && findUnwritable(disk, folder) !== undefined
   return `${isFolder ? `the folder ${folder} cannot be written: ` : ''}${describeSystemError(error)}`
 }

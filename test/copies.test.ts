@@ -1,0 +1,63 @@
+/** Copies that are made with `cp` while pets are created: each opens, with every pet acknowledged before the copy began. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { parsePetsText } from '../src/data-file/pets-text.ts'
+import { openPetStore } from '../src/pets/pet-store.ts'
+import { makeFastFolder, newPet, openStore } from './file-system.ts'
+import { isThorough } from './support.ts'
+
+const run = promisify(execFile)
+const copyCount = isThorough ? 400 : 40
+
+test('every copy opens, with every pet that was acknowledged before it began', async (t) => {
+  const folder = makeFastFolder(t)
+  const { store } = await openStore(t, join(folder, 'pets.json'))
+  const load = new AbortController()
+  const clients = Array.from({ length: 32 }, async (_, client) => {
+    for (let count = 0; !load.signal.aborted; count++) await store.create(newPet(`${client}/${count}`))
+  })
+  const copies: { readonly path: string; readonly acknowledged: number }[] = []
+  for (let number = 0; number < copyCount; number++) {
+    const path = join(folder, `copy-${number}.json`)
+    copies.push({ path, acknowledged: store.size })
+    await run('cp', [join(folder, 'pets.json'), path])
+  }
+  load.abort()
+  await Promise.all(clients)
+  let repairedCount = 0
+  for (const { path, acknowledged } of copies) {
+    if (!isValid(path)) repairedCount++
+    const copy = await openPetStore(path)
+    assert.ok(copy.size >= acknowledged, `${copy.size} of ${acknowledged} pets in ${path}`)
+    assert.deepEqual(copy.list({ limit: copy.size }).pets, store.list({ limit: copy.size }).pets)
+    await copy.close()
+    parsePetsText(readFileSync(path))
+  }
+  t.diagnostic(`${copyCount} copies, ${repairedCount} of them repaired`)
+})
+
+function isValid(path: string): boolean {
+  try {
+    parsePetsText(readFileSync(path))
+    return true
+  } catch {
+    return false
+  }
+}
+
+test('a copy that is put back with cp while the store runs is served', async (t) => {
+  const folder = makeFastFolder(t)
+  const path = join(folder, 'pets.json')
+  const { store, lines } = await openStore(t, path)
+  await store.create(newPet('Rex'))
+  await run('cp', [path, `${path}.backup`])
+  const mia = await store.create(newPet('Mia'))
+  await run('cp', [`${path}.backup`, path])
+  await lines.next(/^reloaded 1 pets: 0 added, 1 removed, 0 changed$/)
+  const kit = await store.create(newPet('Kit'))
+  assert.ok(kit.id > mia.id, 'the id of a pet that is gone is not given again')
+})

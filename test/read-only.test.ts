@@ -1,0 +1,100 @@
+/** Files and folders that the server may not write: it says so at the start, serves what is there, and changes nothing. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { buildOnce } from './built.ts'
+import { petLine } from './file-system.ts'
+import { assertRefusal, makeFolder, runProgram, send, startProgram } from './support.ts'
+
+const dist = buildOnce()
+const nobody = 65_534
+const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
+const canBeNobody = spawnSync(asNobody[0] ?? '', [...asNobody.slice(1), 'true']).status === 0
+const skip = canBeNobody ? false : 'only root on Linux can start a server as somebody else'
+
+const pets = `{\n  "pets": [\n    ${petLine(1, 'Rex')}\n  ]\n}\n`
+
+/** A folder of nobody's with a data file of root's, and the built server to be run there. */
+function makeStore(
+  t: TestContext,
+  text: string,
+  modes: { readonly file: number; readonly folder: number },
+): string {
+  const folder = makeFolder(t)
+  const path = join(folder, 'pets.json')
+  writeFileSync(path, text)
+  copyFileSync(join(dist, 'server.js'), join(folder, 'server.js'))
+  chmodSync(join(folder, 'server.js'), 0o755)
+  chmodSync(path, modes.file)
+  if (modes.folder === 0o700) chownSync(folder, nobody, nobody)
+  chmodSync(folder, modes.folder)
+  process.env['PETSTORE_TEST_ENTRY'] = join(folder, 'server.js')
+  t.after(() => delete process.env['PETSTORE_TEST_ENTRY'])
+  return folder
+}
+
+const env = { PETSTORE_DATA_FILE: 'pets.json' }
+const creation = { body: { name: 'Mia', categoryId: 1 } }
+
+function describeFile(path: string): unknown {
+  const { uid, gid, mode, ino } = statSync(path)
+  return { uid, gid, mode, ino, text: readFileSync(path, 'utf8') }
+}
+
+for (const [what, text] of [
+  ['in its own layout', pets],
+  ['in another layout', `{"pets":[${petLine(1, 'Rex')}]}`],
+] as const) {
+  test(`serves a read-only file ${what}, and leaves it as it is`, { skip }, async (t) => {
+    const folder = makeStore(t, text, { file: 0o444, folder: 0o700 })
+    const path = join(folder, 'pets.json')
+    const before = describeFile(path)
+    const { url, output } = await startProgram(t, folder, env, asNobody)
+    assert.match(
+      output(),
+      /^pets\.json: cannot be written: permission denied \(EACCES\); pets can be listed, but not added$/m,
+    )
+    assert.match(
+      assertRefusal(await send(url, '/v1/pets', creation), 503, 'storage_failed'),
+      /nothing was stored/,
+    )
+    assert.equal((await send(url, '/v1/pets')).headers.get('x-total-count'), '1')
+    assert.deepEqual(describeFile(path), before)
+  })
+}
+
+test(
+  'does not start on a read-only file whose pets need ids, and leaves it as it is',
+  { skip },
+  async (t) => {
+    const folder = makeStore(t, '{"pets":[{"name":"Rex","categoryId":1}]}', { file: 0o444, folder: 0o700 })
+    const before = describeFile(join(folder, 'pets.json'))
+    const { ended, output } = runProgram(t, folder, { PETSTORE_API_KEYS: 'k', ...env }, asNobody)
+    assert.equal((await ended).code, 1)
+    assert.match(output(), /^pets\.json: cannot be opened: permission denied \(EACCES\)\n$/)
+    assert.deepEqual(describeFile(join(folder, 'pets.json')), before)
+  },
+)
+
+test('names the folder when that cannot be written, and appends to the file in it', { skip }, async (t) => {
+  const folder = makeStore(t, pets, { file: 0o666, folder: 0o755 })
+  const { url, output } = await startProgram(t, folder, env, asNobody)
+  assert.match(
+    output(),
+    /^\/\S+: this folder cannot be written: permission denied \(EACCES\); pets can be added, but/m,
+  )
+  assert.equal((await send(url, '/v1/pets', creation)).status, 201)
+  const { ended, output: refusal } = runProgram(
+    t,
+    folder,
+    { PETSTORE_API_KEYS: 'k', PETSTORE_DATA_FILE: 'new.json' },
+    asNobody,
+  )
+  assert.equal((await ended).code, 1)
+  assert.match(
+    refusal(),
+    /^new\.json: cannot be opened: the folder \/\S+ cannot be written: permission denied \(EACCES\)\n$/,
+  )
+})
