@@ -8,7 +8,7 @@ import { parseId } from './json/int64.ts'
 import { formatPet, NewPetSchema } from './pets/pet.ts'
 import { petStatusChoice, petStatuses } from './pets/pet-status.ts'
 import type { Store } from './pets/store.ts'
-import type { PetPage, PetQuery, PetStatus } from './types.ts'
+import type { Int64, PetPage, PetQuery, PetStatus } from './types.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const limits = { minimum: 1, maximum: 100, default: 20 } as const
@@ -139,7 +139,7 @@ function parseListQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery
   const { minimum, maximum } = limits
   const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
   const status = read('status', parseStatus, petStatusChoice)
-  const after = read('after', parseId, 'the id of a pet')
+  const after = read('after', parseAfter, 'the id of a pet or 0')
   if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
   return { limit: limit ?? limits.default, status, after }
 }
@@ -147,6 +147,11 @@ function parseListQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery
 function parseLimit(text: string): number | undefined {
   const limit = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : 0
   return limit >= limits.minimum && limit <= limits.maximum ? limit : undefined
+}
+
+/** 0 is where a loop over all pages starts. */
+function parseAfter(text: string): Int64 | undefined {
+  return text === '0' ? 0 : parseId(text)
 }
 
 function parseStatus(text: string): PetStatus | undefined {
