@@ -1,6 +1,6 @@
 /**
- * The interface as an OpenAPI 3.1 document, from the same limits, names and catalogue as the code. It describes the
- * three operations under `/v1`, in words for a person: the page at `/` shows these, and so do other tools.
+ * The interface as an OpenAPI 3.1 document: the three operations under `/v1`, with the limits, names and error codes of the
+ * code. The descriptions are for people; the page at `/` shows them, as other tools do.
  */
 import { catalogue, type ErrorCode } from './http/http-error.ts'
 import { maxBodyBytes } from './http/json-body.ts'
@@ -11,7 +11,7 @@ import type { NewPet, Pet } from './types.ts'
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'
 
-/** Marks what this service adds where the interface is silent. */
+/** Marks what this service adds to the interface. */
 const extension = { 'x-extension': true }
 
 const rex: Pet = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
@@ -19,16 +19,32 @@ const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
 const newPet: NewPet = { name: 'Pip', categoryId: 3, status: 'pending' }
 const createdPet: Pet = { id: 13, ...newPet }
 
-/** Messages of the examples for codes whose own says too little. */
-const exampleMessages: Partial<Record<ErrorCode, string>> = {
-  malformed_request: 'request target: "%zz" has an escape ("%…") that is not one of UTF-8',
-  invalid_parameter: `limit: expected an integer from ${limits.minimum} to ${limits.maximum}, got "0"`,
-  malformed_json: 'body: is empty; expected a JSON object',
-  invalid_body: 'name: is required; categoryId: expected an int64 integer, got "x"',
-  not_found: 'There is no pet with the id "99".',
+/** Example messages, where the one of the catalogue is not what clients get, by the name of the example. */
+const exampleMessages: Partial<Record<ErrorCode, Readonly<Record<string, string>>>> = {
+  malformed_request: {
+    malformed_request: 'request target: "%zz" has an escape ("%…") that is not one of UTF-8',
+  },
+  invalid_parameter: {
+    invalid_parameter: `limit: expected an integer from ${limits.minimum} to ${limits.maximum}, got "0"`,
+  },
+  malformed_json: { malformed_json: 'body: is empty; expected a JSON object' },
+  invalid_body: { invalid_body: 'name: is required; categoryId: expected an int64 integer, got "x"' },
+  not_found: { not_found: 'There is no pet with the id "99".' },
+  data_file_invalid: {
+    data_file_invalid: 'The data file is not valid (line 7, column 3); nothing was stored.',
+  },
+  storage_failed: {
+    storage_failed: 'The storage failed; nothing was stored.',
+    storage_failed_outcome_unknown: 'The storage failed; it is not known whether the pet was stored.',
+  },
+  insufficient_storage: {
+    insufficient_storage: 'There is no room left; nothing was stored.',
+    insufficient_storage_outcome_unknown:
+      'There is no room left; it is not known whether the pet was stored.',
+  },
 }
 
-/** The document for a service that is mounted under `basePath`; empty at the root of a server. */
+/** The document of a service that is mounted under `basePath`, which is empty at the root of a server. */
 export function openApiDocument(basePath: string): object {
   return {
     openapi: '3.1.0',
@@ -37,16 +53,19 @@ export function openApiDocument(basePath: string): object {
       version: interfaceVersion,
       summary: 'Lists, adds and fetches the animals of a pet store.',
       description:
-        'Bodies are JSON in UTF-8. Every operation needs an API key, sent as `Authorization: Bearer <API_KEY>`.\n\n' +
-        'An integer of format `int64` is from -2^63 to 2^63-1 and is kept exactly, also where a double would round ' +
-        'it (beyond 2^53).\n\n' +
-        'Every refusal has an `Error` as its body, whose message names each fault.',
-      contact: { name: 'Whoever runs this service' },
+        'Request and response bodies are JSON in UTF-8. Every operation requires an API key, sent as ' +
+        '`Authorization: Bearer <API_KEY>`.\n\n' +
+        'Integers of format `int64` are in the range from -2^63 to 2^63-1. The service keeps all of them exactly, ' +
+        'including those that a double-precision number would round (beyond 2^53).\n\n' +
+        'Every error response has an `Error` body. Its message names all errors of the request together.',
+      contact: { name: 'The operator of this service' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: `${basePath}/v1`, description: 'This server.' }],
+    servers: [
+      { url: `${basePath}/v1`, description: 'This server, relative to the address of this document.' },
+    ],
     security: [{ apiKey: [] }],
-    tags: [{ name: 'animals', description: 'The animals that the store holds.' }],
+    tags: [{ name: 'animals', description: 'The animals in the store.' }],
     'x-tagGroups': [
       { name: 'Store', tags: [] },
       { name: 'Pets', tags: ['animals'] },
@@ -57,9 +76,9 @@ export function openApiDocument(basePath: string): object {
     },
     components: {
       schemas,
-      responses: { Unauthorized: unauthorized, OtherRefusal: otherRefusal },
+      responses: { Unauthorized: unauthorized, OtherError: otherError },
       securitySchemes: {
-        apiKey: { type: 'http', scheme: 'bearer', description: 'The API key, as the bearer token.' },
+        apiKey: { type: 'http', scheme: 'bearer', description: 'The API key as a bearer token (RFC 6750).' },
       },
     },
   }
@@ -67,48 +86,66 @@ export function openApiDocument(basePath: string): object {
 
 function listPets(basePath: string): object {
   const { minimum, maximum } = limits
+  const limitDescription =
+    `Maximum number of animals returned: plain decimal digits from ${minimum} to ${maximum}, without a sign or a ` +
+    'leading zero.'
   const afterDescription =
-    'Return only animals with an id above this: the page after the one that ends with it, as the `Link` header of ' +
-    'that page says. An extension of this service.'
+    'Return only animals with a higher id than this: `0` to start, or the id of the last animal of the previous ' +
+    'page, as in the `Link` header of that page. An extension of this service.'
   return {
     operationId: 'listPets',
     tags: ['animals'],
     summary: 'List animals',
     description:
-      'Returns a paginated list of animals, by ascending id; `limit` controls page size and `status` filters by ' +
-      'availability. Other query parameters are ignored.',
+      'Returns a paginated list of animals in ascending order of `id`; `limit` controls page size and `status` ' +
+      'filters by availability. To get the next page, follow the `Link` header. Other query parameters are ignored; ' +
+      'each parameter may be given only once.',
     parameters: [
-      query('limit', 'Maximum number of animals returned.', { type: 'integer', ...limits }, limits.default),
-      query('status', 'Return only animals with this status.', ref('PetStatus'), 'sold'),
+      query('limit', limitDescription, { type: 'integer', ...limits }, limits.default),
+      query(
+        'status',
+        'Return only animals with this status. Without it, all are returned.',
+        ref('PetStatus'),
+        'sold',
+      ),
       {
-        ...query('after', afterDescription, idSchema, 37),
+        ...query('after', afterDescription, { ...idSchema, minimum: 0 }, 37),
         ...extension,
       },
     ],
     responses: {
       200: {
-        description: 'The animals of this page; an empty array when there are none.',
+        description: 'The animals of this page; an empty array if there are none.',
         headers: {
-          'X-Total-Count': header('How many animals match, on all pages. An extension of this service.', {
+          'X-Total-Count': header('The number of animals on all pages. An extension of this service.', {
             schema: { type: 'integer', minimum: 0 },
             example: 2,
             ...extension,
           }),
-          Link: header('The next page (RFC 8288); absent on the last one. An extension of this service.', {
-            required: false,
-            example: `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`,
-            ...extension,
-          }),
+          Link: header(
+            'The URL of the next page (RFC 8288); absent on the last page. An extension of this service.',
+            {
+              required: false,
+              example: `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`,
+              ...extension,
+            },
+          ),
+          'X-Data-File-Error': header(
+            'Where or what the error in the data file is, after a hand edit that is not valid. While it is present, ' +
+              'the last valid data is still served, and no animal can be added. An extension of this service.',
+            { required: false, example: 'line 7, column 3', ...extension },
+          ),
         },
         content: json(ref('Pets'), { page: [rex, mia], empty: [] }),
       },
-      400: refusal(
-        `A query parameter is given twice or is not valid: a \`limit\` that is no plain decimal from ${minimum} to ` +
-          `${maximum}, an unknown \`status\`, an \`after\` that is no id. Or the request is not well-formed HTTP.`,
+      400: errorResponse(
+        `A query parameter is given twice or is not valid: \`limit\` is not a plain decimal from ${minimum} to ` +
+          `${maximum}, \`status\` is unknown or empty, or \`after\` is neither 0 nor an id. Or the request is not ` +
+          'well-formed HTTP.',
         ['invalid_parameter', 'malformed_request'],
       ),
       401: ref('Unauthorized', 'responses'),
-      default: ref('OtherRefusal', 'responses'),
+      default: ref('OtherError', 'responses'),
     },
   }
 }
@@ -119,65 +156,75 @@ function createPet(basePath: string): object {
     tags: ['animals'],
     summary: 'Add an animal',
     description:
-      'Adds a new animal to the store. The `id` is assigned by the service; one in the body is ignored, as every ' +
-      'unknown member is.',
+      'Adds a new animal to the store. The service assigns the `id`, and the response is sent once the animal is ' +
+      'stored durably. Unknown members of the body, such as `id`, are ignored and not stored.',
     requestBody: {
-      description: `The animal, in at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
+      description: `The animal to add, in at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
       required: true,
       content: json(ref('NewPet'), { complete: newPet, shortest: { name: 'Rex', categoryId: 1 } }),
     },
     responses: {
       201: {
-        description: 'Animal added, durably; the body carries the assigned `id`.',
+        description: 'Animal added and stored durably; the body carries the assigned `id`.',
         headers: {
-          Location: header('The path of the new animal.', {
+          Location: header('The path of the added animal.', {
             example: `${basePath}/v1/pets/${createdPet.id}`,
           }),
         },
         content: json(ref('Pet'), { added: createdPet }),
       },
-      400: refusal(
-        'Body is missing required fields or contains invalid values, each of which is named. Or it is not JSON, or ' +
-          'the request is not well-formed HTTP.',
+      400: errorResponse(
+        'Body is missing required fields or contains invalid values; the message names each of them. Or the body is ' +
+          'not JSON, or the request is not well-formed HTTP.',
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
       401: ref('Unauthorized', 'responses'),
-      413: refusal(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
-      415: refusal(
-        'The body is of another media type than `application/json`, or has a Content-Encoding.',
+      413: errorResponse(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
+      415: errorResponse(
+        'The media type of the body is not `application/json`, or the body has a Content-Encoding.',
         ['unsupported_media_type'],
-        { 'Accept-Encoding': header('With a Content-Encoding: none is understood.', { required: false }) },
+        {
+          'Accept-Encoding': header('Sent if the body has a Content-Encoding: none is supported.', {
+            required: false,
+          }),
+        },
       ),
-      503: refusal('Nothing was stored; the animal can be sent again later.', [
-        'data_file_invalid',
-        'storage_failed',
-        'shutting_down',
-      ]),
-      507: refusal('No room is left to store the animal; nothing was stored.', ['insufficient_storage']),
-      default: ref('OtherRefusal', 'responses'),
+      503: errorResponse(
+        'The animal could not be added now. The message says that nothing was stored if that is certain, and ' +
+          'otherwise that it is not known whether the animal was stored. While the service is shutting down, nothing ' +
+          'is stored. In the first case, send the request again later; in the other, list the animals first.',
+        ['data_file_invalid', 'storage_failed', 'shutting_down'],
+      ),
+      507: errorResponse(
+        'There is no room left for the animal, or no id. As with 503, the message says whether it is certain that ' +
+          'nothing was stored.',
+        ['insufficient_storage'],
+      ),
+      default: ref('OtherError', 'responses'),
     },
   }
 }
 
 function getPet(): object {
   const headers = {
-    Deprecation: header('Since when it is deprecated (RFC 9745).', { schema: { const: deprecation } }),
-    Sunset: header('When it is scheduled for removal (RFC 8594).', { schema: { const: sunset } }),
+    Deprecation: header('When the operation was deprecated (RFC 9745).', { schema: { const: deprecation } }),
+    Sunset: header('When the operation is scheduled for removal (RFC 8594).', { schema: { const: sunset } }),
   }
   return {
     operationId: 'getPet',
     tags: ['animals'],
     summary: 'Get an animal',
     description:
-      'Returns details for a single animal. Deprecated, to be removed on 5 December 2030: use `GET /pets` with the ' +
-      '`status` filter instead.',
+      'Returns details for a single animal. Deprecated and scheduled for removal on 5 December 2030: use `GET /pets` ' +
+      'with the `status` filter instead. Until then the operation behaves as described here.',
     deprecated: true,
     'x-sunset': new Date(sunset).toISOString().slice(0, 10),
     parameters: [
       {
         name: 'petId',
         in: 'path',
-        description: 'Identifier of the animal to retrieve, a plain decimal; anything else is not found.',
+        description:
+          'Identifier of the animal to retrieve, in plain decimal digits. Anything else is answered with 404.',
         required: true,
         schema: idSchema,
         example: rex.id,
@@ -185,10 +232,10 @@ function getPet(): object {
     ],
     responses: {
       200: { description: 'The requested animal.', headers, content: json(ref('Pet'), { found: rex }) },
-      400: refusal('The request is not well-formed HTTP.', ['malformed_request']),
+      400: errorResponse('The request is not well-formed HTTP.', ['malformed_request']),
       401: { ...unauthorized, headers: { ...unauthorized.headers, ...headers } },
-      404: refusal('The requested resource could not be found.', ['not_found'], headers),
-      default: ref('OtherRefusal', 'responses'),
+      404: errorResponse('The requested resource could not be found.', ['not_found'], headers),
+      default: ref('OtherError', 'responses'),
     },
   }
 }
@@ -196,10 +243,19 @@ function getPet(): object {
 const idSchema = { type: 'integer', format: 'int64', minimum: 1 }
 
 const newPetProperties = {
-  name: { type: 'string', description: "The animal's name: any well-formed Unicode, the empty string too." },
-  // Its limits are left to the format: most tools read a JSON number as a double, which cannot hold them.
-  categoryId: { type: 'integer', format: 'int64', description: 'Identifier of the category it belongs to.' },
-  // In words, not as `default`: openapi-typescript makes a member with one required.
+  name: {
+    type: 'string',
+    description: "The animal's name: any well-formed Unicode string, including the empty one.",
+  },
+  // Without minimum and maximum: most tools read JSON numbers as doubles, which cannot hold the limits of an int64.
+  categoryId: {
+    type: 'integer',
+    format: 'int64',
+    description:
+      'Identifier of the category the animal belongs to: any integer from -2^63 to 2^63-1. `5.0` and `1e2` are ' +
+      'integers too; numbers that would have to be rounded are rejected.',
+  },
+  // Not as `default`: openapi-typescript makes a member with a default required.
   status: { ...ref('PetStatus'), description: `Availability status; \`${defaultStatus}\` when omitted.` },
 }
 
@@ -209,7 +265,7 @@ const schemas = {
     description: 'An animal in the store.',
     required: ['id', 'name', 'categoryId', 'status'],
     properties: {
-      id: { ...idSchema, description: 'Unique identifier, assigned by the service on creation.' },
+      id: { ...idSchema, description: 'Unique identifier assigned by the service on creation.' },
       ...newPetProperties,
       status: { ...ref('PetStatus'), description: 'Availability status of the animal.' },
     },
@@ -222,29 +278,32 @@ const schemas = {
     properties: newPetProperties,
     examples: [newPet],
   },
-  Pets: { type: 'array', description: 'Animals, by ascending id.', items: ref('Pet') },
-  PetStatus: { type: 'string', description: 'Availability of an animal.', enum: petStatuses },
+  Pets: { type: 'array', description: 'Animals in ascending order of `id`.', items: ref('Pet') },
+  PetStatus: { type: 'string', description: 'Availability status of an animal.', enum: petStatuses },
   Error: {
     type: 'object',
-    description: 'Why a request was refused.',
+    description: 'Why a request failed.',
     required: ['code', 'message', 'status'],
     properties: {
       code: { type: 'string', enum: Object.keys(catalogue), description: 'Machine-readable error code.' },
-      message: { type: 'string', description: 'Human-readable description, with the place of each fault.' },
+      message: {
+        type: 'string',
+        description: 'Human-readable description that names the place of each error.',
+      },
       status: { type: 'integer', description: 'The HTTP status code of the response.' },
     },
   },
 }
 
-const unauthorized = refusal('Missing or invalid API key.', ['unauthorized'], {
+const unauthorized = errorResponse('Missing or invalid API key.', ['unauthorized'], {
   'WWW-Authenticate': header(
-    'The scheme (RFC 6750), with `error="invalid_token"` when a key was sent but is not valid.',
+    'The authentication scheme (RFC 6750), with `error="invalid_token"` if a key was sent but is not valid.',
     { example: 'Bearer realm="petstore"' },
   ),
 })
 
-const otherRefusal = refusal(
-  'What any request may meet besides.',
+const otherError = errorResponse(
+  'Any other error.',
   [
     'method_not_allowed',
     'request_timeout',
@@ -256,7 +315,7 @@ const otherRefusal = refusal(
     'shutting_down',
     'insufficient_storage',
   ],
-  { Allow: header('With a 405: the methods that the path takes.', { required: false }) },
+  { Allow: header('Sent with 405: the methods that the path supports.', { required: false }) },
 )
 
 function ref(name: string, kind: 'schemas' | 'responses' = 'schemas'): { $ref: string } {
@@ -267,7 +326,7 @@ function query(name: string, description: string, schema: object, example: unkno
   return { name, in: 'query', description, schema, example }
 }
 
-/** A header that is text and always there, unless `more` says otherwise. */
+/** A header; it is text and always sent, unless `more` says otherwise. */
 function header(description: string, more: object = {}): object {
   return { description, required: true, schema: { type: 'string' }, ...more }
 }
@@ -277,11 +336,12 @@ function json(schema: object, examples: Readonly<Record<string, unknown>>): obje
   return { 'application/json': { schema, examples: Object.fromEntries(values) } }
 }
 
-/** A refusal for any of these codes, with an example of each. */
-function refusal(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
-  const examples = codes.map((code) => {
+/** An error response with any of these codes, and examples of each. */
+function errorResponse(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
+  const examples = codes.flatMap((code) => {
     const [status, message] = catalogue[code]
-    return [code, { code, message: exampleMessages[code] ?? message, status }]
+    const messages = Object.entries(exampleMessages[code] ?? { [code]: message })
+    return messages.map(([name, text]) => [name, { code, message: text, status }] as const)
   })
   return { description, headers, content: json(ref('Error'), Object.fromEntries(examples)) }
 }

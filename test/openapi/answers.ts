@@ -18,10 +18,14 @@ export interface Verdict {
   readonly faults: readonly string[]
 }
 
+interface Example {
+  readonly value: { readonly code?: string }
+}
+
 interface Response {
   readonly headers?: Readonly<Record<string, { readonly required: boolean; readonly schema: object }>>
   readonly content: Readonly<
-    Record<string, { readonly schema: object; readonly examples: Readonly<Record<string, object>> }>
+    Record<string, { readonly schema: object; readonly examples: Readonly<Record<string, Example>> }>
   >
 }
 
@@ -98,7 +102,8 @@ function judgeResponse({ status, headers, body }: ReceivedAnswer, response: Resp
   if (content === undefined) return [...faults, `content-type: ${type} is not described`]
   const json = parse(body)
   faults.push(...validate(bodyAjv, content.schema, { value: json }, 'body'))
-  if (status >= 400) faults.push(...judgeError(json, status, Object.keys(content.examples)))
+  const codes = Object.values(content.examples).map(({ value }) => value.code)
+  if (status >= 400) faults.push(...judgeError(json, status, codes))
   return faults
 }
 
@@ -114,7 +119,11 @@ function judgeOther({ status, headers, body }: ReceivedAnswer): readonly string[
   return [...faults, ...judgeError(json, status)]
 }
 
-function judgeError(error: unknown, status: number, codes?: readonly string[]): readonly string[] {
+function judgeError(
+  error: unknown,
+  status: number,
+  codes?: readonly (string | undefined)[],
+): readonly string[] {
   if (typeof error !== 'object' || error === null || !('code' in error) || !('status' in error)) return []
   const faults = error.status === status ? [] : [`body: its status is ${String(error.status)}`]
   if (codes !== undefined && !codes.includes(String(error.code))) {
