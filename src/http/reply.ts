@@ -6,15 +6,19 @@ export interface Reply {
   readonly status: number
   /** Names and values in turn, without those of `body`. */
   readonly headers: readonly string[]
-  /** Absent for a 204, which has no content. */
-  readonly body?: string
+  /** Absent for a 204, which has no content. A long one is bytes. */
+  readonly body?: string | Buffer
   /** The body's Content-Length: counted once for a reply that is sent again and again. */
   readonly length?: string
   /** The body's media type; `application/json` unless given. */
   readonly type?: string
 }
 
-export function jsonReply(status: number, body: string, headers: readonly string[] = []): Reply {
+/** Node copies a text behind the head each time it sends it; from this length on, bytes that are made once are faster. */
+const minBytesLength = 4096
+
+export function jsonReply(status: number, text: string, headers: readonly string[] = []): Reply {
+  const body = text.length < minBytesLength ? text : Buffer.from(text)
   return { status, body, length: String(Buffer.byteLength(body)), headers }
 }
 
@@ -53,7 +57,7 @@ export function formatReply(reply: Reply, corsHeaders: readonly string[]): strin
   headers.push('Date', new Date().toUTCString(), 'Connection', 'close')
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`
-  return `${text}\r\n${body}`
+  return `${text}\r\n${body.toString()}`
 }
 
 /** Names and values in turn. */
