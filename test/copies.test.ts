@@ -35,14 +35,14 @@ test('every copy opens, with every pet that was acknowledged before it began', a
     assert.ok(copy.size >= acknowledged, `${copy.size} of ${acknowledged} pets in ${path}`)
     assert.deepEqual(copy.list({ limit: copy.size }).pets, store.list({ limit: copy.size }).pets)
     await copy.close()
-    parsePetsText(readFileSync(path))
+    parsePetsText(path, readFileSync(path))
   }
   t.diagnostic(`${copyCount} copies, ${repairedCount} of them repaired`)
 })
 
 function isValid(path: string): boolean {
   try {
-    parsePetsText(readFileSync(path))
+    parsePetsText(path, readFileSync(path))
     return true
   } catch {
     return false

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { DataFileInvalid } from '../src/data-file/data-file.ts'
+import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
 
 import { openPetStore } from '../src/pets/pet-store.ts'
 import { PetStoreError } from '../src/pets/pet-store-error.ts'

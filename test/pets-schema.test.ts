@@ -21,7 +21,7 @@ const schema = JSON.parse(readFileSync(join(root, 'data/pets.schema.json'), 'utf
 const members = schema.definitions.pet.properties
 
 test('data/pets.json holds a dozen animals, of every status and of several categories', () => {
-  const { pets } = parsePetsText(dataFile)
+  const { pets } = parsePetsText('data/pets.json', dataFile)
   assert.deepEqual(
     pets.map(({ id }) => id),
     Array.from({ length: 12 }, (_, index) => index + 1),
@@ -31,7 +31,7 @@ test('data/pets.json holds a dozen animals, of every status and of several categ
 })
 
 test('data/pets.json is written as the server writes, and names its schema', () => {
-  const { pets, isAppendable } = parsePetsText(dataFile)
+  const { pets, isAppendable } = parsePetsText('data/pets.json', dataFile)
   const lines = pets.map((pet) => `    ${formatPet(pet)}`).join(',\n')
   const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
   assert.equal(dataFile.toString(), `${head}${lines}\n  ]\n}\n`)

@@ -54,6 +54,9 @@ function readNames(path: string): readonly string[] {
   return pets.map(({ name }) => name)
 }
 
+/** An editor that takes longer between its two steps is waited for, which other tests hold. */
+const maxDistance = 6
+
 /** Begins a save before one call that a creation makes of the file system, and ends it before another. */
 interface Moments {
   readonly from: number
@@ -111,7 +114,8 @@ async function saveDuringRewrite(
       end?.()
       isSaved = true
     }
-    if (!isSaved) return
+    // A kill before every fifth call: with all moments, every call has its turn.
+    if (!isSaved || (call + 2 * from) % 5 > 0) return
     const copy = `${folder}-${killed.length}`
     nodeFs.cpSync(folder, copy, { recursive: true })
     killed.push(copy)
@@ -143,10 +147,10 @@ describe(
           assert.ok(calls > 20, `${calls} calls`)
           const moments: Moments[] = []
           for (let from = 0; from < calls; from++)
-            for (let to = from; to < calls; to++) moments.push({ from, to })
+            for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
           for (const moment of share(moments, 16)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
-            for (const killed of share(await saveDuringRewrite(folder, text, begin, moment), 3)) {
+            for (const killed of await saveDuringRewrite(folder, text, begin, moment)) {
               const again = await openPetStore(join(killed, 'pets.json'))
               const [first, second] = again.list({ limit: 100 }).pets
               assert.deepEqual([first?.name, second?.name], ['Max', 'Mia'], killed)

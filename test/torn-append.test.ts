@@ -19,7 +19,7 @@ const append = formatAppend([pet(2)], false).toString()
 function repair(text: string | Buffer): { count: number; damagedAt: number } | undefined {
   const repaired = repairTornAppend(Buffer.from(text))
   if (repaired === undefined) return undefined
-  return { count: parsePetsText(repaired.bytes).pets.length, damagedAt: repaired.damagedAt }
+  return { count: parsePetsText('pets.json', repaired.bytes).pets.length, damagedAt: repaired.damagedAt }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */
@@ -65,7 +65,7 @@ test('repairs every mixture of closing brackets and opening bytes that a partial
 
 function isValid(text: string): boolean {
   try {
-    parsePetsText(Buffer.from(text))
+    parsePetsText('pets.json', Buffer.from(text))
     return true
   } catch {
     return false

@@ -6,6 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
 import type { Int64, Pet } from '../types.ts'
+import { DataFileEdited, DataFileInvalid } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import {
@@ -15,7 +16,6 @@ import {
   formatPetsText,
   parsePetsText,
   type PetsText,
-  PetsTextInvalid,
 } from './pets-text.ts'
 import { replaceFile, restoreReplacedFile } from './replace-file.ts'
 import { describeSystemError, errorCode } from './system-error.ts'
@@ -41,22 +41,6 @@ export interface DataFileOptions {
   readonly fileSystem?: FileSystem
 }
 
-/** The file cannot be used as it is. The message names the file, and every error in it with its line and column. */
-export class DataFileInvalid extends Error {
-  /** Where or what the error is, for clients too: it names no path and quotes nothing from the file. */
-  readonly place: string
-  /** False while somebody may still be in the middle of saving it. */
-  readonly isSettled: boolean
-  constructor(message: string, place: string, isSettled = true) {
-    super(message)
-    this.place = place
-    this.isSettled = isSettled
-  }
-}
-
-/** Somebody else wrote the file: it has to be read before it can be written. */
-export class DataFileEdited extends Error {}
-
 /** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileInvalid. */
 export async function openDataFile(
   path: string,
@@ -70,8 +54,10 @@ export async function openDataFile(
     lock = await lockFile(disk.statIdentity(dirname(target)), basename(target))
     if (lock === undefined) {
       const remedy = 'stop the other server, or give this one a file of its own'
-      const message = `${path}: is used by another server, and a file belongs to one server; ${remedy}`
-      throw new DataFileInvalid(message, 'it is used by another server')
+      throw DataFileInvalid.ofFile(
+        path,
+        `is used by another server, and a file belongs to one server; ${remedy}`,
+      )
     }
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
@@ -79,8 +65,7 @@ export async function openDataFile(
   } catch (error) {
     await lock?.release()
     if (error instanceof DataFileInvalid || errorCode(error) === '') throw error
-    const message = `${path}: cannot be opened: ${describeFileError(disk, path, error)}`
-    throw new DataFileInvalid(message, 'it cannot be opened')
+    throw DataFileInvalid.ofFile(path, `cannot be opened: ${describeFileError(disk, path, error)}`)
   }
 }
 
@@ -348,11 +333,11 @@ export class DataFile implements Adapter<PetData> {
   async #makeAppendable(): Promise<void> {
     const whole = await this.#readWhole()
     if (!isSame(whole.identity, this.#identity)) throw new DataFileEdited()
-    await this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, parsePetsText(whole.bytes))))
+    await this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, this.#parse(whole))))
   }
 
   /** Makes a valid text the state here. Ids that are missing are filled in first, in the file as well. */
-  async #adopt(whole: WholeFile, text = this.#parse(whole.bytes)): Promise<PetData> {
+  async #adopt(whole: WholeFile, text = this.#parse(whole)): Promise<PetData> {
     if (text.filledIds.length > 0) {
       return this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, text)))
     }
@@ -368,20 +353,16 @@ export class DataFile implements Adapter<PetData> {
     return { pets: text.pets }
   }
 
-  #parse(bytes: Buffer): PetsText {
-    try {
-      return parsePetsText(bytes, this.#highestId)
-    } catch (error) {
-      throw error instanceof PetsTextInvalid ? this.#invalid(error) : error
-    }
+  #parse({ bytes }: WholeFile): PetsText {
+    return parsePetsText(this.path, bytes, this.#highestId)
   }
 
   /** What an edited file says, or what is wrong with it. A blank one is as wrong as a missing one. */
-  #check({ bytes, identity }: WholeFile): PetsText | DataFileInvalid {
-    if (identity === undefined) return this.#unusable('is missing')
+  #check(whole: WholeFile): PetsText | DataFileInvalid {
+    if (whole.identity === undefined) return DataFileInvalid.ofFile(this.path, 'is missing')
     try {
-      const text = this.#parse(bytes)
-      return text.isBlank ? this.#unusable('is empty') : text
+      const text = this.#parse(whole)
+      return text.isBlank ? DataFileInvalid.ofFile(this.path, 'is empty') : text
     } catch (error) {
       if (error instanceof DataFileInvalid) return error
       throw error
@@ -423,7 +404,7 @@ export class DataFile implements Adapter<PetData> {
       if (typeof whole === 'string') {
         this.#closeDescriptor()
         this.#identity = this.#disk.statIdentity(this.path)
-        throw this.#unusable(whole)
+        throw DataFileInvalid.ofFile(this.path, whole)
       }
       if (whole !== undefined) return whole
       if (performance.now() - start > patienceMs) throw this.#beingWritten()
@@ -461,19 +442,8 @@ export class DataFile implements Adapter<PetData> {
     this.#needsRollBack = false
   }
 
-  #invalid({ faults, faultCount }: PetsTextInvalid): DataFileInvalid {
-    const lines = faults.map(({ line, column, message }) => `${this.path}:${line}:${column}: ${message}`)
-    if (faultCount > faults.length) lines.push(`${this.path}: and ${faultCount - faults.length} more errors`)
-    const [first] = faults
-    return new DataFileInvalid(lines.join('\n'), `line ${first?.line}, column ${first?.column}`)
-  }
-
-  #unusable(what: string): DataFileInvalid {
-    return new DataFileInvalid(`${this.path}: ${what}`, `it ${what}`)
-  }
-
   #beingWritten(): DataFileInvalid {
-    return new DataFileInvalid(`${this.path}: is being written`, 'it is being written', false)
+    return DataFileInvalid.ofFile(this.path, 'is being written', false)
   }
 }
 

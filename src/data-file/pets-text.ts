@@ -6,6 +6,7 @@ import { placeOf } from '../json/exact-json.ts'
 import { formatPet } from '../pets/pet.ts'
 import { formatSeedFault } from '../pets/seeds.ts'
 import type { Int64, Pet } from '../types.ts'
+import { DataFileInvalid } from './data-file-error.ts'
 import { PetsParser } from './pets-parser.ts'
 
 /** How the file ends behind its last pet. An append overwrites these bytes; a roll back writes them again. */
@@ -35,28 +36,11 @@ export interface PetsText {
   readonly head: Buffer
 }
 
-/** An error in the text, for a person: line and column from 1. */
-export interface PlacedFault {
-  readonly line: number
-  readonly column: number
-  readonly message: string
-}
-
-/** The text is not valid. */
-export class PetsTextInvalid extends Error {
-  /** The first ten errors, by their place. */
-  readonly faults: readonly PlacedFault[]
-  /** How many errors there are in all. */
-  readonly faultCount: number
-  constructor(faults: readonly PlacedFault[], faultCount: number) {
-    super('the text is not valid')
-    this.faults = faults
-    this.faultCount = faultCount
-  }
-}
-
-/** Reads a text; a blank one holds no pets. Ids that are filled in are above `highestId`. Throws a PetsTextInvalid. */
-export function parsePetsText(bytes: Buffer, highestId: Int64 = 0): PetsText {
+/**
+ * Reads a text; a blank one holds no pets. Ids that are filled in are above `highestId`. Throws a DataFileInvalid that names
+ * all errors, and the path for the person who has to find them.
+ */
+export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
   const parser = new PetsParser(bytes)
   if (parser.isBlank) return blankText()
   parser.parse()
@@ -67,7 +51,7 @@ export function parsePetsText(bytes: Buffer, highestId: Int64 = 0): PetsText {
   }
   if ('fault' in completed || start === undefined || parser.faultCount > 0) {
     const faults = parser.faults.map(({ message, offset }) => ({ ...placeOf(bytes, offset), message }))
-    throw new PetsTextInvalid(faults, parser.faultCount)
+    throw DataFileInvalid.ofText(path, faults, parser.faultCount)
   }
   const { pets, filledIds } = completed
   return {

@@ -5,13 +5,12 @@
 import { Low, Memory } from 'lowdb'
 import {
   type DataFile,
-  DataFileEdited,
-  DataFileInvalid,
   type DataFileOptions,
   lookEveryMs,
   openDataFile,
   type PetData,
 } from '../data-file/data-file.ts'
+import { DataFileEdited, DataFileInvalid } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../data-file/system-error.ts'
 import { nextInt64 } from '../json/int64.ts'

@@ -8,7 +8,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { parsePetsText, PetsTextInvalid } from '../../src/data-file/pets-text.ts'
+import { DataFileInvalid } from '../../src/data-file/data-file-error.ts'
+import { parsePetsText } from '../../src/data-file/pets-text.ts'
 import { petStatuses } from '../../src/pets/pet-status.ts'
 import { root } from '../support.ts'
 
@@ -144,10 +145,10 @@ function toFile(pet: string): string {
 
 function isTaken(text: string): boolean {
   try {
-    parsePetsText(Buffer.from(text))
+    parsePetsText('pets.json', Buffer.from(text))
     return true
   } catch (error) {
-    if (error instanceof PetsTextInvalid) return false
+    if (error instanceof DataFileInvalid) return false
     throw error
   }
 }
