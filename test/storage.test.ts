@@ -7,7 +7,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { createPetStore, startPetStore } from '../src/index.ts'
 import { createPet, deprecation, getPet, listPets, sunset } from '../src/operations.ts'
 import { createMemoryStore } from '../src/pets/pet-store.ts'
-import { StorageStore } from '../src/pets/storage-store.ts'
+import { StorageStore, WrongStorageResult } from '../src/pets/storage-store.ts'
 import type { Int64, NewPet, Pet, PetPage, PetQuery, PetStorage } from '../src/types.ts'
 import { createGate } from './file-system.ts'
 import { assertRefusal, connectRaw, formatRequest, key, type ReceivedAnswer, send } from './support.ts'
@@ -337,13 +337,22 @@ test('answers 500 to whatever the storage gets wrong, and says what it was to on
   assert.deepEqual(app.messages, [])
 })
 
+async function trimAndCreate(newPets: { name: string }[]): Promise<unknown> {
+  for (const newPet of newPets) newPet.name = newPet.name.trim()
+  return newPets.map((newPet, index) => ({ ...newPet, id: index + 1 }))
+}
+
+test('answers 500 when the storage changes the pets that it is given', async () => {
+  const store = new StorageStore(Object.assign(new TestStorage(), { create: trimAndCreate }))
+  await assert.rejects(store.create({ ...rex, name: ' Rex ' }), WrongStorageResult)
+  assert.deepEqual(await store.create(rex), rex)
+})
+
 test('answers 500 to a whole batch whose ids do not ascend', async () => {
   const store = new StorageStore(withMethod({ create: async () => [mia, rex] }))
   const results = await Promise.allSettled([store.create(mia), store.create(rex)])
-  assert.deepEqual(
-    results.map(({ status }) => status),
-    ['rejected', 'rejected'],
-  )
+  for (const result of results)
+    assert.ok(result.status === 'rejected' && result.reason instanceof WrongStorageResult)
 })
 
 test('stays in order when a client goes before the storage answers', async (t) => {
