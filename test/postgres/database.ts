@@ -71,7 +71,7 @@ export async function startDatabase(): Promise<Database> {
     stop: () => end((pid) => process.kill(pid, 'SIGINT')),
     kill: () =>
       end((pid) => {
-        for (const each of [pid, ...childrenOf(pid)]) process.kill(each, 'SIGKILL')
+        for (const each of [...childrenOf(pid), pid]) killIfThere(each)
       }),
     async createDatabase(name) {
       await runSql(urlOf('postgres'), `CREATE DATABASE ${name}`)
@@ -108,6 +108,15 @@ function waitUntilReady(child: ChildProcess): Promise<string | undefined> {
   })
 }
 
+/** A child may end by itself before its turn comes. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
+}
+
 function childrenOf(pid: number): readonly number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   return text === '' ? [] : text.split(' ').map(Number)
@@ -121,7 +130,10 @@ function findBinaries(): string {
   const found = find()
   if (found !== undefined) return found
   for (const words of ['update -qq', 'install -y -qq postgresql'])
-    execFileSync('apt-get', words.split(' '), { stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync('apt-get', words.split(' '), {
+      env: { ...cleanEnvironment, DEBIAN_FRONTEND: 'noninteractive' },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
   const installed = find()
   if (installed === undefined) throw new Error(`there is no PostgreSQL in ${versionsFolder}`)
   return installed
