@@ -484,15 +484,15 @@ describe('the server to verify', () => {
     'the key without the address': [{ PETSTORE_API_KEY: key }, /PETSTORE_URL is not/],
     'an address that is none': [
       { PETSTORE_URL: '127.0.0.1:1', PETSTORE_API_KEY: key },
-      /is no address like http/,
+      /is not an address such as http/,
     ],
     'a key with a space in it': [
       { PETSTORE_URL: 'http://127.0.0.1:1', PETSTORE_API_KEY: 'a b' },
-      /no bearer key has/,
+      /a bearer key cannot have/,
     ],
     'an address where nothing listens': [
       { PETSTORE_URL: 'http://127.0.0.1:1/v1', PETSTORE_API_KEY: key },
-      /http:\/\/127\.0\.0\.1:1\/v1 gives no answer.*connection refused/,
+      /http:\/\/127\.0\.0\.1:1\/v1 does not respond.*connection refused/,
     ],
   }
   for (const [setup, [env, words]] of Object.entries(setups))
@@ -550,7 +550,7 @@ describe('the built file', () => {
 
     const none = await runSuite(suite, 'http://127.0.0.1:1')
     assert.equal(none.exitCode, 1)
-    assert.match(none.output, /gives no answer/)
+    assert.match(none.output, /does not respond/)
     assert.match(none.output, /^# tests 1$/m)
     assert.match(none.output, /^# fail 1$/m)
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')

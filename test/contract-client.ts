@@ -1,6 +1,6 @@
 /**
- * The contract suite's way to a pet store: one request at a time over HTTP, and answers that can say of themselves, in words,
- * what was sent and what came back. Knows the addresses and the key; what an answer must look like is `contract.test.ts`'s.
+ * How the contract suite talks to a pet store: one request at a time over HTTP. Each response comes with words that say what was
+ * sent and what came back. Knows the addresses and the key, but not what a response must look like (`contract-cases.ts`).
  */
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
@@ -10,12 +10,12 @@ const answerTimeLimitMs = 10_000
 const shownBodyChars = 300
 
 export interface Answer {
-  /** What was asked, in words: the method, the address, the key's part in it, the body. Never the key. */
+  /** The request in words: method, address, whether the key was sent, body. Never the key. */
   sent: string
   status: number
   contentType: string
   text: string
-  /** What came back, in words. */
+  /** The response in words. */
   received: string
   /** The body as JSON with exact integers; undefined when it is no JSON. */
   json: unknown
@@ -45,16 +45,16 @@ export class PlainError extends Error {
   }
 }
 
-/** No answer came: refused, dropped, or too late. */
+/** No response came: refused, dropped, or too late. */
 export class NoAnswer extends PlainError {
   /** Why, in a few words. */
   readonly reason: string
-  /** The server is not there (any more), so that no other request has a chance either. */
+  /** The server cannot be reached, or no longer, so that every other request would fail too. */
   readonly isUnreachable: boolean
 
   constructor(sent: string, error: Error) {
     const reason = nameFailure(error)
-    super(`  sent:     ${sent}\n  expected: an answer\n  received: none, ${reason}`)
+    super(`  sent:     ${sent}\n  expected: a response\n  received: none, ${reason}`)
     this.reason = reason
     this.isUnreachable = codeOf(error) in unreachableCodes
   }
@@ -64,7 +64,7 @@ export interface Client {
   base: string
   key: string
   send(path: string, call?: Call): Promise<Answer>
-  /** Refusals that the three operations gave so far: all of them owe an Error body. */
+  /** The refusals of the three operations so far. Each of them must have an Error body. */
   refusals: Answer[]
   /** Ids that creations were answered with so far, in decimal. */
   addedIds: string[]
@@ -167,7 +167,7 @@ function codeOf(error: Error): string {
 function nameFailure(error: Error): string {
   const code = codeOf(error)
   if (code === 'ECONNRESET' || code === 'EPIPE')
-    return 'the server closed the connection without an answer: it may have crashed on this request'
+    return 'the server closed the connection without a response: it may have crashed on this request'
   return unreachableCodes[code] ?? (error.message || code)
 }
 

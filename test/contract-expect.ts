@@ -1,6 +1,6 @@
 /**
- * What the contract suite says when an answer breaks the interface: what was sent, what was expected, what came back. An
- * attendee reads these without knowing the suite, in a terminal, so there is no stack in them.
+ * What the contract suite says when a response breaks the interface: what was sent, expected and received. The reader is the author
+ * of the server and does not know the suite, so there is no stack in it.
  */
 import { type Answer, PlainError } from './contract-client.ts'
 import { isInt64, isObject } from './contract-json.ts'
@@ -88,13 +88,14 @@ export function expectPet(answer: Answer, pet: unknown): void {
 export function expectAtMost(answer: Answer, limit: number): void {
   expectStatus(answer, [200])
   const { length } = readPets(answer)
-  if (length > limit) violate(answer, `at most ${limit} animals`, `${length} animals`)
+  if (length > limit) violate(answer, `at most ${countAnimals(limit)}`, countAnimals(length))
 }
 
 export function expectCount(answer: Answer, count: number): void {
   expectStatus(answer, [200])
   const { length } = readPets(answer)
-  if (length !== count) violate(answer, `${count} animals, for the store holds more`, `${length} animals`)
+  if (length !== count)
+    violate(answer, `${countAnimals(count)}, since the store holds more`, countAnimals(length))
 }
 
 export function expectOnly(answer: Answer, status: string): void {
@@ -112,10 +113,14 @@ export function expectOnly(answer: Answer, status: string): void {
 export function expectListed(answer: Answer, id: string): void {
   const pets = readPets(answer)
   if (pets.length < 100 && !pets.some((pet) => idOf(pet) === id))
-    violate(answer, `animal ${id} among them, as added`, `${pets.length} animals, that one not among them`)
+    violate(
+      answer,
+      `animal ${id} among them, as added`,
+      `${countAnimals(pets.length)}, that one not among them`,
+    )
 }
 
-/** The animals of a list answer, for a case that is not about the list's status or form. */
+/** The animals of a list response, for a case that is not about the list's status or form. */
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
   if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing')
@@ -165,7 +170,7 @@ export function findStatusFault(answer: Answer): string | undefined {
   const status = readMember(answer, 'status')
   return status === BigInt(answer.status)
     ? undefined
-    : `status is ${show(status)} in an answer ${answer.status}`
+    : `status is ${show(status)} in a ${answer.status} response`
 }
 
 /** JSON text of a value with exact integers. */
@@ -175,4 +180,8 @@ export function show(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
     typeof member === 'bigint' ? `${member}` : member,
   )
+}
+
+function countAnimals(count: number): string {
+  return count === 1 ? '1 animal' : `${count} animals`
 }

@@ -4,7 +4,7 @@
  * service's own reader, so that a fault of that one cannot hide here.
  */
 
-// A member name that no answer has: a number stands as {"<mark>": "<its digits>"} between the two passes.
+// A member name that no response has: a number stands as {"<mark>": "<its digits>"} between the two passes.
 const mark = ' the digits of a number '
 
 /** Throws a SyntaxError for what is no JSON. */

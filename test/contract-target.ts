@@ -23,7 +23,9 @@ export async function openTarget(env: NodeJS.ProcessEnv): Promise<Target> {
       'PETSTORE_URL is set, but PETSTORE_API_KEY is not: set both to verify a running server, neither to verify this one.',
     )
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw new Violation('PETSTORE_API_KEY has characters that no bearer key has (spaces, or beyond ASCII).')
+    throw new Violation(
+      'PETSTORE_API_KEY has characters that a bearer key cannot have (spaces, or characters beyond ASCII).',
+    )
   const target = { base: parseBase(address), key, close: async () => {} }
   await reach(target)
   return target
@@ -31,7 +33,9 @@ export async function openTarget(env: NodeJS.ProcessEnv): Promise<Target> {
 
 function parseBase(address: string): string {
   if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(address) || !URL.canParse(address))
-    throw new Violation(`PETSTORE_URL is ${address}, which is no address like http://127.0.0.1:3000/v1.`)
+    throw new Violation(
+      `PETSTORE_URL is ${address}, which is not an address such as http://127.0.0.1:3000/v1.`,
+    )
   const base = address.replace(/\/+$/, '')
   return base.endsWith('/v1') ? base : `${base}/v1`
 }
@@ -42,12 +46,12 @@ async function reach({ base, key }: Target): Promise<void> {
     .catch((error: unknown) => {
       if (!(error instanceof NoAnswer)) throw error
       throw new Violation(
-        `${base} gives no answer. Is the server running, and is this its base address? Reason: ${error.reason}.`,
+        `${base} does not respond. Is the server running, and is this its base address? Reason: ${error.reason}.`,
       )
     })
   if (answer.status === 401)
     throw new Violation(
-      `${base} refuses the key in PETSTORE_API_KEY. Is it one that the server knows? It answered ${answer.received}`,
+      `${base} refuses the key in PETSTORE_API_KEY. Is it one that the server knows? It responded ${answer.received}`,
     )
 }
 

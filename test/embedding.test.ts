@@ -30,7 +30,7 @@ function makeProject(t: TestContext, files: Readonly<Record<string, string>>): s
 
 /** Runs a script that ends by itself. */
 async function runScript(cwd: string, name: string): Promise<string> {
-  const child = spawn(process.execPath, [name], { cwd, timeout: 20_000 })
+  const child = spawn(process.execPath, [name], { cwd, timeout: 120_000 })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {

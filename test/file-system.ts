@@ -102,7 +102,7 @@ export class Lines extends Array<string> {
   next(pattern: RegExp): Promise<string> {
     return new Promise((resolve, reject) => {
       // It also keeps the process alive: a store alone does not.
-      const late = setTimeout(() => reject(new Error(`no ${pattern} in:\n${this.join('\n')}`)), 10_000)
+      const late = setTimeout(() => reject(new Error(`no ${pattern} in:\n${this.join('\n')}`)), 120_000)
       const look = (): void => {
         for (let at = this.#taken; at < this.length; at++) {
           const line = this[at] ?? ''
