@@ -85,8 +85,7 @@ function refuse(args: readonly string[], command: string): string {
       assignments.push(/^\d+$/.test(arg) ? `PORT=${arg}` : `PETSTORE_DATA_FILE=${quote(arg)}`)
     }
   }
-  if (unknown.length > 0)
-    return `${unknown.join(' ')}: is not an option; ${command} --help lists the settings`
+  if (unknown.length > 0) return `${unknown.join(' ')}: not understood; ${command} --help lists the settings`
   return `${understood.join(' ')}: settings come from the environment: ${assignments.join(' ')} ${command}`
 }
 

@@ -102,9 +102,9 @@ const wrongArguments: readonly (readonly [args: readonly string[], expected: str
     ['--delay', '200-800'],
     '--delay 200-800: settings come from the environment: PETSTORE_DELAY=200-800 node server.js',
   ],
-  [['--watch'], '--watch: is not an option; node server.js --help lists the settings'],
-  [['--token', 'hush', 'a.json'], '--token: is not an option; node server.js --help lists the settings'],
-  [['--token=hush', '-x'], '--token -x: is not an option; node server.js --help lists the settings'],
+  [['--watch'], '--watch: not understood; node server.js --help lists the settings'],
+  [['--token', 'hush', 'a.json'], '--token: not understood; node server.js --help lists the settings'],
+  [['--token=hush', '-x'], '--token -x: not understood; node server.js --help lists the settings'],
   [['a\nb'], "'a?b': settings come from the environment: PETSTORE_DATA_FILE='a?b' node server.js"],
   [[''], "'': settings come from the environment: PETSTORE_DATA_FILE='' node server.js"],
 ]
