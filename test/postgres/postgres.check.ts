@@ -165,8 +165,10 @@ test('loses nothing acknowledged, and recovers by itself, when the database or a
   const seenOnBoth = (status: number): Promise<unknown> =>
     Promise.all(servers.map((server) => seen(server, status)))
 
-  const loads = servers.flatMap((server) => Array.from({ length: 8 }, (_, client) => load(server, client)))
-  const failed = Promise.all(loads)
+  const loadsOf = (server: Server): Promise<unknown> =>
+    Promise.all(Array.from({ length: 8 }, (_, client) => load(server, client)))
+  const loadsOfKilled = loadsOf(killed)
+  const loads = Promise.all([loadsOfKilled, loadsOf(survivor)])
   const run = async (): Promise<void> => {
     await seenOnBoth(201)
     for (const end of [database.stop, database.kill, database.kill]) {
@@ -179,12 +181,14 @@ test('loses nothing acknowledged, and recovers by itself, when the database or a
       assert.equal((await send(survivor.url, '/v1/pets')).status, 200)
     }
     killed.child.kill('SIGKILL')
+    await loadsOfKilled
+    assert.equal(counts.cutOff, 8)
     await seen(survivor, 201)
     state.isOver = true
   }
   // A load that fails ends the test at once.
-  await Promise.race([run(), failed.then(() => assert.ok(state.isOver))])
-  await failed
+  await Promise.race([run(), loads.then(() => assert.ok(state.isOver))])
+  await loads
 
   const restarted = await startServer(t, databaseUrl)
   for (const { url } of [survivor, restarted]) {
