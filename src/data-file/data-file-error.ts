@@ -1,4 +1,5 @@
 /** Why the data file cannot be read or written as it is. */
+import { errorCode } from './system-error.ts'
 
 /** An error in the text, for a person: line and column from 1. */
 export interface PlacedFault {
@@ -35,3 +36,8 @@ export class DataFileInvalid extends Error {
 
 /** Somebody else wrote the file: it has to be read before it can be written. */
 export class DataFileEdited extends Error {}
+
+/** Some editors remove the file and write it again: it may be missing at any moment. */
+export function throwEditedIfMissing(error: unknown): never {
+  throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
+}

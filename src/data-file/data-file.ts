@@ -6,17 +6,11 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
 import type { Int64, Pet } from '../types.ts'
-import { DataFileEdited, DataFileInvalid } from './data-file-error.ts'
+import { Appender } from './appender.ts'
+import { DataFileEdited, DataFileInvalid, throwEditedIfMissing } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import {
-  closingBrackets,
-  formatAppend,
-  formatEmptyText,
-  formatPetsText,
-  parsePetsText,
-  type PetsText,
-} from './pets-text.ts'
+import { formatEmptyText, formatPetsText, parsePetsText, type PetsText } from './pets-text.ts'
 import { replaceFile, restoreReplacedFile } from './replace-file.ts'
 import { describeSystemError, errorCode } from './system-error.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
@@ -74,17 +68,11 @@ export class DataFile implements Adapter<PetData> {
   readonly #disk: Disk
   readonly #lock: FileLock
   readonly #onMessage: (message: string) => void
-  /** The file as it was last read or written, valid or not. */
-  #identity: Identity
+  /** Knows the file as it was last read or written. */
+  #appender: Appender
   /** How many of the pets are in the file. */
   #count = 0
-  /** Where the next pet goes, if it can be appended in place. */
-  #end = 0
   #isAppendable = false
-  /** Open for appends; undefined until the next one. */
-  #descriptor: number | undefined
-  /** Whether bytes of a failed append are still to be removed. */
-  #needsRollBack = false
   #highestId: Int64 = 0
   #mayHoldLastWrite = false
 
@@ -93,6 +81,7 @@ export class DataFile implements Adapter<PetData> {
     this.#disk = disk
     this.#lock = lock
     this.#onMessage = onMessage
+    this.#appender = new Appender(disk, path, unknownIdentity)
   }
 
   /** The highest id so far, also of pets that an edit has removed since: no id is given twice in a run. */
@@ -107,7 +96,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Whether somebody else has written or replaced the file since it was read or written here. */
   isEdited(): boolean {
-    return !isSame(this.#disk.statIdentity(this.path), this.#identity)
+    return this.#appender.isEdited()
   }
 
   /** For openDataFile. Throws a DataFileInvalid, or the file system's error. */
@@ -174,8 +163,7 @@ export class DataFile implements Adapter<PetData> {
       } else if (now - unchangedSince >= settleMs) {
         // An editor that saves in place empties the file first, and may take its time to write the rest: not here.
         if (whole.identity !== undefined || !(await restoreReplacedFile(this.#disk, this.#target))) {
-          this.#closeDescriptor()
-          this.#identity = whole.identity
+          this.#replaceAppender(new Appender(this.#disk, this.path, whole.identity))
           throw text
         }
       }
@@ -195,21 +183,19 @@ export class DataFile implements Adapter<PetData> {
     if (last === undefined) return
     await this.rollBack()
     if (!this.#isAppendable) await this.#makeAppendable()
-    await this.#append(added)
+    try {
+      await this.#appender.append(added, this.#count === 0)
+    } catch (error) {
+      this.#mayHoldLastWrite = this.#appender.mayHoldAppend
+      throw error
+    }
     this.#count += added.length
     this.#highestId = last.id
   }
 
-  /**
-   * Removes what a failed append has left, if that could not be done at once. Not if somebody else has written into the
-   * file since: then it is theirs. Tells whether it did. Throws the file system's error.
-   */
-  async rollBack(): Promise<boolean> {
-    const descriptor = this.#descriptor
-    if (!this.#needsRollBack || descriptor === undefined) return false
-    if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
-    await this.#removeAppend(descriptor)
-    return true
+  /** Removes what a failed append has left, if that could not be done at once. See Appender.rollBack. */
+  rollBack(): Promise<boolean> {
+    return this.#appender.rollBack()
   }
 
   /** A system error for a person. Names the folder when that is what cannot be written. */
@@ -225,114 +211,14 @@ export class DataFile implements Adapter<PetData> {
     } catch {
       // Opening the file again does the same.
     }
-    this.#closeDescriptor()
+    this.#appender.close()
     await this.#lock.release()
-  }
-
-  async #append(added: readonly Pet[]): Promise<void> {
-    const bytes = formatAppend(added, this.#count === 0)
-    const descriptor = (this.#descriptor ??= this.#openForAppend())
-    // 1. Nobody has edited the file. The write follows directly, so that as good as no edit can come in between.
-    if (this.isEdited()) throw new DataFileEdited()
-    let written: Identity
-    try {
-      // 2. The pets, and the closing brackets again, over the closing brackets.
-      this.#needsRollBack = true
-      this.#mayHoldLastWrite = true
-      this.#disk.write(descriptor, bytes, this.#end)
-      // 3. and 4. An editor that saves in place at this very moment changes the length, or the bytes around ours.
-      written = this.#disk.fstatIdentity(descriptor)
-      if (written?.size !== BigInt(this.#end + bytes.length)) throw new DataFileEdited()
-      if (!this.#landedInPlace(descriptor, bytes)) {
-        this.#removeFromEdit(descriptor, bytes)
-        throw new DataFileEdited()
-      }
-      // 5. Durable.
-      await this.#disk.syncData(descriptor)
-      // 6. It is still the file at the path: an editor may have replaced it, or saved in place, during the sync.
-      if (!isSame(this.#disk.statIdentity(this.path), written)) throw new DataFileEdited()
-    } catch (error) {
-      await this.#handleFailedAppend(descriptor, written, error)
-      throw error
-    }
-    this.#needsRollBack = false
-    this.#mayHoldLastWrite = false
-    this.#identity = written
-    this.#end += bytes.length - closingBrackets.length
-  }
-
-  #openForAppend(): number {
-    // By now there may be no file at the path, or a folder.
-    if (this.isEdited()) throw new DataFileEdited()
-    try {
-      return this.#disk.fs.openSync(this.path, 'r+')
-    } catch (error) {
-      return throwEditedIfMissing(error)
-    }
-  }
-
-  /** Whether what was appended stands behind the last pet, or behind the bracket that opens the array. */
-  #landedInPlace(descriptor: number, bytes: Buffer): boolean {
-    const found = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#end - 1)
-    const before = found.toString('latin1', 0, 1)
-    return before === (this.#count === 0 ? '[' : '}') && found.subarray(1).equals(bytes)
-  }
-
-  /**
-   * An editor has emptied the file between our look and our write, so that our bytes are the end of its text, behind a hole
-   * if it has not written that far. They are cut off; those that the editor has overwritten are the editor's.
-   */
-  #removeFromEdit(descriptor: number, bytes: Buffer): void {
-    const found = Buffer.alloc(this.#end + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, 0)
-    let end = found.length
-    while (end > this.#end && found[end - 1] === bytes[end - 1 - this.#end]) end--
-    while (end > 0 && found[end - 1] === 0) end--
-    this.#disk.fs.ftruncateSync(descriptor, end)
-  }
-
-  /**
-   * Decides whose file it is after a failed append:
-   *
-   * | what failed                        | the file since our write | then the append is             |
-   * | ---------------------------------- | ------------------------ | ------------------------------ |
-   * | 2, 3, 4: the file system           | no time has passed       | removed                        |
-   * | 5: the sync                        | unchanged                | removed                        |
-   * | 5: the sync                        | changed by an editor     | left: the file is read again   |
-   * | 3, 4, 6: the check for an edit     | changed by an editor     | left: the file is read again   |
-   */
-  async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
-    try {
-      if (written !== undefined) this.#identity = written
-      const isEdited =
-        error instanceof DataFileEdited ||
-        (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
-      if (isEdited) this.#markUnknown()
-      else await this.#removeAppend(descriptor)
-    } catch {
-      // The disk fails in this too: the next write and the next look for edits try again.
-    }
-  }
-
-  /** Puts the closing brackets back where the append began. A crash in between leaves what opening the file repairs. */
-  async #removeAppend(descriptor: number): Promise<void> {
-    try {
-      this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
-      this.#disk.write(descriptor, closingBrackets, this.#end)
-    } finally {
-      // Before the sync, so that an edit that is made during it is noticed.
-      this.#identity = this.#disk.fstatIdentity(descriptor)
-    }
-    await this.#disk.syncData(descriptor)
-    this.#needsRollBack = false
-    this.#mayHoldLastWrite = false
   }
 
   /** Gives another layout our closing brackets; the rest stays as it is written. */
   async #makeAppendable(): Promise<void> {
     const whole = await this.#readWhole()
-    if (!isSame(whole.identity, this.#identity)) throw new DataFileEdited()
+    if (!isSame(whole.identity, this.#appender.identity)) throw new DataFileEdited()
     await this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, this.#parse(whole))))
   }
 
@@ -343,10 +229,8 @@ export class DataFile implements Adapter<PetData> {
     }
     // It is served and appended to from now on, so it has to be durable too, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(throwEditedIfMissing)
-    this.#closeDescriptor()
-    this.#identity = whole.identity
+    this.#replaceAppender(new Appender(this.#disk, this.path, whole.identity, text.end))
     this.#count = text.pets.length
-    this.#end = text.end
     this.#isAppendable = text.isAppendable
     const highestId = text.pets.at(-1)?.id ?? 0
     if (highestId > this.#highestId) this.#highestId = highestId
@@ -402,14 +286,19 @@ export class DataFile implements Adapter<PetData> {
     for (;;) {
       const whole = this.#disk.read(this.path)
       if (typeof whole === 'string') {
-        this.#closeDescriptor()
-        this.#identity = this.#disk.statIdentity(this.path)
+        this.#replaceAppender(new Appender(this.#disk, this.path, this.#disk.statIdentity(this.path)))
         throw DataFileInvalid.ofFile(this.path, whole)
       }
       if (whole !== undefined) return whole
       if (performance.now() - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
     }
+  }
+
+  /** The file was seen in another state: what was open is closed. */
+  #replaceAppender(appender: Appender): void {
+    this.#appender.close()
+    this.#appender = appender
   }
 
   #reportUnwritable(): void {
@@ -430,26 +319,9 @@ export class DataFile implements Adapter<PetData> {
     return this.#disk.followLinks(resolve(this.path))
   }
 
-  /** What is known of the file is no longer true: it has to be read, whatever `stat` says. */
-  #markUnknown(): void {
-    this.#closeDescriptor()
-    this.#identity = unknownIdentity
-  }
-
-  #closeDescriptor(): void {
-    if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
-    this.#descriptor = undefined
-    this.#needsRollBack = false
-  }
-
   #beingWritten(): DataFileInvalid {
     return DataFileInvalid.ofFile(this.path, 'is being written', false)
   }
-}
-
-/** Some editors remove the file and write it again: it may be missing at any moment. */
-function throwEditedIfMissing(error: unknown): never {
-  throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
 }
 
 function describeFileError(disk: Disk, path: string, error: unknown): string {

@@ -1,0 +1,175 @@
+/**
+ * Appends pets to the data file in place, and rolls back what fails. Knows where the file ends and in which state it was
+ * last seen; reads no text.
+ */
+import type { Pet } from '../types.ts'
+import { DataFileEdited, throwEditedIfMissing } from './data-file-error.ts'
+import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
+import { closingBrackets, formatAppend } from './pets-text.ts'
+
+export class Appender {
+  readonly #disk: Disk
+  readonly #path: string
+  /** The file as it was last read or written. */
+  #identity: Identity
+  /** Where the next pet goes: the closing brackets begin here. */
+  #end: number
+  /** Open for appends; undefined until the first one. */
+  #descriptor: number | undefined
+  /** Whether bytes of a failed append are still to be removed. */
+  #needsRollBack = false
+  #mayHoldAppend = false
+
+  /** `end` is needed only for a file that ends with our closing brackets: no other can be appended to. */
+  constructor(disk: Disk, path: string, identity: Identity, end = 0) {
+    this.#disk = disk
+    this.#path = path
+    this.#identity = identity
+    this.#end = end
+  }
+
+  get identity(): Identity {
+    return this.#identity
+  }
+
+  /** Whether the pets of the last append, which failed, may still be in the file or in an editor's copy of it. */
+  get mayHoldAppend(): boolean {
+    return this.#mayHoldAppend
+  }
+
+  /** Whether somebody else has written or replaced the file since it was read or written here. */
+  isEdited(): boolean {
+    return !isSame(this.#disk.statIdentity(this.#path), this.#identity)
+  }
+
+  /**
+   * Adds pets behind the last one, or the first ones, and returns when they are durable. Throws the file system's error, or a
+   * DataFileEdited when the file has to be read first; see `mayHoldAppend` for what is then in it.
+   */
+  async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
+    this.#mayHoldAppend = false
+    const bytes = formatAppend(added, isFirst)
+    const descriptor = (this.#descriptor ??= this.#openForAppend())
+    // 1. Nobody has edited the file. The write follows directly, so that as good as no edit can come in between.
+    if (this.isEdited()) throw new DataFileEdited()
+    let written: Identity
+    try {
+      // 2. The pets, and the closing brackets again, over the closing brackets.
+      this.#needsRollBack = true
+      this.#mayHoldAppend = true
+      this.#disk.write(descriptor, bytes, this.#end)
+      // 3. The length is as expected: no editor has saved in place at this very moment.
+      written = this.#disk.fstatIdentity(descriptor)
+      if (written?.size !== BigInt(this.#end + bytes.length)) throw new DataFileEdited()
+      // 4. What was written is there, behind the last pet: no editor has emptied the file just before.
+      if (!this.#landedInPlace(descriptor, bytes, isFirst)) {
+        this.#removeFromEdit(descriptor, bytes)
+        throw new DataFileEdited()
+      }
+      // 5. The sync makes it durable. It takes milliseconds, in which the file can be edited.
+      await this.#disk.syncData(descriptor)
+      // 6. It is still the file at the path, and nobody has written into it.
+      if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileEdited()
+    } catch (error) {
+      await this.#handleFailedAppend(descriptor, written, error)
+      throw error
+    }
+    this.#needsRollBack = false
+    this.#mayHoldAppend = false
+    this.#identity = written
+    this.#end += bytes.length - closingBrackets.length
+  }
+
+  #openForAppend(): number {
+    // By now there may be no file at the path, or a folder.
+    if (this.isEdited()) throw new DataFileEdited()
+    try {
+      return this.#disk.fs.openSync(this.#path, 'r+')
+    } catch (error) {
+      return throwEditedIfMissing(error)
+    }
+  }
+
+  /** Whether what was appended stands behind the last pet, or behind the bracket that opens the array. */
+  #landedInPlace(descriptor: number, bytes: Buffer, isFirst: boolean): boolean {
+    const found = Buffer.alloc(1 + bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#end - 1)
+    const before = found.toString('latin1', 0, 1)
+    return before === (isFirst ? '[' : '}') && found.subarray(1).equals(bytes)
+  }
+
+  /**
+   * An editor has emptied the file between our look and our write, so that our bytes are the end of its text, behind a hole
+   * if it has not written that far. They are cut off; those that the editor has overwritten are the editor's.
+   */
+  #removeFromEdit(descriptor: number, bytes: Buffer): void {
+    const found = Buffer.alloc(this.#end + bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, 0)
+    let end = found.length
+    while (end > this.#end && found[end - 1] === bytes[end - 1 - this.#end]) end--
+    while (end > 0 && found[end - 1] === 0) end--
+    this.#disk.fs.ftruncateSync(descriptor, end)
+  }
+
+  /**
+   * Decides whose file it is after a failed append:
+   *
+   * | what failed                        | the file since our write | then the append is             |
+   * | ---------------------------------- | ------------------------ | ------------------------------ |
+   * | 2, 3, 4: the file system           | no time has passed       | removed                        |
+   * | 5: the sync                        | unchanged                | removed                        |
+   * | 5: the sync                        | changed by an editor     | left: the file is read again   |
+   * | 3, 4, 6: the check for an edit     | changed by an editor     | left: the file is read again   |
+   */
+  async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
+    try {
+      if (written !== undefined) this.#identity = written
+      const isEdited =
+        error instanceof DataFileEdited ||
+        (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
+      if (isEdited) this.#markUnknown()
+      else await this.#removeAppend(descriptor)
+    } catch {
+      // The disk fails in this too: the next write and the next look for edits try again.
+    }
+  }
+
+  /** Puts the closing brackets back where the append began. A crash in between leaves what opening the file repairs. */
+  async #removeAppend(descriptor: number): Promise<void> {
+    try {
+      this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
+      this.#disk.write(descriptor, closingBrackets, this.#end)
+    } finally {
+      // Before the sync, so that an edit that is made during it is noticed.
+      this.#identity = this.#disk.fstatIdentity(descriptor)
+    }
+    await this.#disk.syncData(descriptor)
+    this.#needsRollBack = false
+    this.#mayHoldAppend = false
+  }
+
+  /**
+   * Removes what a failed append has left, if that could not be done at once. Not if somebody else has written into the
+   * file since: then it is theirs. Tells whether it did. Throws the file system's error.
+   */
+  async rollBack(): Promise<boolean> {
+    const descriptor = this.#descriptor
+    if (!this.#needsRollBack || descriptor === undefined) return false
+    if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
+    await this.#removeAppend(descriptor)
+    return true
+  }
+
+  /** What is known of the file is no longer true: it has to be read, whatever `stat` says. */
+  #markUnknown(): void {
+    this.close()
+    this.#identity = unknownIdentity
+  }
+
+  /** Closes the file; another append would open it again. */
+  close(): void {
+    if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
+    this.#descriptor = undefined
+    this.#needsRollBack = false
+  }
+}
