@@ -3,17 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import axe from 'axe-core'
 import type { Locator, Page } from 'playwright-core'
-import {
-  animals,
-  enterKey,
-  findRow,
-  key,
-  readTable,
-  startStore,
-  visit,
-  visitStore,
-  waitForText,
-} from './store.ts'
+import { animals, key } from './fixtures.ts'
+import { enterKey, findRow, readTable, startStore, visit, visitStore, waitForText } from './store.ts'
 
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const width of [360, 1440]) {

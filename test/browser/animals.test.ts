@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { petStatuses } from '../../src/pets/pet-status.ts'
+import { animals, key } from './fixtures.ts'
 import {
-  animals,
   enterKey,
   findRow,
-  key,
   readClipboard,
   readTable,
   readWire,

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { petStatuses } from '../../src/pets/pet-status.ts'
-import { enterKey, key, readClipboard, splitAsShell, startStore, visit, waitForText } from './store.ts'
+import { key } from './fixtures.ts'
+import { enterKey, readClipboard, splitAsShell, startStore, visit, waitForText } from './store.ts'
 
 test('shows the three operations on a first visit, without a key', async (t) => {
   const { url } = await startStore(t)

@@ -9,18 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createPetStore } from '../../src/index.ts'
-import {
-  animals,
-  enterKey,
-  findRow,
-  key,
-  root,
-  startProgram,
-  startStore,
-  visit,
-  visitStore,
-  waitForText,
-} from './store.ts'
+import { animals, key } from './fixtures.ts'
+import { enterKey, findRow, root, startProgram, startStore, visit, visitStore, waitForText } from './store.ts'
 
 const maxPageBytes = 60 * 1024
 

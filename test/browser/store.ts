@@ -8,28 +8,11 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { startPetStore } from '../../src/index.ts'
+import { animals, key, launchBrowser } from './fixtures.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
-export const key = 'demo-key'
-
-/** JSON text, since an id may be more than a number of this language holds. */
-export const animals = [
-  '{"id":1,"name":"Rex","categoryId":1,"status":"available"}',
-  '{"id":2,"name":"Mia","categoryId":2,"status":"sold"}',
-  '{"id":3,"name":"Coco","categoryId":3,"status":"pending"}',
-  '{"id":4,"name":"Bello","categoryId":1,"status":"available"}',
-  '{"id":5,"name":"Luna","categoryId":2,"status":"available"}',
-  '{"id":6,"name":"Nemo","categoryId":4,"status":"available"}',
-  '{"id":7,"name":"Kiki","categoryId":3,"status":"sold"}',
-  '{"id":8,"name":"Hopper","categoryId":5,"status":"available"}',
-  '{"id":9,"name":"Oskar","categoryId":1,"status":"pending"}',
-  '{"id":10,"name":"Findus","categoryId":2,"status":"available"}',
-  '{"id":11,"name":"Shelly","categoryId":6,"status":"available"}',
-  '{"id":12,"name":"Pip","categoryId":5,"status":"sold"}',
-]
-
 export interface Store {
   readonly url: string
   /** Replaces the pets of the data file with these, as an editor would that renames. */
@@ -84,27 +67,17 @@ async function createDataFile(t: TestContext, pets: readonly string[]): Promise<
   return { dataFile, edit, editText }
 }
 
-const browser = await chromium.launch({
-  executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-  args: [
-    // A container's only user is root, as whom Chromium's sandbox does not start.
-    '--no-sandbox',
-    '--disable-gpu',
-    '--disable-quic',
-    '--no-first-run',
-    '--disable-background-networking',
-    '--disable-component-update',
-    '--disable-sync',
-  ],
-})
-after(() => browser.close())
+/** One for a test file, launched by its first visit. */
+let browser: Promise<Browser> | undefined
+after(async () => (await browser)?.close())
 
 /**
  * A visit with storage of its own. After the test, the console must have been silent, but for the browser's own lines
  * about the service's refusals, which no page can keep it from.
  */
 export async function visit(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  browser ??= launchBrowser()
+  const context = await (await browser).newContext({ viewport: { width: 1440, height: 900 }, ...options })
   const complaints: string[] = []
   t.after(async () => {
     await context.close()
