@@ -56,7 +56,6 @@ const timeout = expect(`an integer of milliseconds from 1 to ${maxTimerMs}`, (va
 const timeoutChecks: ChecksFor<NonNullable<PetStoreServerOptions['timeouts']>> = {
   headersMs: timeout,
   requestMs: timeout,
-  checkEveryMs: timeout,
   idleMs: timeout,
   closeMs: timeout,
 }

@@ -125,7 +125,6 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
   readonly timeouts?: {
     readonly headersMs?: number
     readonly requestMs?: number
-    readonly checkEveryMs?: number
     readonly idleMs?: number
     readonly closeMs?: number
   }

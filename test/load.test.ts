@@ -10,6 +10,7 @@ import {
   connectRaw,
   createRandom,
   formatRequest,
+  isThorough,
   makeDataFile,
   makeFolder,
   readPetLines,
@@ -92,6 +93,26 @@ describe('under load', { concurrency: true }, () => {
   })
 
   describe('in turn', { concurrency: false }, () => {
+    test('clients that send thousands of requests and read nothing exhaust no memory, and the others are served', async (t) => {
+      const [count, heapMiB, many] = isThorough ? [800, 256, 20_000] : [100, 128, 3_000]
+      const program = await startProgram(t, makeFolder(t), {
+        NODE_OPTIONS: `--max-old-space-size=${heapMiB}`,
+      })
+      const open = createOpener(t, program.url)
+      const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+      const greedy = await open(count)
+      // Half of them have made one request as anybody does.
+      for (const socket of greedy.slice(count / 2)) socket.write(request)
+      await assertAnswers(program.url)
+      for (const socket of greedy) socket.pause().write(request.repeat(131_072 / request.length))
+
+      for (let i = 0; i < 5; i++) await assertAnswers(program.url)
+      const eager = await connectRaw(t, program.url)
+      eager.write(formatRequest('GET /healthz').repeat(many))
+      for (let i = 0; i < many; i++) assert.equal((await eager.read()).status, 200)
+      assert.equal(program.child.exitCode, null)
+    })
+
     test('1,000 idle connections keep nobody waiting, and leave nothing behind', async (t) => {
       const app = await startApp(t)
       const open = createOpener(t, app.url)

@@ -1,7 +1,7 @@
 /** What makes a request well-formed beyond what Node checks: Host, codings, versions, expectations. Knows no paths. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpError } from './http-error.ts'
-import type { Expectation } from './listener.ts'
+import type { Expectation } from './handler.ts'
 
 /** What Node leaves to us: one well-formed Host (RFC 9112 section 3.2), codings, versions and expectations we know. */
 export function checkFraming(

@@ -1,0 +1,15 @@
+/** What answers requests, as the listener sees it. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ErrorCode } from './http-error.ts'
+
+/** What a request's Expect header asks for (RFC 9110 section 10.1.1). */
+export type Expectation = 'none' | 'continue' | 'unknown'
+
+/** One method for each way that a request can arrive. */
+export interface Handler {
+  handle(request: IncomingMessage, response: ServerResponse, expectation?: Expectation): void
+  /** Answers a request whose body could not be read to its end; the connection closes. */
+  refuse(response: ServerResponse, code: ErrorCode): void
+  /** The bytes of the response to what is not a readable request; the connection closes. */
+  formatRefusal(code: ErrorCode): string
+}
