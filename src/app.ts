@@ -1,13 +1,14 @@
-/** The service as a request listener: routes to operations, in the order of checks, and turns errors into answers. */
+/** The service as a request listener: routes to operations, in the order of checks, and turns errors into responses. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createBearerAuth } from './http/bearer-auth.ts'
-import { createCors } from './http/cors.ts'
+import { createCors, isPreflight } from './http/cors.ts'
+import { createDelay } from './http/delay.ts'
 import { checkFraming, findAuthorization } from './http/framing.ts'
-import { HttpError } from './http/http-error.ts'
+import { catalogue, HttpError } from './http/http-error.ts'
 import type { Expectation, Handler } from './http/handler.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
 import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
-import { createRouter, type Match } from './http/router.ts'
+import { createRouter, findPath, type Match } from './http/router.ts'
 import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import type { Page } from './page/build-page.ts'
@@ -28,14 +29,14 @@ export interface AppOptions {
   readonly page: Page
   /** The JSON Schema of the data file, for whoever has no copy of this repository. */
   readonly petsSchema: string
-  /** Called for every answer. It must not throw, nor must onError. */
-  readonly onResponse?: ((answer: RequestLog) => void) | undefined
+  /** Called for every response. It must not throw, nor must onError. */
+  readonly onResponse?: ((log: RequestLog) => void) | undefined
   /** Takes a line for each internal_error. */
   readonly onError?: ((line: string) => void) | undefined
 }
 
 export interface App extends Handler {
-  /** From now on every request is refused. */
+  /** From now on every new request is refused, and none is held back any longer. */
   beginClosing(): void
 }
 
@@ -49,13 +50,14 @@ interface Resource {
 }
 
 export function createApp(options: AppOptions): App {
-  const { store, apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
+  const { store, apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))
   const pageReply = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
   // As application/json a browser shows it, where it would download application/schema+json; editors take both.
   const petsSchemaReply = jsonReply(200, options.petsSchema)
+  const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   let isClosing = false
 
   const findResource = createRouter({
@@ -75,11 +77,14 @@ export function createApp(options: AppOptions): App {
     sendContinue: () => void,
   ): Reply | Promise<Reply> {
     checkFraming(request, response, expectation)
-    if (isClosing) throw new HttpError('shutting_down')
     const { method = '', url = '' } = request
     if (method === 'OPTIONS' && url === '*') return optionsReply(allMethods)
     const match = findResource(url) ?? findResource(withoutBase(url))
-    if (match === undefined) throw new HttpError('not_found')
+    if (match === undefined) {
+      // A browser reports a preflight that is refused as a CORS error, and the page could not read the 404.
+      if (method === 'OPTIONS' && isPreflight(request.headers)) return optionsReply(allMethods)
+      throw new HttpError('not_found', describeMissing(url))
+    }
     const { operations, allow } = match.resource
     if (method === 'OPTIONS') return optionsReply(allow)
     const operation = operations[method === 'HEAD' ? 'GET' : method]
@@ -113,6 +118,12 @@ export function createApp(options: AppOptions): App {
     return basePath !== '' && url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : url
   }
 
+  /** Many a client leaves out the version, or adds a slash. */
+  function describeMissing(url: string): string | undefined {
+    const isNear = /^\/(?:pets(?:\/.*)?|v1(?:\/|\/pets\/)?)$/.test(withoutBase(findPath(url)))
+    return isNear ? `${catalogue.not_found[1]} The pets are at ${basePath}/v1/pets.` : undefined
+  }
+
   function optionsReply(allow: string): Reply {
     return { status: 204, headers: ['Allow', allow, ...cors.preflightHeaders(allow)] }
   }
@@ -121,13 +132,17 @@ export function createApp(options: AppOptions): App {
     // A request that ended early was answered where it ended.
     if (response.headersSent || response.destroyed) return
     if (isClosing) response.shouldKeepAlive = false
-    sendReply(response, reply, cors.answerHeaders(response.req.headers.origin))
+    const { req: request } = response
+    sendReply(response, reply, cors.answerHeaders(request.headers.origin))
+    report(request, reply.status, start)
+  }
+
+  /** Without a request for what could not be parsed. */
+  function report(request: IncomingMessage | undefined, status: number, start: number): void {
     if (onResponse === undefined) return
-    onResponse({
-      ...describeRequest(response.req),
-      status: reply.status,
-      milliseconds: performance.now() - start,
-    })
+    const { method = '-', url } = request ?? {}
+    const path = url === undefined ? '-' : findPath(url)
+    onResponse({ method, path, status, milliseconds: performance.now() - start })
   }
 
   function answerError(response: ServerResponse, error: unknown, start: number): void {
@@ -138,36 +153,54 @@ export function createApp(options: AppOptions): App {
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
     if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
-    const { method, path } = describeRequest(request)
     // Another error's message and stack may hold what is nobody's business.
     const name = error instanceof Error ? error.name : typeof error
     const reason = error instanceof WrongStorageResult ? error.message : name
-    onError?.(`internal_error in ${method} ${path}: ${reason}`)
+    onError?.(`internal_error in ${request.method} ${findPath(request.url ?? '')}: ${reason}`)
     return new HttpError('internal_error')
+  }
+
+  function handleNow(
+    request: IncomingMessage,
+    response: ServerResponse,
+    expectation: Expectation,
+    start: number,
+  ): void {
+    // A client that is not told to continue may never send its body: what follows could be the body or a request.
+    const { shouldKeepAlive } = response
+    if (expectation !== 'none') response.shouldKeepAlive = false
+    const sendContinue = (): void => {
+      response.shouldKeepAlive = shouldKeepAlive
+      response.writeContinue()
+    }
+    try {
+      const reply = respond(request, response, expectation, sendContinue)
+      if (reply instanceof Promise) {
+        reply.then(
+          (later) => answer(response, later, start),
+          (error: unknown) => answerError(response, error, start),
+        )
+      } else {
+        answer(response, reply, start)
+      }
+    } catch (error) {
+      answerError(response, error, start)
+    }
+  }
+
+  function isUnderV1({ url = '' }: IncomingMessage): boolean {
+    return /^\/v1(?:\/|$)/.test(withoutBase(findPath(url)))
   }
 
   return {
     handle(request, response, expectation = 'none') {
       const start = onResponse === undefined ? 0 : performance.now()
-      // A client that is not told to continue may keep back its body for good: what follows cannot be told from it.
-      const { shouldKeepAlive } = response
-      if (expectation !== 'none') response.shouldKeepAlive = false
-      const sendContinue = (): void => {
-        response.shouldKeepAlive = shouldKeepAlive
-        response.writeContinue()
-      }
-      try {
-        const reply = respond(request, response, expectation, sendContinue)
-        if (reply instanceof Promise) {
-          reply.then(
-            (later) => answer(response, later, start),
-            (error: unknown) => answerError(response, error, start),
-          )
-        } else {
-          answer(response, reply, start)
-        }
-      } catch (error) {
-        answerError(response, error, start)
+      if (isClosing) {
+        answerError(response, new HttpError('shutting_down'), start)
+      } else if (delay !== undefined && isUnderV1(request)) {
+        delay.hold(() => handleNow(request, response, expectation, start))
+      } else {
+        handleNow(request, response, expectation, start)
       }
     },
     refuse(response, code) {
@@ -177,18 +210,14 @@ export function createApp(options: AppOptions): App {
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
       const error = new HttpError(code, undefined, headers)
-      onResponse?.({ method: '-', path: '-', status: error.status, milliseconds: 0 })
+      report(undefined, error.status, performance.now())
       return formatReply(errorReply(error), cors.answerHeaders(undefined))
     },
     beginClosing() {
       isClosing = true
+      delay?.end()
     },
   }
-}
-
-function describeRequest({ method = '', url = '' }: IncomingMessage): Pick<RequestLog, 'method' | 'path'> {
-  const [path = ''] = url.split('?')
-  return { method, path }
 }
 
 function createResource(operations: Resource['operations']): Resource {

@@ -7,7 +7,8 @@ import { connectRaw, formatRequest, type RawAnswer, startApp } from './support.t
 const ours = 'https://demo.example'
 const second = 'http://localhost:5173'
 const other = 'https://evil.example'
-const exposed = 'Location, Link, X-Total-Count, Deprecation, Sunset, WWW-Authenticate, Allow'
+const exposed =
+  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow'
 
 /** Requests for answers of every kind, and bytes that are no request. */
 const everyKind: readonly [start: string, status: number, lines?: readonly string[]][] = [
@@ -138,11 +139,23 @@ describe('a preflight', () => {
       assert.match(headers.get('access-control-max-age') ?? '', /^\d+$/)
     })
 
-  test('of an unknown path is 404, readable for the page', async (t) => {
+  test('of an unknown path is answered, so that the page can read the 404 behind it', async (t) => {
     const client = await connectRaw(t, (await startApp(t)).url)
     client.write(preflight('/nowhere', 'GET'))
+    const { status, headers } = await client.read()
+    assert.deepEqual([status, headers.get('access-control-allow-origin')], [204, '*'])
+    assert.equal(headers.get('access-control-allow-methods'), 'GET, HEAD, POST, OPTIONS')
+    client.write(formatRequest('GET /nowhere', [`Origin: ${ours}`]))
     const answer = await client.read()
     assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [404, '*'])
+  })
+
+  test('is what has an origin and a method: any other OPTIONS of an unknown path is 404', async (t) => {
+    const client = await connectRaw(t, (await startApp(t)).url)
+    for (const lines of [[], [`Origin: ${ours}`], ['Access-Control-Request-Method: GET']]) {
+      client.write(formatRequest('OPTIONS /nowhere', lines))
+      assert.equal((await client.read()).status, 404)
+    }
   })
 
   test('from an origin that is not named is not allowed', async (t) => {

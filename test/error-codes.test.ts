@@ -39,6 +39,30 @@ test('codes are snake_case, statuses are those of errors, messages are sentences
   }
 })
 
+test('a 404 beside the pets says where they are', async (t) => {
+  for (const [basePath, missing, others] of [
+    ['', ['/pets', '/pets/', '/pets/1', '/v1', '/v1/', '/v1/pets/', '/pets?a=b'], ['/', '/v2', '/petsy']],
+    ['/store', ['/pets', '/store/pets/1', '/store/v1'], ['/store/v2', '/elsewhere']],
+  ] as const) {
+    const store = createMemoryStore([])
+    const app = createApp({ store, apiKeys: [key], page: { html: '', policy: '' }, petsSchema: '', basePath })
+    const listener = createListener(app)
+    t.after(() => listener.close())
+    const { port } = await listener.listen(0, '127.0.0.1')
+    for (const path of missing) {
+      const answer = await send(`http://127.0.0.1:${port}`, path)
+      assert.ok(
+        assertRefusal(answer, 404, 'not_found').endsWith(` The pets are at ${basePath}/v1/pets.`),
+        path,
+      )
+    }
+    for (const path of others) {
+      const { text } = await send(`http://127.0.0.1:${port}`, path)
+      assert.doesNotMatch(text, /v1\/pets/, path)
+    }
+  }
+})
+
 test('a fault of the service is 500 without a word of the fault, and the next request is answered', async (t) => {
   const store = createMemoryStore([])
   const secret = new TypeError(`secret at ${root}`)
@@ -86,6 +110,7 @@ test('no answer and no line of the program shows a key, a stack, a path or a lib
     formatRequest('POST /v1/pets', ['Content-Type: text/plain'], 'x'),
     formatRequest('POST /v1/pets', [], 'x'.repeat(70_000)),
     formatRequest('GET /v1/pets/%'),
+    formatRequest('GET http://me:wrong-secret@pets.test/v1/pets/x'),
     formatRequest('PUT /v1/pets'),
     formatRequest('GET /v1/pets', ['Expect: tea']),
     formatRequest('POST /v1/pets', ['Transfer-Encoding: chunked'], 'zz\r\n'),

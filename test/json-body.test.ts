@@ -53,9 +53,18 @@ describe('media types (RFC 9110 8.3, RFC 8259 11)', () => {
         415,
         'unsupported_media_type',
       )
-      assert.match(message, /Content-Type: application\/json/)
+      assert.match(message, /-H 'Content-Type: application\/json'/)
+      const [value = ''] = Object.values(headers)
+      assert.ok(message.includes(JSON.stringify(value)), message)
       assert.equal((await app.send('/v1/pets')).text, '[]')
     })
+
+  test('quotes what came in short', async (t) => {
+    const app = await startApp(t)
+    const headers = { 'content-type': `text/${'x'.repeat(9_000)}` }
+    const answer = await app.send('/v1/pets', { body: pet, headers })
+    assert.ok(assertRefusal(answer, 415, 'unsupported_media_type').length < 300)
+  })
 
   test('refuses an empty Content-Type', async (t) => {
     const client = await connectRaw(t, (await startApp(t)).url)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { HttpError } from '../src/http/http-error.ts'
-import { createRouter, parseQuery } from '../src/http/router.ts'
+import { createRouter, findPath, parseQuery } from '../src/http/router.ts'
 
 const find = createRouter({ '/': 'root', '/pets': 'pets', '/pets/{petId}': 'pet', '/pets/new': 'new' })
 
@@ -118,6 +118,23 @@ describe('parseQuery', () => {
   }
   for (const [query, values] of Object.entries(cases))
     test(`reads "${query}"`, () => assert.deepEqual([...parseQuery(query)], values))
+})
+
+describe('the path for a log', () => {
+  const cases: Record<string, string> = {
+    '/v1/pets?key=secret': '/v1/pets',
+    '/v1/pets#secret': '/v1/pets',
+    '/%zz': '/%zz',
+    'http://me:secret@pets.test:80/v1/pets?key=secret': '/v1/pets',
+    'HTTP://me:secret@pets.test': '/',
+    'http://me:secret@pets.test?secret': '/',
+    'ftp://me:secret@pets.test/a': '/a',
+    'http:me:secret@pets.test': '-',
+    'me:secret@pets.test:80': '-',
+    '*': '*',
+  }
+  for (const [target, path] of Object.entries(cases))
+    test(`of ${target} is ${path}`, () => assert.equal(findPath(target), path))
 })
 
 test('a template with a parameter before its end is refused when the router is made', () => {

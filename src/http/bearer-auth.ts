@@ -1,6 +1,6 @@
 /** Bearer keys (RFC 6750, interface section 5): who may call. Knows the Authorization header and nothing else. */
 import { hash } from 'node:crypto'
-import { HttpError } from './http-error.ts'
+import { HttpError, wrongKeyMessage } from './http-error.ts'
 
 /** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
 const bearerTokenPattern = /^[\w.~+/-]+=*$/
@@ -33,7 +33,7 @@ export function createBearerAuth(keys: readonly string[]): BearerAuth {
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
     if (digests.has(digest(token))) return
     const refusal = `${challenge}, error="invalid_token"`
-    throw new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', refusal])
+    throw new HttpError('unauthorized', wrongKeyMessage, ['WWW-Authenticate', refusal])
   }
 }
 

@@ -1,4 +1,5 @@
-/** Which other origins' pages may read the answers (Fetch standard, CORS protocol). No credentials mode. */
+/** Which other origins' pages may read the responses (Fetch standard, CORS protocol). No credentials mode. */
+import type { IncomingHttpHeaders } from 'node:http'
 import { describe } from '../json/describe.ts'
 
 export interface Cors {
@@ -10,8 +11,13 @@ export interface Cors {
 
 const exposed = [
   'Access-Control-Expose-Headers',
-  'Location, Link, X-Total-Count, Deprecation, Sunset, WWW-Authenticate, Allow',
+  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow',
 ]
+
+/** Whether a request with the method OPTIONS asks for a page whether it may send another (Fetch standard). */
+export function isPreflight(headers: IncomingHttpHeaders): boolean {
+  return headers.origin !== undefined && headers['access-control-request-method'] !== undefined
+}
 
 /** Whether a browser would send it so: scheme and host in small letters, no path (RFC 6454 section 6.2). */
 export function isOrigin(text: string): boolean {

@@ -27,6 +27,9 @@ export const catalogue = {
   insufficient_storage: [507, 'There is no room left to store the pet; nothing was stored.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>
 
+/** The other message of unauthorized, for a request that has a key. */
+export const wrongKeyMessage = 'The API key is not valid.'
+
 export type ErrorCode = keyof typeof catalogue
 
 /** A refusal: becomes an answer with the Error body of interface section 2. */

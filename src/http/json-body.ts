@@ -1,15 +1,14 @@
 /** Reads a request's body as JSON, within its limit; every way that it can be wrong has its refusal. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { describe } from '../json/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/exact-json.ts'
 import { HttpError } from './http-error.ts'
 
 export const maxBodyBytes = 65_536
 
-/** Another listener has read the body before: this one has to be mounted ahead of what reads bodies. */
-class BodyReadBefore extends Error {
-  override readonly name = 'BodyReadBefore'
-}
+const whatToSend =
+  'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'
 
 /** The client went away in the middle of its body: there is nobody to answer. */
 export class RequestAborted extends Error {}
@@ -32,16 +31,23 @@ function checkMediaType({ headers }: IncomingMessage): void {
     const [name = '', ...parameters] = type.toLowerCase().split(';')
     const charset = parameters.find((parameter) => parameter.trim().startsWith('charset='))
     const isUtf8Named = charset === undefined || /^\s*charset="?utf-?8"?\s*$/.test(charset)
-    if (name.trim() !== 'application/json' || !isUtf8Named) throw new HttpError('unsupported_media_type')
+    if (name.trim() !== 'application/json' || !isUtf8Named) {
+      const fault = `Content-Type: expected application/json, got ${describe(type)}`
+      throw new HttpError('unsupported_media_type', `${fault}; ${whatToSend}`)
+    }
   }
-  if (headers['content-encoding'] !== undefined) {
-    throw new HttpError('unsupported_media_type', undefined, ['Accept-Encoding', 'identity'])
+  const { 'content-encoding': encoding } = headers
+  if (encoding !== undefined) {
+    const fault = `Content-Encoding: expected none, got ${describe(encoding)}`
+    throw new HttpError('unsupported_media_type', `${fault}; ${whatToSend}`, ['Accept-Encoding', 'identity'])
   }
 }
 
 function readBytes(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (request.readableEnded) throw new BodyReadBefore()
+    if (request.readableEnded) {
+      throw new Error('the body was read before: mount this listener ahead of whatever reads bodies')
+    }
     const chunks: Buffer[] = []
     let size = 0
     request.on('data', (chunk: Buffer) => {

@@ -46,6 +46,17 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
   }
 }
 
+/**
+ * The path of a request target as it was sent, for a log: an absolute-form target may hold a password (RFC 3986 section
+ * 3.2.1), and a query a key. `-` for what has no path.
+ */
+export function findPath(target: string): string {
+  const rest = target.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '')
+  const [path = ''] = rest.split(/[?#]/, 1)
+  if (path.startsWith('/') || target === '*') return path
+  return path === '' ? '/' : '-'
+}
+
 /** The values of each parameter of a query, decoded, in their order. Throws malformed_request on a bad escape. */
 export function parseQuery(query: string): ReadonlyMap<string, readonly string[]> {
   const values = new Map<string, string[]>()

@@ -1,0 +1,47 @@
+/** The delay of responses, for demos of slow ones: what it holds back, how long, and when it ends. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { authorization, connectRaw, formatRequest, startApp } from './support.ts'
+
+test('holds back every response under /v1, refusals too, and no other', async (t) => {
+  const delayMs = 100
+  const app = await startApp(t, { delayMs })
+  const measure = async (path: string, key = authorization): Promise<[status: number, ms: number]> => {
+    const start = performance.now()
+    const { status } = await app.send(path, { headers: { authorization: key } })
+    return [status, performance.now() - start]
+  }
+  for (const [path, expected, key] of [
+    ['/v1/pets', 200],
+    ['/v1/pets/1', 404],
+    ['/v1/nowhere', 404],
+    ['/v1', 404],
+    ['/v1/pets', 401, 'Bearer wrong'],
+  ] as const) {
+    const [status, ms] = await measure(path, key)
+    assert.equal(status, expected)
+    // A timer may be early by the rest of a millisecond.
+    assert.ok(ms >= delayMs - 1, `${path}: ${ms} ms`)
+  }
+  const slow = app.send('/v1/pets')
+  const order: string[] = []
+  await Promise.all([
+    slow.then(() => order.push('slow')),
+    app.send('/healthz').then(() => order.push('quick')),
+  ])
+  assert.deepEqual(order, ['quick', 'slow'])
+})
+
+test('ends at once when the service closes, and what was held back is answered', async (t) => {
+  const app = await startApp(t, { delayMs: [10_000, 10_000], timeouts: { closeMs: 60_000 } })
+  const start = performance.now()
+  const [reader, creator] = await Promise.all([connectRaw(t, app.url), connectRaw(t, app.url)])
+  reader.write(formatRequest('GET /v1/pets'))
+  creator.write(formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}'))
+  // It is answered without a delay, and so the two requests before it have arrived.
+  assert.equal((await app.send('/healthz')).status, 200)
+  const closed = app.server.close()
+  assert.deepEqual([(await reader.read()).status, (await creator.read()).status], [200, 201])
+  await closed
+  assert.ok(performance.now() - start < 10_000)
+})
