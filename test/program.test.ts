@@ -420,6 +420,17 @@ test('logs a line a request: method, path, status and time, and neither query no
   assert.doesNotMatch(program.output(), /hush|test-key/)
 })
 
+test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
+  const program = await startProgram(t, makeFolder(t), {
+    PETSTORE_DELAY: '300-400',
+    PETSTORE_LOG: 'requests',
+  })
+  await send(program.url, '/v1/pets')
+  const [, heldMs] = await program.waitFor(/^GET \/v1\/pets 200 (\d+\.\d) ms$/m)
+  // A timer may be a millisecond early by this clock.
+  assert.ok(Number(heldMs) >= 299, heldMs)
+})
+
 test('prints nothing at all when it is to be silent, but faults', async (t) => {
   const port = await findFreePort()
   const folder = makeFolder(t)
