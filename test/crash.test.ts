@@ -11,10 +11,14 @@ import { after, test, type TestContext } from 'node:test'
 import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
+import { createRandom, isThorough } from './support.ts'
 
 const sectorBytes = 512
 let stateCount = 0
 after(() => console.log(`# ${stateCount} states after a crash were opened`))
+// `npm test` opens one state in eight, the same ones in each run.
+const random = createRandom(20301205)
+const isInShare = (): boolean => isThorough || random(8) === 0
 
 /** What happened, in order. Files are numbered, since a rename moves them; `since` is where a sync began. */
 type Entry =
@@ -255,10 +259,11 @@ async function assertSurvives(t: TestContext, recording: Recording): Promise<voi
       const key = `${acknowledged.length} ${files.join('\0')}`
       if (seen.has(key)) continue
       seen.add(key)
+      if (!isInShare()) continue
+      stateCount++
       await assertOpens(join(folder, String(seen.size)), state, acknowledged)
     }
   }
-  stateCount += seen.size
   assert.ok(seen.size > 10, 'the workload was recorded')
 }
 

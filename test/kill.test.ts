@@ -5,9 +5,9 @@ import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pet } from '../src/types.ts'
-import { authorization, makeFolder, startProgram } from './support.ts'
+import { authorization, createRandom, isThorough, makeFolder, startProgram } from './support.ts'
 
-const rounds = 8
+const rounds = isThorough ? 30 : 3
 const connections = 16
 
 test('loses nothing that it acknowledged when it is killed under load, again and again', async (t) => {
@@ -22,11 +22,11 @@ test('loses nothing that it acknowledged when it is killed under load, again and
     if (round === rounds) break
     const before = acknowledged.size
     // The kill comes after so many answers, wherever the others are then.
-    const killAfter = before + 1 + Math.floor(random() * 400)
+    const killAfter = before + 1 + random(400)
     const agent = new Agent({ keepAlive: true, maxSockets: connections })
     const loads = Array.from({ length: connections }, async (_, connection) => {
       for (let count = 0; ; count++) {
-        const name = `${round}/${connection}/${count} ${'x'.repeat(random() * 300)}`
+        const name = `${round}/${connection}/${count} ${'x'.repeat(random(300))}`
         const pet = await create(agent, program.url, name)
         if (pet === undefined) return
         assert.equal(pet.name, name)
@@ -77,15 +77,4 @@ function readPets(folder: string): ReadonlyMap<unknown, string> {
   const pets = new Map(file.pets.map((pet) => [pet.id, pet.name]))
   assert.equal(pets.size, file.pets.length, 'no id stands in the file twice')
   return pets
-}
-
-/** The same numbers in each run (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
