@@ -97,7 +97,10 @@ test('paints before anything but the page itself has been received', async (t) =
 test('is the same from the bundle, which works alone', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'petstore-bundle-'))
   t.after(() => rm(folder, { recursive: true }))
-  execFileSync(process.execPath, ['--import', 'tsx', 'src/build.ts', folder], { cwd: root })
+  execFileSync(process.execPath, ['--import', 'tsx', 'src/build.ts', folder], {
+    cwd: root,
+    env: { PATH: process.env['PATH'] },
+  })
   const source = await startStore(t)
   const bundleUrl = await startProgram(t, join(folder, 'server.js'))
   const pages = [await fetch(source.url), await fetch(bundleUrl)]

@@ -60,6 +60,7 @@ test('each answer that the document describes is given, as it is described', asy
   await ask('/v1/pets', { body: '{}', headers: { 'content-type': 'text/plain' } })
   await ask('/v1/pets', { body: '{}', headers: { 'content-encoding': 'gzip' } })
   await ask('/v1/pets', { body: { name: 'Mia', categoryId: 2 } }, invalid.send)
+  await ask('/v1/pets', {}, invalid.send)
   await ask('/v1/pets', { body: { name: 'Mia', categoryId: 2 } }, full.send)
   await askUnmet('POST', '/v1/pets')
   await ask('/v1/pets/1')

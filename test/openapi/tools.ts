@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openApiDocument } from '../../src/openapi.ts'
+import { cleanEnvironment } from '../support.ts'
 
 export const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -30,7 +31,7 @@ function toolPath(name: string): string {
 }
 
 // No tool is to report that it is used, or to ask whether there is a newer one.
-const toolEnv = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+const toolEnv = { ...cleanEnvironment(), REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
 /** Runs a command to its end, and gives what it printed. Fails the test when it fails. */
 export function runTool(name: string, ...args: readonly string[]): Promise<string> {
