@@ -1,7 +1,7 @@
 /** Copies that are made with `cp` while pets are created: each opens, with every pet acknowledged before the copy began. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
@@ -48,6 +48,20 @@ function isValid(path: string): boolean {
     return false
   }
 }
+
+test('a copy that caught a creation halfway can be put back while the store runs', async (t) => {
+  const path = join(makeFastFolder(t), 'pets.json')
+  const { store, lines } = await openStore(t, path)
+  await store.create(newPet('Rex'))
+  const first = readFileSync(path)
+  await store.create(newPet('Mia'))
+  // `cp` has read to the end, and then what was appended in the meantime.
+  writeFileSync(path, Buffer.concat([first, readFileSync(path).subarray(first.length)]))
+  await lines.next(/repaired: /)
+  await store.create(newPet('Kit'))
+  const names = store.list({ limit: 9 }).pets.map(({ name }) => name)
+  assert.deepEqual(names, ['Rex', 'Mia', 'Kit'])
+})
 
 test('a copy that is put back with cp while the store runs is served', async (t) => {
   const folder = makeFastFolder(t)

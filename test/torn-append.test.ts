@@ -16,10 +16,14 @@ const head = `${empty}\n    ${petLine(1, 'Rex')}`
 const append = formatAppend([pet(2)], false).toString()
 
 /** How many pets the repaired text has, and where the damage begins; undefined when it is not repaired. */
-function repair(text: string | Buffer): { count: number; damagedAt: number } | undefined {
+function repair(text: string | Buffer): { count: number; damagedAt: number; isCopy: boolean } | undefined {
   const repaired = repairTornAppend(Buffer.from(text))
   if (repaired === undefined) return undefined
-  return { count: parsePetsText('pets.json', repaired.bytes).pets.length, damagedAt: repaired.damagedAt }
+  return {
+    count: parsePetsText('pets.json', repaired.bytes).pets.length,
+    damagedAt: repaired.damagedAt,
+    isCopy: repaired.isCopy,
+  }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */
@@ -33,7 +37,11 @@ test('repairs an append that is cut off at any byte', () => {
   for (let length = 0; length < bytes.length - 1; length++) {
     const text = Buffer.concat([Buffer.from(head), bytes.subarray(0, length)])
     const isWhole = length >= wholePet
-    const expected = { count: isWhole ? 2 : 1, damagedAt: head.length + (isWhole ? wholePet : 0) }
+    const expected = {
+      count: isWhole ? 2 : 1,
+      damagedAt: head.length + (isWhole ? wholePet : 0),
+      isCopy: false,
+    }
     assert.deepEqual(repair(text), expected, JSON.stringify(text.toString()))
   }
   for (let length = closing.length; length < bytes.length - closing.length - 1; length++) {
@@ -55,7 +63,7 @@ test('repairs every mixture of closing brackets and opening bytes that a partial
         if (isValid(text)) continue
         assert.deepEqual(
           repair(text),
-          { count: start === head ? 1 : 0, damagedAt: start.length },
+          { count: start === head ? 1 : 0, damagedAt: start.length, isCopy: false },
           JSON.stringify(tail),
         )
       }
@@ -89,7 +97,11 @@ test('joins a copy whose parts were read between appends, and keeps every pet', 
       length = version.length
     }
     parts.push(last.subarray(length))
-    assert.deepEqual(repair(Buffer.concat(parts)), { count: 11, damagedAt: head.length }, `${step}`)
+    assert.deepEqual(
+      repair(Buffer.concat(parts)),
+      { count: 11, damagedAt: head.length, isCopy: true },
+      `${step}`,
+    )
   }
 })
 
@@ -99,6 +111,7 @@ test('joins a copy whose first part ends within the closing brackets', () => {
     assert.deepEqual(repair(border + closing.slice(0, cut) + append.slice(cut)), {
       count: 2,
       damagedAt: border.length,
+      isCopy: true,
     })
   }
 })

@@ -154,22 +154,28 @@ export class DataFile implements Adapter<PetData> {
         unchangedSince = now
         text = this.#check(whole)
       }
-      if (!(text instanceof DataFileInvalid)) {
-        try {
-          return await this.#adopt(whole, text)
-        } catch (error) {
-          if (!(error instanceof DataFileEdited)) throw error
-        }
-      } else if (now - unchangedSince >= settleMs) {
-        // An editor that saves in place empties the file first, and may take its time to write the rest: not here.
-        if (whole.identity !== undefined || !(await restoreReplacedFile(this.#disk, this.#target))) {
-          this.#replaceAppender(new Appender(this.#disk, this.path, whole.identity))
-          throw text
-        }
+      try {
+        if (!(text instanceof DataFileInvalid)) return await this.#adopt(whole, text)
+        // An editor that saves in place empties the file first, and may take its time to write the rest.
+        if (now - unchangedSince >= settleMs) return await this.#adoptInvalid(whole, text)
+      } catch (error) {
+        if (!(error instanceof DataFileEdited)) throw error
       }
       if (now - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
     }
+  }
+
+  /** Restores or repairs what nobody is about to save any more, as far as that can be done. Throws the error otherwise. */
+  async #adoptInvalid(whole: WholeFile, error: DataFileInvalid): Promise<PetData> {
+    // A replacement that failed halfway has left the file aside.
+    const isMissing = whole.identity === undefined
+    if (isMissing && (await restoreReplacedFile(this.#disk, this.#target))) throw new DataFileEdited()
+    // A backup may have been copied back. Any other damage may be an editor that has stopped halfway.
+    const repaired = repairTornAppend(whole.bytes)
+    if (repaired?.isCopy === true) return this.#repair(whole, repaired)
+    this.#replaceAppender(new Appender(this.#disk, this.path, whole.identity))
+    throw error
   }
 
   /**
@@ -284,12 +290,17 @@ export class DataFile implements Adapter<PetData> {
   async #readWhole(): Promise<WholeFile> {
     const start = performance.now()
     for (;;) {
-      const whole = this.#disk.read(this.path)
-      if (typeof whole === 'string') {
-        this.#replaceAppender(new Appender(this.#disk, this.path, this.#disk.statIdentity(this.path)))
-        throw DataFileInvalid.ofFile(this.path, whole)
+      try {
+        const whole = this.#disk.read(this.path)
+        if (whole !== undefined) return whole
+      } catch (error) {
+        // A folder, say: it does not count as edited until something else is there.
+        if (error instanceof DataFileInvalid) {
+          const identity = this.#disk.statIdentity(this.path)
+          this.#replaceAppender(new Appender(this.#disk, this.path, identity))
+        }
+        throw error
       }
-      if (whole !== undefined) return whole
       if (performance.now() - start > patienceMs) throw this.#beingWritten()
       await delay(lookAgainMs)
     }

@@ -5,6 +5,7 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { DataFileInvalid } from './data-file-error.ts'
 import { errorCode } from './system-error.ts'
 
 /** The calls that go through the seam. */
@@ -62,8 +63,8 @@ export class Disk {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** The whole file, or why it has no bytes to read; undefined when it was written to in the meantime. */
-  read(path: string): WholeFile | 'is a folder, not a file' | 'is not a regular file' | undefined {
+  /** The whole file; undefined when it was written to in the meantime. Throws a DataFileInvalid on anything but a file. */
+  read(path: string): WholeFile | undefined {
     let descriptor: number
     try {
       // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -74,8 +75,8 @@ export class Disk {
     }
     try {
       const before = this.fs.fstatSync(descriptor, { bigint: true })
-      if (before.isDirectory()) return 'is a folder, not a file'
-      if (!before.isFile()) return 'is not a regular file'
+      if (before.isDirectory()) throw DataFileInvalid.ofFile(path, 'is a folder, not a file')
+      if (!before.isFile()) throw DataFileInvalid.ofFile(path, 'is not a regular file')
       const bytes = this.fs.readFileSync(descriptor)
       return isSame(this.fstatIdentity(descriptor), before) ? { bytes, identity: before } : undefined
     } finally {

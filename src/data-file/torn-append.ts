@@ -26,6 +26,8 @@ export interface RepairedText {
   readonly bytes: Buffer
   /** Where the damage begins. */
   readonly damagedAt: number
+  /** Whether it is a copy whose parts were read at different times: case 3. */
+  readonly isCopy: boolean
 }
 
 /** A disk writes each sector whole or not at all. A page, in which files are copied, begins with a sector. */
@@ -35,20 +37,21 @@ const sectorBytes = 512
 export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   let bytes = damaged
   let damagedAt: number | undefined
+  let isCopy = false
   for (;;) {
     const parser = new PetsParser(bytes)
     parser.parse()
-    // A value that is not valid is a person's mistake.
-    if (parser.petsStart === undefined || parser.faultCount > (parser.syntaxFault === undefined ? 0 : 1))
-      return undefined
-    if (parser.syntaxFault === undefined) return damagedAt === undefined ? undefined : { bytes, damagedAt }
-    const { petsEnd: end } = parser
+    const { syntaxFault, faultCount, petsStart, petsEnd: end } = parser
+    const hasWrongValue = faultCount > (syntaxFault === undefined ? 0 : 1)
+    if (petsStart === undefined || hasWrongValue) return undefined
+    if (syntaxFault === undefined) return damagedAt === undefined ? undefined : { bytes, damagedAt, isCopy }
     damagedAt ??= end
     const opening = formatOpening(parser.petCount === 0)
     if (isCopySeam(bytes, end, opening)) {
+      isCopy = true
       bytes = Buffer.concat([bytes.subarray(0, end), opening, bytes.subarray(end + opening.length)])
     } else if (isTornAppend(bytes, parser, opening)) {
-      return { bytes: Buffer.concat([bytes.subarray(0, end), closingBrackets]), damagedAt }
+      return { bytes: Buffer.concat([bytes.subarray(0, end), closingBrackets]), damagedAt, isCopy }
     } else {
       return undefined
     }
