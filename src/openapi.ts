@@ -190,13 +190,13 @@ function createPet(basePath: string): object {
         },
       ),
       503: errorResponse(
-        'The animal could not be added now. The message says that nothing was stored if that is certain, and ' +
-          'otherwise that it is not known whether the animal was stored. While the service is shutting down, nothing ' +
-          'is stored. In the first case, send the request again later; in the other, list the animals first.',
+        'The animal could not be added now. If it is certain that nothing was stored, the message says so or the ' +
+          'service is shutting down, and the request can be sent again later. Otherwise the message says that it is ' +
+          'not known whether the animal was stored: list the animals before you send the request again.',
         ['data_file_invalid', 'storage_failed', 'shutting_down'],
       ),
       507: errorResponse(
-        'There is no room left for the animal, or no id. As with 503, the message says whether it is certain that ' +
+        'There is no room left for the animal, or no id is left. As with 503, the message says whether it is certain that ' +
           'nothing was stored.',
         ['insufficient_storage'],
       ),
