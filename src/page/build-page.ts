@@ -10,12 +10,12 @@ export interface Page {
   readonly policy: string
 }
 
-/** Inlines the style sheet and the script, and allows exactly these two by their hashes. */
+/** Inlines the style sheet and the script. The policy allows these two, by their hashes, and no others. */
 export async function buildPage(): Promise<Page> {
   const html = await readFile(new URL('client/index.html', import.meta.url), 'utf8')
   const [style, script] = await Promise.all([bundle('page.css'), bundle('page.ts')])
   return {
-    // A function, since a string could hold replacement patterns such as "$&".
+    // Replaced by functions: in a string, patterns such as "$&" would be replaced too.
     html: html
       .replace('<link rel="stylesheet" href="page.css" />', () => `<style>${style}</style>`)
       .replace(
@@ -31,7 +31,7 @@ export async function buildPage(): Promise<Page> {
       "base-uri 'none'",
       "form-action 'none'",
       "frame-ancestors 'none'",
-      // No text of the data can become markup or script: the browser refuses innerHTML and its like.
+      // The browser refuses innerHTML and the like, so that no text of the data can become markup or script.
       "require-trusted-types-for 'script'",
       "trusted-types 'none'",
     ].join('; '),

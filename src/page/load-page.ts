@@ -1,19 +1,19 @@
-/** The page at `/`: the text that the build put into the bundle or, when run from source, one built at the first start. */
+/** The page at `/`. The bundle contains its text; when the program runs from source, it is built at the first start. */
 import type { Page } from './build-page.ts'
 
-/** Filled in by the build, both or neither: as plain strings, so that it sees that what makes the page is not needed. */
+/** The build replaces both names with strings, and so leaves the import of build-page.ts out of the bundle as unreachable. */
 declare const PETSTORE_PAGE_HTML: string | undefined
 declare const PETSTORE_PAGE_POLICY: string
 
 let page: Promise<Page> | undefined
 
-/** Put together once a process: it is the same for every server in it. */
+/** Loaded once per process, for all its servers. */
 export function loadPage(): Promise<Page> {
-  page ??= findPage()
+  page ??= readOrBuildPage()
   return page
 }
 
-async function findPage(): Promise<Page> {
+async function readOrBuildPage(): Promise<Page> {
   if (typeof PETSTORE_PAGE_HTML === 'undefined') {
     const { buildPage } = await import('./build-page.ts')
     return buildPage()
@@ -21,7 +21,7 @@ async function findPage(): Promise<Page> {
   return { html: PETSTORE_PAGE_HTML, policy: PETSTORE_PAGE_POLICY }
 }
 
-/** The headers of the page, besides those of every response. */
+/** The headers of the page's response, in addition to those of every response. */
 export function pageHeaders({ policy }: Page): readonly string[] {
   return ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer']
 }
