@@ -23,18 +23,15 @@ test('holds back every response under /v1, refusals too, and no other', async (t
     // A timer may be early by the rest of a millisecond.
     assert.ok(ms >= delayMs - 1, `${path}: ${ms} ms`)
   }
-  const slow = app.send('/v1/pets')
-  const order: string[] = []
-  await Promise.all([
-    slow.then(() => order.push('slow')),
-    app.send('/healthz').then(() => order.push('quick')),
-  ])
-  assert.deepEqual(order, ['quick', 'slow'])
+  // From here on no time passes.
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  assert.equal((await app.send('/healthz')).status, 200)
 })
 
 test('ends at once when the service closes, and what was held back is answered', async (t) => {
   const app = await startApp(t, { delayMs: [10_000, 10_000], timeouts: { closeMs: 60_000 } })
-  const start = performance.now()
+  // No time passes.
+  t.mock.timers.enable({ apis: ['setTimeout'] })
   const [reader, creator] = await Promise.all([connectRaw(t, app.url), connectRaw(t, app.url)])
   reader.write(formatRequest('GET /v1/pets'))
   creator.write(formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}'))
@@ -43,5 +40,4 @@ test('ends at once when the service closes, and what was held back is answered',
   const closed = app.server.close()
   assert.deepEqual([(await reader.read()).status, (await creator.read()).status], [200, 201])
   await closed
-  assert.ok(performance.now() - start < 10_000)
 })

@@ -54,15 +54,6 @@ function namesInFile(path: string): readonly string[] {
   return file.pets.map(({ name }) => name)
 }
 
-/** Fails the test when it takes longer than a person would wait for. */
-async function withinASecond<T>(promise: Promise<T>): Promise<T> {
-  const start = performance.now()
-  const result = await promise
-  const milliseconds = performance.now() - start
-  assert.ok(milliseconds < 1000, `took ${milliseconds} ms`)
-  return result
-}
-
 /** How editors and tools put a new text into a file. */
 const saves: readonly [how: string, save: (path: string, text: string) => void][] = [
   ['in place', (path, text) => writeFileSync(path, text)],
@@ -98,13 +89,23 @@ const saves: readonly [how: string, save: (path: string, text: string) => void][
   ],
 ]
 
-describe('sees an edit within a second and swaps it in whole', () => {
+describe('sees an edit and swaps it in whole', () => {
+  test('within a second', async (t) => {
+    // Time goes on only here, so that it does not matter how fast this machine is.
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const path = makeDataFile(t, [rex])
+    const { lines } = await openStore(t, path)
+    writeFileSync(path, formatFile(rex, mia))
+    t.mock.timers.tick(1000)
+    assert.equal(await lines.next(/./), 'reloaded 2 pets: 1 added, 0 removed, 0 changed')
+  })
+
   for (const [how, save] of saves) {
     test(`saved ${how}`, async (t) => {
       const path = makeDataFile(t, [rex, mia, petLine(3, 'Old')])
       const { store, lines } = await openStore(t, path)
       save(path, formatFile(petLine(1, 'Max'), mia, petLine(4, 'New'), petLine(5, 'Newer')))
-      const line = await withinASecond(lines.next(/./))
+      const line = await lines.next(/./)
       assert.equal(line, 'reloaded 4 pets: 2 added, 1 removed, 1 changed')
       assert.deepEqual(names(store), ['Max', 'Mia', 'New', 'Newer'])
       await store.create(newPet('next'))
@@ -119,7 +120,7 @@ describe('sees an edit within a second and swaps it in whole', () => {
     const { store, lines } = await openStore(t, link)
     const [, saveByRename] = saves[1] ?? []
     saveByRename?.(path, '{"pets":[{"name":"Max","categoryId":1}]}')
-    await withinASecond(lines.next(/reloaded 1 pets/))
+    await lines.next(/reloaded 1 pets/)
     await store.create(newPet('Mia'))
     assert.deepEqual(namesInFile(path), ['Max', 'Mia'])
     assert.deepEqual(namesInFile(link), ['Max', 'Mia'])
@@ -133,7 +134,7 @@ describe('sees an edit within a second and swaps it in whole', () => {
       await Promise.all(Array.from({ length: 100 }, (_, index) => store.create(newPet(`${i}/${index}`))))
     }
     writeFileSync(path, readFileSync(path, 'utf8').replace('"Rex"', '"Maximilian"'))
-    assert.equal(await withinASecond(lines.next(/./)), 'reloaded 301 pets: 0 added, 0 removed, 1 changed')
+    assert.equal(await lines.next(/./), 'reloaded 301 pets: 0 added, 0 removed, 1 changed')
     assert.equal(store.get(1)?.name, 'Maximilian')
   })
 
@@ -142,7 +143,7 @@ describe('sees an edit within a second and swaps it in whole', () => {
     const { store, lines } = await openStore(t, path)
     const mine = '{ "name": "Kit",\t"categoryId": 5 }'
     writeFileSync(path, `{"pets": [\n${mine},\n${rex}, ${petLine(9, 'Mia')}]}`)
-    await withinASecond(lines.next(/^reloaded 3 pets: 1 added, 0 removed, 0 changed$/))
+    await lines.next(/^reloaded 3 pets: 1 added, 0 removed, 0 changed$/)
     assert.deepEqual(store.get(10), { id: 10, name: 'Kit', categoryId: 5, status: 'available' })
     assert.match(readFileSync(path, 'utf8'), /\n\{"id":10, "name": "Kit",\t"categoryId": 5 \},\n/)
     assert.equal((await store.create(newPet('next'))).id, 11)
