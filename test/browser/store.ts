@@ -23,21 +23,26 @@ export interface Store {
 
 /** The service in this process, on a free port, with a data file in a temporary folder. */
 export async function startStore(t: TestContext, pets: readonly string[] = animals): Promise<Store> {
-  const { dataFile, ...edits } = await createDataFile(t, pets)
+  const { folder, dataFile, ...edits } = await createDataFile(pets)
   const server = await startPetStore({ apiKeys: [key], dataFile })
-  t.after(() => server.close())
+  t.after(async () => {
+    // In this order: a new folder may get the inode of a removed one, whose file would still be locked.
+    await server.close()
+    await rm(folder, { recursive: true })
+  })
   return { url: server.url, ...edits }
 }
 
 /** The built program in a process of its own, with nothing of this one's environment but its PATH. */
 export async function startProgram(t: TestContext, program: string): Promise<string> {
-  const { dataFile } = await createDataFile(t, animals)
+  const { folder, dataFile } = await createDataFile(animals)
   const child = spawn(process.execPath, [program], {
     env: { PATH: process.env['PATH'], PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_DATA_FILE: dataFile },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.after(async () => {
     if (child.exitCode === null && child.kill()) await once(child, 'exit')
+    await rm(folder, { recursive: true })
   })
   // All its output is read: a full pipe would stop the program.
   return new Promise((resolve, reject) => {
@@ -51,12 +56,12 @@ export async function startProgram(t: TestContext, program: string): Promise<str
 }
 
 interface DataFile extends Pick<Store, 'edit' | 'editText'> {
+  readonly folder: string
   readonly dataFile: string
 }
 
-async function createDataFile(t: TestContext, pets: readonly string[]): Promise<DataFile> {
+async function createDataFile(pets: readonly string[]): Promise<DataFile> {
   const folder = await mkdtemp(join(tmpdir(), 'petstore-browser-'))
-  t.after(() => rm(folder, { recursive: true }))
   const dataFile = join(folder, 'pets.json')
   const editText = async (text: string): Promise<void> => {
     await writeFile(`${dataFile}~`, text)
@@ -64,7 +69,7 @@ async function createDataFile(t: TestContext, pets: readonly string[]): Promise<
   }
   const edit = (now: readonly string[]): Promise<void> => editText(`{"pets":[\n${now.join(',\n')}\n]}\n`)
   await edit(pets)
-  return { dataFile, edit, editText }
+  return { folder, dataFile, edit, editText }
 }
 
 /** One for a test file, launched by its first visit. */
