@@ -7,8 +7,8 @@ import type { Socket } from 'node:net'
 import type { Expectation, Handler } from './handler.ts'
 import type { ErrorCode } from './http-error.ts'
 
-/** A connection is paused while this many of its requests wait. One read may bring more than that. */
-const maxWaitingRequests = 10
+/** A connection is paused while this many small requests wait on it, or one large one. A read may bring more than that. */
+const maxWaitingSize = 10
 
 /** How much of a sliced connection is parsed at once: up to some fifty requests. */
 const sliceBytes = 1_024
@@ -28,7 +28,7 @@ export interface ConnectionContext {
   readonly handler: Handler
   /** Calls the function later, together with those of other connections. */
   callSoon(call: () => void): void
-  /** Is told by how many more requests are waiting, or by how many fewer. */
+  /** Is told by how much more is waiting, or less, in the size of the smallest request. */
   countWaiting(change: number): void
 }
 
@@ -36,6 +36,8 @@ interface WaitingRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly expectation: Expectation
+  /** What it takes in memory, in the size of the smallest request: two thousand short headers take forty times as much. */
+  readonly size: number
 }
 
 export class Connection {
@@ -43,6 +45,7 @@ export class Connection {
   readonly #context: ConnectionContext
   /** Parsed, but not handled yet. */
   #waiting: WaitingRequest[] = []
+  #waitingSize = 0
   /** The response to the request that was handled last. */
   #current: ServerResponse | undefined
   /** The response to the request that was parsed last. Responses go out in order: when this one is done, all are. */
@@ -66,8 +69,8 @@ export class Connection {
     socket.destroySoon = () => this.close()
   }
 
-  get waitingCount(): number {
-    return this.#waiting.length
+  get waitingSize(): number {
+    return this.#waitingSize
   }
 
   /**
@@ -77,10 +80,12 @@ export class Connection {
   add(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
     if (!this.#socket.writable) return
     this.#newest = response
-    this.#waiting.push({ request, response, expectation })
+    const size = 1 + request.rawHeaders.length / 100
+    this.#waiting.push({ request, response, expectation, size })
+    this.#waitingSize += size
     this.#pauseIfBusy()
     if (this.#waiting.length === 1) this.#handleNextWhenFree()
-    this.#context.countWaiting(1)
+    this.#context.countWaiting(size)
   }
 
   #handleNextWhenFree(): void {
@@ -92,7 +97,8 @@ export class Connection {
   readonly #handleNext = (): void => {
     const next = this.#waiting.shift()
     if (next === undefined) return
-    this.#context.countWaiting(-1)
+    this.#waitingSize -= next.size
+    this.#context.countWaiting(-next.size)
     if (this.#current?.shouldKeepAlive === false) {
       // Nothing after a response that closes the connection is looked at (RFC 9112 section 9.6).
       this.#dropWaiting()
@@ -110,13 +116,14 @@ export class Connection {
   }
 
   #dropWaiting(): void {
-    this.#context.countWaiting(-this.#waiting.length)
+    this.#context.countWaiting(-this.#waitingSize)
     this.#waiting = []
+    this.#waitingSize = 0
   }
 
   /** A client that does not read its responses, or has sent many requests ahead of them, is not read either. */
   get #isBusy(): boolean {
-    return this.#waiting.length >= maxWaitingRequests || this.#socket.writableNeedDrain
+    return this.#waitingSize >= maxWaitingSize || this.#socket.writableNeedDrain
   }
 
   #pauseIfBusy(): void {

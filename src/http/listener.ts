@@ -29,10 +29,10 @@ export const defaultTimeouts: Timeouts = {
 /** The request line and all headers together. */
 const maxHeadBytes = 16_384
 
-/** From this many waiting requests on, all connections together, every connection is read in slices. */
+/** From this many waiting requests of the smallest size on, all connections together, every one is read in slices. */
 const sliceFromWaiting = 5_000
 
-/** At more waiting requests than this, all connections together, the connection with the most of them is cut off. */
+/** At more of them than this, the connection with the most is cut off. */
 const maxWaitingInAll = 20_000
 
 export interface Listener {
@@ -94,7 +94,7 @@ export function createListener(handler: Handler, limits: Partial<Timeouts> = {})
   function findGreediest(): Connection | undefined {
     let greediest: Connection | undefined
     for (const connection of connections.values()) {
-      if (connection.waitingCount > (greediest?.waitingCount ?? 0)) greediest = connection
+      if (connection.waitingSize > (greediest?.waitingSize ?? 0)) greediest = connection
     }
     return greediest
   }
