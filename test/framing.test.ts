@@ -11,6 +11,7 @@ import {
   authorization,
   connectRaw,
   formatRequest,
+  isThorough,
   key,
   makeDataFile,
   type RawAnswer,
@@ -437,10 +438,10 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     }
   })
 
-  test('thousands of them are all answered, in their order', async (t) => {
+  test('more than a thousand of them are all answered, in their order', async (t) => {
     const app = await start(t)
     const client = await app.connect()
-    const count = 3_000
+    const count = isThorough ? 3_000 : 1_100
     client.write((creation + list).repeat(count))
     for (let id = 1; id <= count; id++) {
       const { headers } = await client.read()

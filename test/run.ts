@@ -25,7 +25,10 @@ const args = process.argv.slice(2)
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
 const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
-const files = given.length > 0 ? given : all.toSorted().map((name) => join(import.meta.dirname, name))
+// These wait the longest, so they begin first.
+const long = ['load.test.ts', 'program.test.ts', 'hand-edits.test.ts', 'framing.test.ts']
+const names = [...long, ...all.filter((name) => !long.includes(name)).toSorted()]
+const files = given.length > 0 ? given : names.map((name) => join(import.meta.dirname, name))
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
