@@ -128,12 +128,12 @@ export function createApp(options: AppOptions): App {
     return { status: 204, headers: ['Allow', allow, ...cors.preflightHeaders(allow)] }
   }
 
-  function answer(response: ServerResponse, reply: Reply, start: number): void {
-    // A request that ended early was answered where it ended.
+  function send(response: ServerResponse, reply: Reply, start: number): void {
+    // A request that was cut short has its response already, or nobody to read it.
     if (response.headersSent || response.destroyed) return
     if (isClosing) response.shouldKeepAlive = false
     const { req: request } = response
-    sendReply(response, reply, cors.answerHeaders(request.headers.origin))
+    sendReply(response, reply, cors.responseHeaders(request.headers.origin))
     report(request, reply.status, start)
   }
 
@@ -145,9 +145,9 @@ export function createApp(options: AppOptions): App {
     onResponse({ method, path, status, milliseconds: performance.now() - start })
   }
 
-  function answerError(response: ServerResponse, error: unknown, start: number): void {
+  function sendError(response: ServerResponse, error: unknown, start: number): void {
     if (error instanceof RequestAborted) return
-    answer(response, errorReply(toHttpError(error, response.req)), start)
+    send(response, errorReply(toHttpError(error, response.req)), start)
   }
 
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
@@ -177,14 +177,14 @@ export function createApp(options: AppOptions): App {
       const reply = respond(request, response, expectation, sendContinue)
       if (reply instanceof Promise) {
         reply.then(
-          (later) => answer(response, later, start),
-          (error: unknown) => answerError(response, error, start),
+          (later) => send(response, later, start),
+          (error: unknown) => sendError(response, error, start),
         )
       } else {
-        answer(response, reply, start)
+        send(response, reply, start)
       }
     } catch (error) {
-      answerError(response, error, start)
+      sendError(response, error, start)
     }
   }
 
@@ -196,7 +196,7 @@ export function createApp(options: AppOptions): App {
     handle(request, response, expectation = 'none') {
       const start = onResponse === undefined ? 0 : performance.now()
       if (isClosing) {
-        answerError(response, new HttpError('shutting_down'), start)
+        sendError(response, new HttpError('shutting_down'), start)
       } else if (delay !== undefined && isUnderV1(request)) {
         delay.hold(() => handleNow(request, response, expectation, start))
       } else {
@@ -205,13 +205,13 @@ export function createApp(options: AppOptions): App {
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
-      answer(response, errorReply(new HttpError(code)), performance.now())
+      send(response, errorReply(new HttpError(code)), performance.now())
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
       const error = new HttpError(code, undefined, headers)
       report(undefined, error.status, performance.now())
-      return formatReply(errorReply(error), cors.answerHeaders(undefined))
+      return formatReply(errorReply(error), cors.responseHeaders(undefined))
     },
     beginClosing() {
       isClosing = true

@@ -42,8 +42,8 @@ const maxCachedPages = 64
 const maxCachedPageLength = 65_536
 
 /**
- * Interface section 4.1. Pages on by `after` and the Link header (RFC 8288). A page of pets in memory is kept until the
- * store changes: to format it anew is two fifths of the work of a list of 20, three fifths of one of 100.
+ * Interface section 4.1. The next page is reached by `after` and the Link header (RFC 8288). A page of pets in memory is
+ * kept until the store changes: formatting it again would be about half of the work of a list.
  */
 export function listPets(store: Store): Operation {
   const pages = new Map<string, Reply>()

@@ -3,9 +3,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { describe } from '../json/describe.ts'
 
 export interface Cors {
-  /** The headers of an answer to a page of this origin; undefined when no origin was sent or the request was unreadable. */
-  answerHeaders(origin: string | undefined): readonly string[]
-  /** The further headers of an answer to OPTIONS. */
+  /** The CORS headers of a response to this origin; undefined when none was sent, or the request could not be parsed. */
+  responseHeaders(origin: string | undefined): readonly string[]
+  /** The further headers of a response to OPTIONS. */
   preflightHeaders(allow: string): readonly string[]
 }
 
@@ -14,7 +14,7 @@ const exposed = [
   'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow',
 ]
 
-/** Whether a request with the method OPTIONS asks for a page whether it may send another (Fetch standard). */
+/** Whether an OPTIONS request asks, for a page, if another request may be sent (Fetch standard). */
 export function isPreflight(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined && headers['access-control-request-method'] !== undefined
 }
@@ -36,15 +36,15 @@ export function originFault(text: string): string | undefined {
 export function createCors(origins: '*' | readonly string[]): Cors {
   if (origins === '*') {
     const headers = ['Access-Control-Allow-Origin', '*', ...exposed]
-    return { answerHeaders: () => headers, preflightHeaders }
+    return { responseHeaders: () => headers, preflightHeaders }
   }
-  if (origins.length === 0) return { answerHeaders: () => [], preflightHeaders: () => [] }
-  // The answer depends on the origin, also when it names none (RFC 9110 section 12.5.5).
+  if (origins.length === 0) return { responseHeaders: () => [], preflightHeaders: () => [] }
+  // The response depends on the origin, also when it allows none (RFC 9110 section 12.5.5).
   const refused = ['Vary', 'Origin']
   const allowed = new Map(
     origins.map((origin) => [origin, ['Access-Control-Allow-Origin', origin, ...exposed, ...refused]]),
   )
-  return { answerHeaders: (origin) => allowed.get(origin ?? '') ?? refused, preflightHeaders }
+  return { responseHeaders: (origin) => allowed.get(origin ?? '') ?? refused, preflightHeaders }
 }
 
 function preflightHeaders(allow: string): readonly string[] {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpError } from './http-error.ts'
 import type { Expectation } from './handler.ts'
 
-/** What Node leaves to us: one well-formed Host (RFC 9112 section 3.2), codings, versions and expectations we know. */
+/** Checks what Node does not: one well-formed Host (RFC 9112 section 3.2), known codings, versions and expectations. */
 export function checkFraming(
   request: IncomingMessage,
   response: ServerResponse,
@@ -14,11 +14,11 @@ export function checkFraming(
   if (hosts.length === 0 && request.httpVersion !== '1.0')
     throw new HttpError('malformed_request', 'Host: is required')
   if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(hosts[0] ?? '')) {
-    throw new HttpError('malformed_request', 'Host: expected a host, and a port if need be')
+    throw new HttpError('malformed_request', 'Host: expected a host and an optional port')
   }
   const { 'transfer-encoding': coding } = request.headers
   if (coding !== undefined && (request.httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
-    // It may hide where the body ends, so that nothing can follow it (RFC 9112 section 6.1).
+    // The end of the body is unknown, so no request can follow it (RFC 9112 section 6.1).
     response.shouldKeepAlive = false
     throw new HttpError('malformed_request', 'Transfer-Encoding: expected "chunked", and HTTP/1.1')
   }
@@ -27,7 +27,7 @@ export function checkFraming(
   if (expectation === 'unknown') throw new HttpError('expectation_failed')
 }
 
-/** Two keys are as good as none: Node would silently take the first of them. */
+/** Two Authorization lines count as none: Node would silently use the first. */
 export function findAuthorization({ headersDistinct }: IncomingMessage): string | undefined {
   const { authorization = [] } = headersDistinct
   return authorization.length === 1 ? authorization[0] : undefined

@@ -21,10 +21,10 @@ export const catalogue = {
   request_header_fields_too_large: [431, 'The request line and headers are larger than 16384 bytes.'],
   internal_error: [500, 'Something went wrong in the service.'],
   not_implemented: [501, 'This operation is not implemented.'],
-  data_file_invalid: [503, 'The data file is not valid now; pets can be listed but not added.'],
-  storage_failed: [503, 'The pet could not be stored; nothing was stored.'],
+  data_file_invalid: [503, 'The data file is not valid; pets can be listed, but not added.'],
+  storage_failed: [503, 'The storage failed.'],
   shutting_down: [503, 'The service is shutting down.'],
-  insufficient_storage: [507, 'There is no room left to store the pet; nothing was stored.'],
+  insufficient_storage: [507, 'There is no room left.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>
 
 /** The other message of unauthorized, for a request that has a key. */
@@ -32,7 +32,7 @@ export const wrongKeyMessage = 'The API key is not valid.'
 
 export type ErrorCode = keyof typeof catalogue
 
-/** A refusal: becomes an answer with the Error body of interface section 2. */
+/** A refusal: becomes a response with the Error body of interface section 2. */
 export class HttpError extends Error {
   readonly code: ErrorCode
   readonly status: number

@@ -1,4 +1,4 @@
-/** Reads a request's body as JSON, within its limit; every way that it can be wrong has its refusal. */
+/** Reads a request's body as JSON, within the size limit. Everything that can be wrong with it has its own error. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { describe } from '../json/describe.ts'
@@ -10,7 +10,7 @@ export const maxBodyBytes = 65_536
 const whatToSend =
   'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'
 
-/** The client went away in the middle of its body: there is nobody to answer. */
+/** The client went away in the middle of its body: nobody waits for a response. */
 export class RequestAborted extends Error {}
 
 /**
@@ -26,7 +26,7 @@ export async function readJsonBody(request: IncomingMessage, sendContinue?: () =
 
 function checkMediaType({ headers }: IncomingMessage): void {
   const type = headers['content-type']
-  // RFC 8259 section 8.1: JSON is UTF-8, whatever a charset says; another one is a client that means something else.
+  // JSON is UTF-8 (RFC 8259 section 8.1): a client that names another charset has sent something else.
   if (type !== undefined && type !== 'application/json') {
     const [name = '', ...parameters] = type.toLowerCase().split(';')
     const charset = parameters.find((parameter) => parameter.trim().startsWith('charset='))
@@ -52,13 +52,13 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
     let size = 0
     request.on('data', (chunk: Buffer) => {
       size += chunk.length
-      // What still comes is read and dropped: a client that is cut off while it sends may never see the answer.
+      // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
       if (size > maxBodyBytes) reject(new HttpError('content_too_large'))
       else chunks.push(chunk)
     })
     request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
     request.on('error', () => reject(new RequestAborted()))
-    // It closes after its end as well, and an error is the dearest thing to make on this path.
+    // 'close' follows 'end' too, and an error is expensive to create: only when the body was cut off.
     request.on('close', () => {
       if (!request.readableEnded) reject(new RequestAborted())
     })

@@ -50,7 +50,7 @@ export function createListener(handler: Handler, limits: Partial<Timeouts> = {})
     requestTimeout: requestMs,
     maxHeaderSize: maxHeadBytes,
     insecureHTTPParser: false,
-    // Node's own check answers with an empty body; the handler has one that does not.
+    // Node's own check responds with an empty body; the handler's does not.
     requireHostHeader: false,
   })
   // Node drops header lines beyond this number without a word; 16 KiB is limit enough.

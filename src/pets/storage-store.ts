@@ -20,6 +20,12 @@ const failureMessages = {
   creations: 'The storage failed; it is not known whether the pet was stored.',
 }
 
+/** A storage that says so itself has stored nothing: it stores all pets of a call or none. */
+const fullMessages = {
+  reads: 'There is no room left.',
+  creations: 'There is no room left; nothing was stored.',
+}
+
 const PageSchema = v.object({
   pets: v.array(PetSchema),
   total: v.custom<Int64>((total) => isInt64(total) && total >= 0, 'expected an integer from 0 to 2^63-1'),
@@ -98,7 +104,7 @@ export class StorageStore implements Store {
       if (this.#failing.size === 0)
         this.#onMessage(`the storage failed: ${reason}; ${kind} are refused until it works`)
       this.#failing.add(kind)
-      if (errorCode(error) === fullCode) throw new PetStoreError(fullCode, '', error)
+      if (errorCode(error) === fullCode) throw new PetStoreError(fullCode, fullMessages[kind], error)
       throw new PetStoreError('storage_failed', failureMessages[kind], error)
     }
   }
