@@ -40,7 +40,7 @@ export interface App extends Handler {
   beginClosing(): void
 }
 
-/** What the service as a whole takes. */
+/** The methods of the service as a whole, for `OPTIONS *` (RFC 9110 section 9.3.7). */
 const allMethods = 'GET, HEAD, POST, OPTIONS'
 
 /** A path's operations by method. HEAD follows GET. */
@@ -55,7 +55,7 @@ export function createApp(options: AppOptions): App {
   const cors = createCors(corsOrigins)
   const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))
   const pageReply = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
-  // As application/json a browser shows it, where it would download application/schema+json; editors take both.
+  // As application/json, since browsers would download application/schema+json. Editors accept both.
   const petsSchemaReply = jsonReply(200, options.petsSchema)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   let isClosing = false
@@ -118,7 +118,7 @@ export function createApp(options: AppOptions): App {
     return basePath !== '' && url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : url
   }
 
-  /** Many a client leaves out the version, or adds a slash. */
+  /** A hint for clients that leave out the version or add a slash. */
   function describeMissing(url: string): string | undefined {
     const isNear = /^\/(?:pets(?:\/.*)?|v1(?:\/|\/pets\/)?)$/.test(withoutBase(findPath(url)))
     return isNear ? `${catalogue.not_found[1]} The pets are at ${basePath}/v1/pets.` : undefined
@@ -137,7 +137,7 @@ export function createApp(options: AppOptions): App {
     report(request, reply.status, start)
   }
 
-  /** Without a request for what could not be parsed. */
+  /** `request` is undefined for what could not be parsed. */
   function report(request: IncomingMessage | undefined, status: number, start: number): void {
     if (onResponse === undefined) return
     const { method = '-', url } = request ?? {}
@@ -153,7 +153,7 @@ export function createApp(options: AppOptions): App {
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
     if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
-    // Another error's message and stack may hold what is nobody's business.
+    // The message and stack of any other error may hold secrets.
     const name = error instanceof Error ? error.name : typeof error
     const reason = error instanceof WrongStorageResult ? error.message : name
     onError?.(`internal_error in ${request.method} ${findPath(request.url ?? '')}: ${reason}`)

@@ -15,7 +15,7 @@ export interface Config {
   /** Milliseconds that each response is held back, or the least and the most of a range. */
   readonly delayMs: number | readonly [minimum: number, maximum: number]
   readonly log: LogLevel
-  /** What a person may have meant otherwise, in sentences to print at the start. */
+  /** Likely mistakes, in sentences to print at the start. */
   readonly hints: readonly string[]
 }
 
@@ -35,7 +35,7 @@ export const settings = {
 
 export type SettingName = keyof typeof settings
 
-/** What others than the person who starts the program set; nothing here is an error. */
+/** PETSTORE_ variables that other tools set. They are ignored. */
 const foreignVariables: readonly (readonly [name: RegExp, value: RegExp])[] = [
   // The contract suite reads these, and may run in the same shell.
   [/^PETSTORE_(?:URL|API_KEY)$/, /^/],
@@ -125,7 +125,7 @@ function parsePort(text: string, report: Report): number {
   return port
 }
 
-/** Only the system knows whether there is such a host; white space in it is a slip. */
+/** Only the system knows whether there is such a host, but white space in it is a typo. */
 function parseHost(text: string, report: Report): string {
   if (/[\s\p{Cc}]/u.test(text)) report(`expected an address or a name of this machine, got ${describe(text)}`)
   return text

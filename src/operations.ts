@@ -149,7 +149,7 @@ function parseLimit(text: string): number | undefined {
   return limit >= limits.minimum && limit <= limits.maximum ? limit : undefined
 }
 
-/** 0 is where a loop over all pages starts. */
+/** With 0, which is no id, the list begins at its first page: a loop over all pages starts so. */
 function parseAfter(text: string): Int64 | undefined {
   return text === '0' ? 0 : parseId(text)
 }

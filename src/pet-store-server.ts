@@ -45,7 +45,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
       const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
-      // In this order: what has arrived is in flight, and not refused.
+      // The listener first: it hands over what has arrived, and beginClosing refuses what comes later.
       closed ??= listener.close().then(() => store.close(deadline))
       app.beginClosing()
       return closed

@@ -9,7 +9,7 @@ import { startPetStore } from './pet-store-server.ts'
 import { formatStartText } from './start-text.ts'
 import type { PetStoreServer, RequestLog } from './types.ts'
 
-/** Longer than a close takes, which cuts off what is in flight after 5 s, and within the 6 s that are promised. */
+/** More than the 5 s after which a close cuts off what is in flight, and less than the 6 s that are promised. */
 const maxStopMs = 5_800
 
 // The reader of the output may go away (`| head`); the service stays.
@@ -87,7 +87,7 @@ function stopOnSignals(server: PetStoreServer): void {
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
   process.kill(process.pid, signal)
-  // The kernel keeps process 1 of a container from its own signals.
+  // Process 1 of a container cannot end itself by a signal.
   process.abort()
 }
 

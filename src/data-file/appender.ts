@@ -43,25 +43,25 @@ export class Appender {
   }
 
   /**
-   * Adds pets behind the last one, or the first ones, and returns when they are durable. Throws the file system's error, or a
+   * Adds pets after the last one, or the first ones, and returns when they are durable. Throws the file system's error, or a
    * DataFileEdited when the file has to be read first; see `mayHoldAppend` for what is then in it.
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
     this.#mayHoldAppend = false
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
-    // 1. Nobody has edited the file. The write follows directly, so that as good as no edit can come in between.
+    // 1. Nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     if (this.isEdited()) throw new DataFileEdited()
     let written: Identity
     try {
-      // 2. The pets, and the closing brackets again, over the closing brackets.
+      // 2. The closing brackets are overwritten with the pets and new closing brackets.
       this.#needsRollBack = true
       this.#mayHoldAppend = true
       this.#disk.write(descriptor, bytes, this.#end)
       // 3. The length is as expected: no editor has saved in place at this very moment.
       written = this.#disk.fstatIdentity(descriptor)
       if (written?.size !== BigInt(this.#end + bytes.length)) throw new DataFileEdited()
-      // 4. What was written is there, behind the last pet: no editor has emptied the file just before.
+      // 4. What was written is there, after the last pet: no editor has emptied the file just before.
       if (!this.#landedInPlace(descriptor, bytes, isFirst)) {
         this.#removeFromEdit(descriptor, bytes)
         throw new DataFileEdited()
@@ -90,7 +90,7 @@ export class Appender {
     }
   }
 
-  /** Whether what was appended stands behind the last pet, or behind the bracket that opens the array. */
+  /** Whether what was appended stands after the last pet, or after the bracket that opens the array. */
   #landedInPlace(descriptor: number, bytes: Buffer, isFirst: boolean): boolean {
     const found = Buffer.alloc(1 + bytes.length)
     this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#end - 1)
@@ -99,8 +99,8 @@ export class Appender {
   }
 
   /**
-   * An editor has emptied the file between our look and our write, so that our bytes are the end of its text, behind a hole
-   * if it has not written that far. They are cut off; those that the editor has overwritten are the editor's.
+   * An editor has emptied the file between our look and our write, so our bytes landed after the end of its text, with a
+   * gap of NULs in between. Both are cut off; what the editor has written stays.
    */
   #removeFromEdit(descriptor: number, bytes: Buffer): void {
     const found = Buffer.alloc(this.#end + bytes.length)
@@ -114,12 +114,12 @@ export class Appender {
   /**
    * Decides whose file it is after a failed append:
    *
-   * | what failed                        | the file since our write | then the append is             |
-   * | ---------------------------------- | ------------------------ | ------------------------------ |
-   * | 2, 3, 4: the file system           | no time has passed       | removed                        |
-   * | 5: the sync                        | unchanged                | removed                        |
-   * | 5: the sync                        | changed by an editor     | left: the file is read again   |
-   * | 3, 4, 6: the check for an edit     | changed by an editor     | left: the file is read again   |
+   * | what happened                                       | the file is | so the append is               |
+   * | --------------------------------------------------- | ----------- | ------------------------------ |
+   * | the file system failed in 2, 3 or 4                 | ours        | removed                        |
+   * | the sync failed, and nobody has written since 3     | ours        | removed                        |
+   * | the sync failed, and somebody has written since 3   | an editor's | left; the file is read again   |
+   * | 3, 4 or 6 found an edit                             | an editor's | left; the file is read again   |
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
@@ -134,7 +134,7 @@ export class Appender {
     }
   }
 
-  /** Puts the closing brackets back where the append began. A crash in between leaves what opening the file repairs. */
+  /** Puts the closing brackets back where the append began. Opening the file repairs a crash in between. */
   async #removeAppend(descriptor: number): Promise<void> {
     try {
       this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
@@ -150,7 +150,7 @@ export class Appender {
 
   /**
    * Removes what a failed append has left, if that could not be done at once. Not if somebody else has written into the
-   * file since: then it is theirs. Tells whether it did. Throws the file system's error.
+   * file since: then it is theirs. Returns whether it did. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

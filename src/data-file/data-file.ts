@@ -140,7 +140,7 @@ export class DataFile implements Adapter<PetData> {
     return data
   }
 
-  /** Reads an edited file. Throws a DataFileInvalid, and then the file does not count as edited until it changes again. */
+  /** Reads an edited file. Throws a DataFileInvalid; isEdited() is then false until the file changes again. */
   async read(): Promise<PetData> {
     const start = performance.now()
     let unchangedSince = start
@@ -157,7 +157,7 @@ export class DataFile implements Adapter<PetData> {
       try {
         if (!(text instanceof DataFileInvalid)) return await this.#adopt(whole, text)
         // An editor that saves in place empties the file first, and may take its time to write the rest.
-        if (now - unchangedSince >= settleMs) return await this.#adoptInvalid(whole, text)
+        if (now - unchangedSince >= settleMs) return await this.#recover(whole, text)
       } catch (error) {
         if (!(error instanceof DataFileEdited)) throw error
       }
@@ -166,9 +166,9 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Restores or repairs what nobody is about to save any more, as far as that can be done. Throws the error otherwise. */
-  async #adoptInvalid(whole: WholeFile, error: DataFileInvalid): Promise<PetData> {
-    // A replacement that failed halfway has left the file aside.
+  /** An invalid file that no longer changes is restored or repaired, if that is possible. Otherwise throws the error. */
+  async #recover(whole: WholeFile, error: DataFileInvalid): Promise<PetData> {
+    // A replacement that failed halfway has left the file under its other name.
     const isMissing = whole.identity === undefined
     if (isMissing && (await restoreReplacedFile(this.#disk, this.#target))) throw new DataFileEdited()
     // A backup may have been copied back. Any other damage may be an editor that has stopped halfway.
@@ -221,14 +221,17 @@ export class DataFile implements Adapter<PetData> {
     await this.#lock.release()
   }
 
-  /** Gives another layout our closing brackets; the rest stays as it is written. */
+  /** Rewrites a file in another layout so that it ends with our closing brackets; the rest stays as it is written. */
   async #makeAppendable(): Promise<void> {
     const whole = await this.#readWhole()
     if (!isSame(whole.identity, this.#appender.identity)) throw new DataFileEdited()
     await this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, this.#parse(whole))))
   }
 
-  /** Makes a valid text the state here. Ids that are missing are filled in first, in the file as well. */
+  /**
+   * Takes a valid text as the current one: syncs it, and remembers where to append. If ids are to be filled in, they are
+   * written to the file first, and the result is adopted.
+   */
   async #adopt(whole: WholeFile, text = this.#parse(whole)): Promise<PetData> {
     if (text.filledIds.length > 0) {
       return this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, text)))
@@ -247,7 +250,7 @@ export class DataFile implements Adapter<PetData> {
     return parsePetsText(this.path, bytes, this.#highestId)
   }
 
-  /** What an edited file says, or what is wrong with it. A blank one is as wrong as a missing one. */
+  /** What an edited file says, or what is wrong with it. An emptied file is as invalid as a missing one. */
   #check(whole: WholeFile): PetsText | DataFileInvalid {
     if (whole.identity === undefined) return DataFileInvalid.ofFile(this.path, 'is missing')
     try {
@@ -259,7 +262,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Replaces the text that was read, and gives the file as it is then. Throws a DataFileEdited when it is another one. */
+  /** Replaces the text that was read, and gives the file as it is then. Throws a DataFileEdited when it has changed. */
   async #replace({ bytes, identity }: WholeFile, next: Buffer): Promise<WholeFile> {
     const expected = identity === undefined ? undefined : bytes
     if (!(await replaceFile(this.#disk, this.#target, expected, next))) throw new DataFileEdited()
@@ -294,7 +297,7 @@ export class DataFile implements Adapter<PetData> {
         const whole = this.#disk.read(this.path)
         if (whole !== undefined) return whole
       } catch (error) {
-        // A folder, say: it does not count as edited until something else is there.
+        // A folder, say. Its identity is remembered, so that isEdited() is false until something else is there.
         if (error instanceof DataFileInvalid) {
           const identity = this.#disk.statIdentity(this.path)
           this.#replaceAppender(new Appender(this.#disk, this.path, identity))

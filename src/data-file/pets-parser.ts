@@ -32,7 +32,7 @@ const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 export class PetsParser {
   readonly #bytes: Buffer
-  /** Of the bytes that are UTF-8. */
+  /** Reads up to the first byte that is not UTF-8. */
   readonly #reader: JsonReader
   /** The members of the file so far. */
   readonly #seenMembers = new Set<string>()
@@ -46,12 +46,12 @@ export class PetsParser {
   syntaxFault: JsonFault | undefined
   /** How many whole pets were read, valid or not. */
   petCount = 0
-  /** Behind the `[` of the pets; undefined while none was read. */
+  /** After the `[` of the pets; undefined while none was read. */
   petsStart: number | undefined
-  /** Behind the last whole pet, or `petsStart` before the first. */
+  /** After the last whole pet, or `petsStart` before the first. */
   petsEnd = 0
   /** The value of `$schema` as it is written, and whether it comes after the pets. */
-  schema: { readonly text: Buffer; readonly isLast: boolean } | undefined
+  schema: { readonly text: Buffer; readonly followsPets: boolean } | undefined
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes
@@ -64,7 +64,7 @@ export class PetsParser {
     return this.#reader.peek() === -1
   }
 
-  /** Whether the text is right as far as it goes, but ends too early: also within a UTF-8 character. */
+  /** Whether the text is valid but cut off. The cut may fall within a UTF-8 character: up to 3 bytes of it can be left. */
   get endsTooEarly(): boolean {
     const isCutCharacter = this.#reader.bytes.length + 3 >= this.#bytes.length
     return this.syntaxFault?.atEnd === true && isCutCharacter
@@ -119,7 +119,7 @@ export class PetsParser {
       const valueOffset = reader.at
       if (typeof reader.readValue() !== 'string') this.addFault('$schema: expected a string', valueOffset)
       const text = reader.bytes.subarray(valueOffset, reader.at)
-      this.schema = { text, isLast: this.#seenMembers.has('pets') }
+      this.schema = { text, followsPets: this.#seenMembers.has('pets') }
     }
     this.#seenMembers.add(name)
   }
@@ -149,7 +149,7 @@ export class PetsParser {
     if (fault !== undefined) this.addFault(formatSeedFault(this.petCount, fault), offset)
   }
 
-  /** Reads a pet that has each member at most once, and valid; undefined for any other, which is then read anew. */
+  /** The fast path: a valid pet, with each member at most once. Undefined for any other, which #readAnyPet then reads. */
   #readPlainPet(): CheckedSeed | undefined {
     const reader = this.#reader
     if (!reader.acceptObjectStart()) return undefined

@@ -9,7 +9,7 @@ import type { Int64, Pet } from '../types.ts'
 import { DataFileInvalid } from './data-file-error.ts'
 import { PetsParser } from './pets-parser.ts'
 
-/** How the file ends behind its last pet. An append overwrites these bytes; a roll back writes them again. */
+/** How the file ends after its last pet. An append overwrites these bytes; a roll back writes them again. */
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
 /** What stands between two pets. */
@@ -24,7 +24,7 @@ export interface PetsText {
   readonly isBlank: boolean
   /** By ascending id, each id once. */
   readonly pets: Pet[]
-  /** Where the first pet may begin, behind the `[`. */
+  /** Where the first pet may begin, after the `[`. */
   readonly start: number
   /** Where the last pet ends; the next one goes here. */
   readonly end: number
@@ -61,12 +61,12 @@ export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0)
     end,
     isAppendable: bytes.subarray(end).equals(closingBrackets),
     filledIds: filledIds.map((id, index) => ({ id, offset: parser.idOffsets[index] ?? 0 })),
-    // The pets have to be last: a `$schema` behind them moves to the front.
-    head: schema?.isLast === true ? formatHead(schema.text.toString()) : bytes.subarray(0, start),
+    // The pets have to be last: a `$schema` after them moves to the front.
+    head: schema?.followsPets === true ? formatHead(schema.text.toString()) : bytes.subarray(0, start),
   }
 }
 
-/** The bytes that put pets behind the last one, or first, and close the file again; to be written at `end`. */
+/** The bytes to write at `end`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   const text = pets.map((pet) => separator + formatPet(pet)).join('')
   return Buffer.concat([Buffer.from(isFirst ? text.slice(1) : text), closingBrackets])

@@ -1,10 +1,10 @@
 /**
- * Replaces a file's text while editors may save it at any moment, so that neither an edit nor, in a crash, both texts are
- * lost. Knows no pets.
+ * Replaces a file's text while editors may save it at any moment. No edit is lost, and a crash leaves at least one of the
+ * two texts. Knows no pets.
  *
- * To write the new text beside the file and rename it over the old one is safe in a crash. But an editor may save
- * between our last look at the file and our rename, and then its text is gone. So the old file is first taken aside, and compared
- * where no editor saves; and the new one gets the name only if no editor has put a file there in the meantime.
+ * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file
+ * and our rename, and then its text is gone. So the old file is first moved aside, and compared under a name that no
+ * editor writes to; and the new one gets the name only if no editor has put a file there in the meantime.
  */
 import type { Disk } from './disk.ts'
 import { errorCode } from './system-error.ts'
@@ -49,7 +49,7 @@ export async function replaceFile(
 /** Puts the new file in the place of the old one. */
 async function swapFiles(disk: Disk, target: string, expected: Buffer | undefined): Promise<boolean> {
   const oldPath = oldName(target)
-  // 1. The old file is taken aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
+  // 1. The old file is moved aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
   if (expected !== undefined) disk.fs.renameSync(target, oldPath)
 
   // 2. Is it the text that we know? If an editor has saved another one until now, its file goes back.
@@ -70,7 +70,7 @@ async function swapFiles(disk: Disk, target: string, expected: Buffer | undefine
   return isExpected && isLinked
 }
 
-/** Puts back the file that an interrupted replaceFile took aside, if there is none at the path. Tells whether it did. */
+/** Puts back the file that an interrupted replaceFile moved aside, if there is none at the path. Returns whether it did. */
 export async function restoreReplacedFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)
   if (disk.statIdentity(oldPath) === undefined) return false
@@ -84,7 +84,7 @@ function hasText(disk: Disk, path: string, text: Buffer): boolean {
   return disk.fs.readFileSync(path).equals(text)
 }
 
-/** Gives the file at `path` the name `target` too, in one step with the look whether it is free. False when it is not. */
+/** Links the file at `path` as `target`, atomically, if that name is free. False when it is not. */
 function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)

@@ -2,7 +2,7 @@
  * Repairs the end of a text that a crash, or a copy made in the middle of an append, has left damaged; tells it from a
  * person's mistake, which is never repaired. Bytes in, bytes out; it touches no file.
  *
- * An append overwrites the 7 closing brackets with the 7 bytes that open the next pet, and goes on behind them:
+ * An append overwrites the 7 closing brackets with the 7 bytes that open the next pet, and goes on after them:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎                            before
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎   after
@@ -12,12 +12,12 @@
  * 1. The append ends too early: the process was killed, or the disk was full.
  * 2. Of the 7 bytes some are from before and some from after, and nothing follows: the write stored only its first
  *    bytes, or a roll back did.
- * 3. Some of the 7 bytes are from before, and the append goes on behind them: `cp` read the first part of the file before
- *    the append and the rest after it. One copy can have several such places.
- * 4. Whole sectors behind the 7 bytes are NULs: the power failed before the disk had written them.
+ * 3. Some of the 7 bytes are from before, and the append goes on after them: `cp` read the first part of the file before
+ *    the append and the rest after it. One copy can have several such seams.
+ * 4. Whole sectors after the 7 bytes are NULs: the power failed before the disk had written them.
  *
- * In case 3 the bytes that are missing are known, so they are put back and no pet is lost. In the other cases the append was never
- * acknowledged, so the text is cut behind the last whole pet.
+ * In case 3 the missing bytes are known: they are put back, and no pet is lost. In the other cases the append was never
+ * acknowledged, and the text is cut after the last whole pet.
  */
 import { PetsParser } from './pets-parser.ts'
 import { closingBrackets, maxAppendPets, separator } from './pets-text.ts'
@@ -30,7 +30,7 @@ export interface RepairedText {
   readonly isCopy: boolean
 }
 
-/** A disk writes each sector whole or not at all. A page, in which files are copied, begins with a sector. */
+/** A disk writes each sector whole or not at all. `cp` reads whole pages, which are some sectors each. */
 const sectorBytes = 512
 
 /** Undefined when the text is not damaged in one of these ways. */
@@ -69,8 +69,8 @@ function isCopySeam(bytes: Buffer, end: number, opening: Buffer): boolean {
   const found = bytes.subarray(end, end + opening.length)
   if (bytes.length <= end + opening.length || found.equals(opening) || !isMixture(found, opening))
     return false
-  // A line feed and the rest of the opening is also what a blank line and a missing comma look like. It is a seam only
-  // where the first part of a copy can have ended.
+  // A blank line and a missing comma look like a line feed and the rest of the opening. That is a seam only where a sector
+  // ends, since `cp` can have changed from one read to the next there.
   const isBlankLine = found.subarray(1).equals(opening.subarray(1))
   return !isBlankLine || (end + 1) % sectorBytes === 0
 }
@@ -83,10 +83,10 @@ function isTornAppend(
 ): boolean {
   const tail = bytes.subarray(end)
   const isFirst = petCount === 0
-  // What stands behind more pets than one append can hold was acknowledged.
+  // One append holds at most so many pets. If more follow the damage, some of them were acknowledged: nothing is cut.
   if (tail.toString('latin1').split(`${separator.slice(1)}{"id":`).length - 1 > maxAppendPets) return false
   if (hasUnwrittenSectors(bytes, end)) return true
-  // The first pet ever is written over the closing brackets: fewer bytes than these are a person's beginning.
+  // The first append of all overwrites the closing brackets. A tail shorter than those was typed by a person.
   if (isFirst && tail.length < closingBrackets.length) return false
   if (tail.length <= opening.length) return isMixture(tail, opening) && !isTrailingComma(bytes, tail)
   return endsTooEarly && tail.subarray(0, opening.length).equals(opening)
@@ -104,7 +104,7 @@ function isTrailingComma(bytes: Buffer, tail: Buffer): boolean {
 
 const trailingComma = Buffer.from(',\n ]\n}\n')
 
-/** Case 4: whether the first NULs begin where the file ended before or a sector begins, and end with a sector or the file. */
+/** Case 4: whether the first NULs begin at the old end of the file or with a sector, and end with a sector or the file. */
 function hasUnwrittenSectors(bytes: Buffer, end: number): boolean {
   const from = bytes.indexOf(0, end)
   if (from === -1) return false

@@ -48,7 +48,7 @@ export class Connection {
   #waitingSize = 0
   /** The response to the request that was handled last. */
   #current: ServerResponse | undefined
-  /** The response to the request that was parsed last. Responses go out in order: when this one is done, all are. */
+  /** The response to the request that was parsed last. Responses go out in order: when this one is sent, all are. */
   #newest: ServerResponse | undefined
   #isSliced = false
   /** Whether the client has sent something that is not HTTP. Nothing after it can be parsed. */
@@ -60,7 +60,7 @@ export class Connection {
     this.#socket = socket
     this.#context = context
     socket.on('drain', () => this.#resumeIfFree())
-    // Node, too, resumes it: after each request that it has parsed, for example.
+    // Node resumes it too, for example after each request that it has parsed.
     socket.on('resume', () => this.#pauseIfBusy())
     socket.once('close', () => this.#dropWaiting())
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
@@ -142,7 +142,7 @@ export class Connection {
   readInSlices(): void {
     if (this.#isSliced) return
     this.#isSliced = true
-    // A paused socket has stopped reading in a way that only Node's own way of reading ends.
+    // While it is paused, only Node's own reader can start it again.
     if (this.#socket.isPaused()) this.#socket.once('resume', () => this.#replaceReader())
     else this.#replaceReader()
   }
@@ -150,7 +150,7 @@ export class Connection {
   /** Node reads a socket by itself for as long as nobody else listens for its data, and then from the 'data' event. */
   #replaceReader(): void {
     const socket = this.#socket
-    // Node's types say no more of a listener than that it is a function.
+    // Node's types give listeners only as functions.
     const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
     if (parse === undefined) return
     socket.on('data', (bytes: Buffer) => {
@@ -169,10 +169,10 @@ export class Connection {
 
   /** Answers what Node's parser or its time limits refuse, after the responses to the requests before it. */
   refuse(error: NodeJS.ErrnoException): void {
-    // After the first error in the syntax every further byte is one.
+    // After one syntax error, all later bytes are errors too.
     if (this.#isBroken) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
-    // What seems to be late may have come in time, and was not read since the connection is paused.
+    // A paused connection is not read: the rest of the request may have come in time.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#isBroken = true
     if (error.code === 'ECONNRESET') {
@@ -191,7 +191,7 @@ export class Connection {
     this.#isBroken = true
     this.#socket.on('error', () => this.#socket.destroy())
     this.closeWithRefusal('method_not_allowed')
-    // Node has stopped reading, and the client's end would not be noticed.
+    // Node has stopped reading, and it would not be noticed that the client closes.
     this.#socket.resume()
   }
 

@@ -67,7 +67,7 @@ export function createListener(handler: Handler, limits: Partial<Timeouts> = {})
   let calls: (() => void)[] = []
   let closed: Promise<void> | undefined
 
-  /** Requests that arrive together are handled together, which is faster than each when it has arrived. */
+  /** Requests that arrive in the same tick are handled one right after the other, which is faster. */
   function callSoon(call: () => void): void {
     if (calls.push(call) === 1) setImmediate(runCalls)
   }
@@ -151,7 +151,7 @@ function startListening(server: Server, port: number, host: string): Promise<voi
     server.once('error', reject)
     server.listen({ port, host, backlog: 1024 }, () => {
       server.off('error', reject)
-      // From here on only accepting can fail, for want of file descriptors; the next connection may be lucky.
+      // From here on, an error is a connection that could not be accepted, for want of file descriptors.
       server.on('error', () => {})
       resolve()
     })

@@ -14,7 +14,7 @@ export interface Reply {
   readonly type?: string
 }
 
-/** Node copies a text behind the head each time it sends it; from this length on, bytes that are made once are faster. */
+/** Node joins a text to the head each time it is sent. From this length on, bytes that are made once are faster. */
 const minBytesLength = 4096
 
 export function jsonReply(status: number, text: string, headers: readonly string[] = []): Reply {

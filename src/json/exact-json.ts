@@ -1,4 +1,4 @@
-/** Reads JSON (RFC 8259) with exact integers and with the place of every fault. Nothing else in `src` reads JSON. */
+/** Reads the JSON (RFC 8259) of requests and of the data file: with exact integers, and the place of every error. */
 import { type InexactNumber, parseNumber } from './int64.ts'
 
 /** What is wrong with a JSON text, and at which byte of it. `atEnd`: the text is right as far as it goes. */
@@ -18,7 +18,7 @@ export class JsonFault extends Error {
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // A literal of at most 15 digits without an exponent is never rounded, and JSON.parse is several times faster.
+  // Without 16 digits in a row and without an exponent, no number is rounded, and JSON.parse is several times faster.
   if (!/[\d.]{16}|\d[eE]/.test(text)) {
     try {
       return JSON.parse(text)
@@ -100,7 +100,7 @@ export class JsonReader {
     return this.accept(openBracket)
   }
 
-  /** Whether the object just entered (`first`) or read from has another member; takes the comma or the brace. */
+  /** Whether another member or item follows, the `first` after the opening bracket; otherwise takes the closing one. */
   acceptMore(close: '}' | ']', first: boolean, member: string): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)

@@ -1,5 +1,5 @@
 /**
- * The store in memory, with or without a data file: what is listed is what is durable. Pets come in by `create` and by hand
+ * The store in memory, with or without a data file: with one, only what is durable is listed. Pets come in by `create` and by hand
  * edits of the file; both go through one queue, so that neither overtakes the other. Knows no HTTP.
  */
 import { Low, Memory } from 'lowdb'
@@ -46,7 +46,7 @@ export class PetStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #invalid: DataFileInvalid | undefined
-  /** Whether it was said that the disk fails. */
+  /** Whether the current failure of the disk was reported. */
   #isFailing = false
   #closed: Promise<void> | undefined
   #version = 0
@@ -112,6 +112,7 @@ export class PetStore implements Store {
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
     let results: readonly (Pet | Error)[] = []
     let mayBeStored = false
+    // The file may have been fixed since it was last looked at.
     if (this.#file !== undefined && this.#invalid !== undefined) await this.#reload(this.#file)
     for (;;) {
       const { pets } = this.#low.data
@@ -125,7 +126,7 @@ export class PetStore implements Store {
         pets.length = count
         if (this.#file === undefined) throw error
         mayBeStored ||= this.#file.mayHoldLastWrite
-        if (!(error instanceof DataFileEdited)) throw this.#refusal(this.#file, error, mayBeStored)
+        if (!(error instanceof DataFileEdited)) throw this.#reportFailure(this.#file, error, mayBeStored)
         // The edit comes first; the batch is then added to it.
         await this.#reload(this.#file, mayBeStored)
         continue
@@ -137,7 +138,7 @@ export class PetStore implements Store {
     }
   }
 
-  /** Gives ids, in order. In a second try, a pet that the edit has kept from the first one keeps its id. */
+  /** Gives ids, in order. After an edit, a pet of the first attempt that is in the edited file keeps its id. */
   #assignIds(newPets: readonly NewPet[], earlier: readonly (Pet | Error)[]): readonly (Pet | Error)[] {
     let last = this.#file?.highestId ?? this.#index.highestId
     return newPets.map((newPet, index) => {
@@ -167,9 +168,9 @@ export class PetStore implements Store {
       }
       if (isRolledBack || isEdited) this.#reportWorking(file)
     } catch (error) {
-      throw this.#refusal(file, error, mayBeStored)
+      throw this.#reportFailure(file, error, mayBeStored)
     }
-    if (this.#invalid !== undefined) throw this.#refusal(file, this.#invalid, mayBeStored)
+    if (this.#invalid !== undefined) throw this.#reportFailure(file, this.#invalid, mayBeStored)
   }
 
   #reindex(): void {
@@ -185,15 +186,15 @@ export class PetStore implements Store {
     const look = async (): Promise<void> => {
       if (isLooking) return
       isLooking = true
-      // An error was reported when it was found, and is told to whoever adds a pet.
+      // It was reported when it was found, and whoever adds a pet is told too.
       await this.#queue.run(() => this.#reload(file)).catch(() => {})
       isLooking = false
     }
     return setInterval(look, lookEveryMs).unref()
   }
 
-  /** What a client is told. The person who runs the server is told why, once. */
-  #refusal(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
+  /** Makes the client's error, and reports the cause once to the person who runs the server. */
+  #reportFailure(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
     const outcome = mayBeStored ? perhapsStored : notStored
     if (error instanceof DataFileInvalid) {
       if (error !== this.#invalid) this.#reportInvalid(file, error)

@@ -46,14 +46,14 @@ export class SeedList {
   readonly #pets: Pet[] = []
   readonly #withoutId: number[] = []
   #highestId: Int64 = 0
-  /** All ids, kept only once they are seen to be out of order: until then none can be given twice. */
+  /** All ids, but only once they are out of order: as long as they ascend, none can be given twice. */
   #ids: Set<Int64> | undefined
 
   get count(): number {
     return this.#pets.length
   }
 
-  /** Adds the seed, unless its id is given already: then says so. */
+  /** Adds the seed, unless its id is taken; returns the fault then. */
   add({ id, name, categoryId, status }: CheckedSeed): SeedFault | undefined {
     if (id === undefined) {
       this.#withoutId.push(this.count)
@@ -117,7 +117,7 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
   throw new TypeError(faults.join('; '))
 }
 
-/** JavaScript often has a member that is undefined where none is meant. */
+/** In JavaScript, `{ id: undefined }` usually means a missing id. */
 function withoutUndefined(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined))

@@ -53,7 +53,7 @@ export class StorageStore implements Store {
     const { limit, status, after } = query
     const count = page.pets.length
     check(count <= limit, `expected at most ${limit} pets, got ${count}`)
-    check(count > 0 || !page.hasMore, 'hasMore: expected false behind no pets, got true')
+    check(count > 0 || !page.hasMore, 'hasMore: expected false after no pets, got true')
     const other = page.pets.find((pet) => status !== undefined && pet.status !== status)
     check(other === undefined, `expected ${status} pets alone, got one that is ${other?.status}`)
     checkAscending(page.pets, after)
