@@ -23,7 +23,7 @@ const dist = buildOnce()
 
 /** `dist/server.js` alone in a folder that is otherwise empty, and to be what runProgram runs. */
 function copyAlone(t: TestContext): string {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   copyFileSync(join(dist, 'server.js'), join(folder, 'server.js'))
   process.env['PETSTORE_TEST_ENTRY'] = join(folder, 'server.js')
   t.after(() => delete process.env['PETSTORE_TEST_ENTRY'])
@@ -157,8 +157,8 @@ test('begins with the license, and those of all packages of which it has a part'
   }
 })
 
-test('is run by npx from a packed install, with its license', (t) => {
-  const source = makeFolder(t)
+test('is run by npx from a packed install, with its license', () => {
+  const source = makeFolder()
   cpSync(dist, join(source, 'dist'), { recursive: true })
   for (const name of ['package.json', 'LICENSE', 'README.md', 'data']) {
     cpSync(join(root, name), join(source, name), { recursive: true })
@@ -168,7 +168,7 @@ test('is run by npx from a packed install, with its license', (t) => {
     execSync(command, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
   const archive = npm(source, 'npm pack --ignore-scripts --silent').trim()
   // As npm would install it, but without the packages that it names: those are in the built files.
-  const modules = join(makeFolder(t), 'node_modules')
+  const modules = join(makeFolder(), 'node_modules')
   mkdirSync(join(modules, '.bin'), { recursive: true })
   npm(modules, `tar -xzf "${join(source, archive)}" && mv package petstore`)
   chmodSync(join(modules, 'petstore/dist/server.js'), 0o755)

@@ -519,7 +519,7 @@ describe('the server to verify', () => {
 
 describe('the built file', () => {
   test('passes against a right server, fails against a wrong one, and says in one sentence that there is none', async (t) => {
-    const suite = join(makeFolder(t), 'contract.test.js')
+    const suite = join(makeFolder(), 'contract.test.js')
     await build({
       entryPoints: [join(import.meta.dirname, 'contract.test.ts')],
       outfile: suite,

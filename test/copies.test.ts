@@ -14,7 +14,7 @@ const run = promisify(execFile)
 const copyCount = isThorough ? 400 : 40
 
 test('every copy opens, with every pet that was acknowledged before it began', async (t) => {
-  const folder = makeFastFolder(t)
+  const folder = makeFastFolder()
   const { store } = await openStore(t, join(folder, 'pets.json'))
   const load = new AbortController()
   const clients = Array.from({ length: 32 }, async (_, client) => {
@@ -50,7 +50,7 @@ function isValid(path: string): boolean {
 }
 
 test('a copy that caught a creation halfway can be put back while the store runs', async (t) => {
-  const path = join(makeFastFolder(t), 'pets.json')
+  const path = join(makeFastFolder(), 'pets.json')
   const { store, lines } = await openStore(t, path)
   await store.create(newPet('Rex'))
   const first = readFileSync(path)
@@ -64,7 +64,7 @@ test('a copy that caught a creation halfway can be put back while the store runs
 })
 
 test('a copy that is put back with cp while the store runs is served', async (t) => {
-  const folder = makeFastFolder(t)
+  const folder = makeFastFolder()
   const path = join(folder, 'pets.json')
   const { store, lines } = await openStore(t, path)
   await store.create(newPet('Rex'))

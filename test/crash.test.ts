@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { after, test, type TestContext } from 'node:test'
+import { after, test } from 'node:test'
 import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
@@ -39,11 +39,10 @@ interface Recording {
 
 /** Runs a workload on a data file in a new folder; `text` undefined is no file, and no folder either. */
 async function record(
-  t: TestContext,
   text: string | undefined,
   work: (recorder: Recorder) => Promise<void>,
 ): Promise<Recording> {
-  const recorder = new Recorder(makeFastFolder(t), text)
+  const recorder = new Recorder(makeFastFolder(), text)
   await work(recorder)
   return recorder
 }
@@ -247,9 +246,9 @@ function lengths(versions: readonly Buffer[]): ReadonlySet<number> {
 }
 
 /** Opens everything that a crash at any point can leave, and adds a pet. */
-async function assertSurvives(t: TestContext, recording: Recording): Promise<void> {
+async function assertSurvives(recording: Recording): Promise<void> {
   const seen = new Set<string>()
-  const folder = makeFastFolder(t)
+  const folder = makeFastFolder()
   const acknowledged: Pet[] = []
   for (let length = 0; length <= recording.entries.length; length++) {
     const entry = recording.entries[length - 1]
@@ -324,17 +323,17 @@ function assertKept(
 
 const canonical = `{\n  "pets": [\n    ${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
 
-test('loses no acknowledged pet by a crash between and within appends', async (t) => {
-  const recording = await record(t, canonical, async (recorder) => {
+test('loses no acknowledged pet by a crash between and within appends', async () => {
+  const recording = await record(canonical, async (recorder) => {
     const store = await recorder.open()
     for (let i = 0; i < 12; i++) await recorder.create(store, `pet number ${i} "ä\\ö🐕"`)
     await store.close()
   })
-  await assertSurvives(t, recording)
+  await assertSurvives(recording)
 })
 
-test('loses no acknowledged pet by a crash within a batch over many sectors', async (t) => {
-  const recording = await record(t, canonical, async (recorder) => {
+test('loses no acknowledged pet by a crash within a batch over many sectors', async () => {
+  const recording = await record(canonical, async (recorder) => {
     const store = await recorder.open()
     await recorder.create(store, 'one')
     await recorder.create(store, ...Array.from({ length: 6 }, (_, i) => `${i}${'long '.repeat(60)}`))
@@ -342,51 +341,51 @@ test('loses no acknowledged pet by a crash within a batch over many sectors', as
     await recorder.create(store, '}\n  ]\n}\n')
     await store.close()
   })
-  await assertSurvives(t, recording)
+  await assertSurvives(recording)
 })
 
-test('heals wherever the border of a sector falls within the append', async (t) => {
+test('heals wherever the border of a sector falls within the append', async () => {
   for (let shift = 0; shift < 24; shift++) {
     const text = `{\n  "pets": [\n    ${petLine(1, 'x'.repeat(sectorBytes - 95 + shift))}\n  ]\n}\n`
-    const recording = await record(t, text, async (recorder) => {
+    const recording = await record(text, async (recorder) => {
       const store = await recorder.open()
       await recorder.create(store, 'Rex', 'Mia')
       await store.close()
     })
-    await assertSurvives(t, recording)
+    await assertSurvives(recording)
   }
 })
 
-test('loses no acknowledged pet by a crash around the first creation', async (t) => {
+test('loses no acknowledged pet by a crash around the first creation', async () => {
   for (const text of [undefined, '', '{"pets":[]}', '{\n  "pets": [\n  ]\n}\n']) {
-    const recording = await record(t, text, async (recorder) => {
+    const recording = await record(text, async (recorder) => {
       const store = await recorder.open()
       await recorder.create(store, 'first')
       await recorder.create(store, 'second', 'third')
       await store.close()
     })
-    await assertSurvives(t, recording)
+    await assertSurvives(recording)
   }
 })
 
-test('loses no acknowledged pet by a crash while ids are given and a layout is taken over', async (t) => {
+test('loses no acknowledged pet by a crash while ids are given and a layout is taken over', async () => {
   const texts = [
     '{"pets":[{"name":"Rex","categoryId":1},{"id":7,"name":"Mia","categoryId":2}]}',
     `{"pets":[${petLine(1, 'Rex')}\n],"$schema":"./pets.schema.json"}`,
   ]
   for (const text of texts) {
-    const recording = await record(t, text, async (recorder) => {
+    const recording = await record(text, async (recorder) => {
       const store = await recorder.open()
       await recorder.create(store, 'first')
       await recorder.create(store, 'second')
       await store.close()
     })
-    await assertSurvives(t, recording)
+    await assertSurvives(recording)
   }
 })
 
-test('loses no pet that was acknowledged after a rename that nobody synced', async (t) => {
-  const recording = await record(t, canonical, async (recorder) => {
+test('loses no pet that was acknowledged after a rename that nobody synced', async () => {
+  const recording = await record(canonical, async (recorder) => {
     const store = await recorder.open()
     await recorder.create(store, 'third')
     const edited = nodeFs.readFileSync(recorder.path, 'utf8').replace('Rex', 'Max')
@@ -394,11 +393,11 @@ test('loses no pet that was acknowledged after a rename that nobody synced', asy
     await recorder.create(store, 'after the edit')
     await store.close()
   })
-  await assertSurvives(t, recording)
+  await assertSurvives(recording)
 })
 
-test('loses no acknowledged pet by a crash after a failed append was taken back', async (t) => {
-  const recording = await record(t, canonical, async (recorder) => {
+test('loses no acknowledged pet by a crash after a failed append was taken back', async () => {
+  const recording = await record(canonical, async (recorder) => {
     const store = await recorder.open()
     await recorder.create(store, 'third')
     for (const failures of [1, 2, 3]) {
@@ -412,15 +411,15 @@ test('loses no acknowledged pet by a crash after a failed append was taken back'
     await store.close()
   })
   assert.equal(recording.entries.filter(({ kind }) => kind === 'acknowledged').length >= 2, true)
-  await assertSurvives(t, recording)
+  await assertSurvives(recording)
 })
 
-test('heals again when it crashes while it heals', async (t) => {
+test('heals again when it crashes while it heals', async () => {
   const torn = `${canonical.slice(0, -7)},\n    {"id":3,"name":"Cut o`
-  const recording = await record(t, torn, async (recorder) => {
+  const recording = await record(torn, async (recorder) => {
     const store = await recorder.open()
     await recorder.create(store, 'third')
     await store.close()
   })
-  await assertSurvives(t, recording)
+  await assertSurvives(recording)
 })

@@ -43,7 +43,7 @@ describe('takes a seed file', () => {
   ]
   for (const [what, text, ids = [1, 2]] of cases) {
     test(what, async (t) => {
-      const path = makeDataFile(t, text)
+      const path = makeDataFile(text)
       const { store, lines: said } = await openStore(t, path)
       const { pets } = store.list({ limit: 100 })
       assert.deepEqual(
@@ -74,7 +74,7 @@ describe('takes a seed file', () => {
   ]
   for (const [what, text] of nothing) {
     test(what, async (t) => {
-      const path = makeDataFile(t, text)
+      const path = makeDataFile(text)
       const { store } = await openStore(t, path)
       assert.equal(store.size, 0)
       assert.equal(readFileSync(path, 'utf8'), text)
@@ -85,7 +85,7 @@ describe('takes a seed file', () => {
 })
 
 test('makes a missing file, and the folders to it', async (t) => {
-  const path = join(makeFolder(t), 'a/b/pets.json')
+  const path = join(makeFolder(), 'a/b/pets.json')
   const { store } = await openStore(t, path)
   assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), { pets: [] })
   await store.create(newPet('Rex'))
@@ -93,7 +93,7 @@ test('makes a missing file, and the folders to it', async (t) => {
 })
 
 test('names the schema in a new file when it lies beside it', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   writeFileSync(join(folder, 'pets.schema.json'), '{}')
   const { store } = await openStore(t, join(folder, 'pets.json'))
   await store.create(newPet('Rex'))
@@ -101,8 +101,8 @@ test('names the schema in a new file when it lies beside it', async (t) => {
   assert.equal(readFileSync(join(folder, 'pets.json'), 'utf8'), `${head}    ${rex}\n  ]\n}\n`)
 })
 
-test('names the first ten errors, each on a line of its own, and how many more there are', async (t) => {
-  const path = makeDataFile(t, lines(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
+test('names the first ten errors, each on a line of its own, and how many more there are', async () => {
+  const path = makeDataFile(lines(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileInvalid)
     const messages = Array.from({ length: 10 }, (_, index) => {
@@ -114,7 +114,7 @@ test('names the first ten errors, each on a line of its own, and how many more t
 })
 
 test('makes the file that a symbolic link is still to lead to', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const link = join(folder, 'pets.json')
   symlinkSync('not/yet/there.json', link)
   const { store } = await openStore(t, link)
@@ -124,14 +124,14 @@ test('makes the file that a symbolic link is still to lead to', async (t) => {
 })
 
 test('keeps two stores apart that both begin with nothing', async (t) => {
-  const { store: one } = await openStore(t, makeDataFile(t, ''))
+  const { store: one } = await openStore(t, makeDataFile(''))
   await one.create(newPet('Rex'))
-  const { store: two } = await openStore(t, makeDataFile(t, ''))
+  const { store: two } = await openStore(t, makeDataFile(''))
   assert.equal(two.size, 0)
 })
 
 test('keeps the mode of a file that it writes anew', async (t) => {
-  const path = makeDataFile(t, '{"pets":[{"name":"Rex","categoryId":1}]}')
+  const path = makeDataFile('{"pets":[{"name":"Rex","categoryId":1}]}')
   chmodSync(path, 0o640)
   await openStore(t, path)
   assert.equal(statSync(path).mode & 0o777, 0o640)
@@ -223,8 +223,8 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     ],
   ]
   for (const [what, text, said] of cases) {
-    test(what, async (t) => {
-      const path = makeDataFile(t, '')
+    test(what, async () => {
+      const path = makeDataFile('')
       writeFileSync(path, text)
       await assert.rejects(openPetStore(path), (error) => {
         assert.ok(error instanceof DataFileInvalid)
@@ -239,8 +239,8 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     })
   }
 
-  test('a folder or a pipe in its place', async (t) => {
-    const folder = makeFolder(t)
+  test('a folder or a pipe in its place', async () => {
+    const folder = makeFolder()
     mkdirSync(join(folder, 'folder.json'))
     await assert.rejects(openPetStore(join(folder, 'folder.json')), /folder\.json: is a folder, not a file$/)
     if (process.platform === 'win32') return
@@ -248,16 +248,16 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     await assert.rejects(openPetStore(join(folder, 'pipe.json')), /pipe\.json: is not a regular file$/)
   })
 
-  test('a file in the place of its folder', async (t) => {
-    const path = join(makeDataFile(t), 'pets.json')
+  test('a file in the place of its folder', async () => {
+    const path = join(makeDataFile(), 'pets.json')
     await assert.rejects(openPetStore(path), /cannot be opened: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
   })
 })
 
-test('names the place of a fault at the end of a long line', async (t) => {
+test('names the place of a fault at the end of a long line', async () => {
   const pets = Array.from({ length: 50_000 }, (_, index) => petLine(index + 1, 'ä'))
   const text = `{"pets":[${pets.join()},]}`
-  const path = makeDataFile(t, text)
+  const path = makeDataFile(text)
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileInvalid)
     assert.equal(error.message, `${path}:1:${text.length - 1}: expected a pet after the comma, got "]"`)
@@ -268,7 +268,7 @@ test('names the place of a fault at the end of a long line', async (t) => {
 test('keeps the bytes of a torn tail beside the file, as private as it is, and says so in one line', async (t) => {
   const whole = `{\n  "pets": [\n    ${rex}`
   const torn = ',\n    {"id":2,"name":"Mi'
-  const path = makeDataFile(t, whole + torn)
+  const path = makeDataFile(whole + torn)
   chmodSync(path, 0o600)
   const { store, lines: said } = await openStore(t, path)
   assert.equal(store.size, 1)
@@ -285,7 +285,7 @@ test('keeps the bytes of a torn tail beside the file, as private as it is, and s
 test('a creation costs the same few calls and the bytes of the pet, at 100 and at 100,000 pets', async (t) => {
   const costs = []
   for (const count of [100, 100_000]) {
-    const path = join(makeFastFolder(t), 'pets.json')
+    const path = join(makeFastFolder(), 'pets.json')
     const pets = Array.from({ length: count }, (_, index) => petLine(1_000_000 + index, 'Rex'))
     writeFileSync(path, `{\n  "pets": [\n    ${pets.join(',\n    ')}\n  ]\n}\n`)
     let calls: string[] = []
@@ -321,7 +321,7 @@ test('64 clients at once share their syncs', async (t) => {
       if (name === 'fdatasync') syncs++
     },
   })
-  const { store } = await openStore(t, makeDataFile(t, [rex]), fileSystem)
+  const { store } = await openStore(t, makeDataFile([rex]), fileSystem)
   syncs = 0
   const each = 25
   await Promise.all(
@@ -339,7 +339,7 @@ test('lists a pet, and answers, only when its sync has returned', async (t) => {
   const fileSystem = watchFileSystem({
     before: ({ name }) => (isArmed && name === 'fdatasync' ? gate.pass() : undefined),
   })
-  const { store } = await openStore(t, makeDataFile(t, [rex]), fileSystem)
+  const { store } = await openStore(t, makeDataFile([rex]), fileSystem)
   isArmed = true
   let isAnswered = false
   const creation = store.create(newPet('Mia')).then(() => {
@@ -355,7 +355,7 @@ test('lists a pet, and answers, only when its sync has returned', async (t) => {
 })
 
 test('stores what was under way before it closes, and nothing after', async (t) => {
-  const path = makeDataFile(t, [rex])
+  const path = makeDataFile([rex])
   const { store } = await openStore(t, path)
   const creations = ['a', 'b', 'c'].map((name) => store.create(newPet(name)))
   const closed = store.close()
@@ -371,7 +371,7 @@ test('stores what was under way before it closes, and nothing after', async (t) 
 })
 
 test('answers 507 when no id is left, and still keeps the last', async (t) => {
-  const path = makeDataFile(t, [petLine(9223372036854775806n, 'Rex')])
+  const path = makeDataFile([petLine(9223372036854775806n, 'Rex')])
   const { send } = await startApp(t, { dataFile: path })
   const body = '{"name":"Mia","categoryId":-9223372036854775808}'
   const last = await send('/v1/pets', { body })

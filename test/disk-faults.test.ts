@@ -194,7 +194,7 @@ const cases = share(
 
 for (const workload of workloads) {
   test(`keeps what it acknowledged and goes on after a fault in ${workload.title}`, async (t) => {
-    const folder = makeFastFolder(t)
+    const folder = makeFastFolder()
     let number = 0
     const kinds = cases.filter((one) => one.workload === workload).map(({ kind }) => kind)
     const count = await forEachFault(kinds, (fault) =>
@@ -272,8 +272,8 @@ function assertServed(path: string, store: PetStore, names: readonly string[] | 
   assert.deepEqual(file.pets, pets)
 }
 
-test('says in one plain line why it cannot open, and leaves the file byte for byte, on any fault', async (t) => {
-  const folder = makeFastFolder(t)
+test('says in one plain line why it cannot open, and leaves the file byte for byte, on any fault', async () => {
+  const folder = makeFastFolder()
   let number = 0
   for (const text of [lines, withoutIds, `${lines.slice(0, -20)}`, undefined]) {
     await forEachFault(share(faultKinds, 24), async (fault) => {
@@ -311,7 +311,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
 })
 
 test('takes a write that is done in pieces', async (t) => {
-  const path = makeDataFile(t, '{"pets":[]}')
+  const path = makeDataFile('{"pets":[]}')
   const fileSystem = watchFileSystem({
     before({ name, args: [descriptor, bytes, offset, , position] }) {
       if (name !== 'writeSync' || !(bytes instanceof Uint8Array)) return undefined
@@ -325,7 +325,7 @@ test('takes a write that is done in pieces', async (t) => {
 })
 
 test('says once that the disk fails and once that it works again', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()
   const said = new Lines()
   const store = await openPetStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
@@ -343,7 +343,7 @@ test('says once that the disk fails and once that it works again', async (t) => 
 })
 
 test('says a second fault too, after the first was repaired', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()
   const said = new Lines()
   const store = await openPetStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
@@ -358,7 +358,7 @@ test('says a second fault too, after the first was repaired', async (t) => {
 })
 
 test('says that nothing was stored only when that is known', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()
   const store = await openPetStore(path, { fileSystem: disk.fileSystem })
   t.after(() => store.close())
@@ -377,7 +377,7 @@ test('says that nothing was stored only when that is known', async (t) => {
 })
 
 test('says that it is not known when an editor has saved while the pet was being stored', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   const gate = createGate()
   let isArmed = false
   const fileSystem = watchFileSystem({
@@ -398,7 +398,7 @@ test('says that it is not known when an editor has saved while the pet was being
 })
 
 test('answers 507 when the quota is exceeded', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   // As Node reports it, which has no name for this error.
   const error = Object.assign(new Error('write'), {
     code: `Unknown system error -${constants.errno.EDQUOT}`,
@@ -421,8 +421,8 @@ test('answers 507 when the quota is exceeded', async (t) => {
   assert.match(said[0] ?? '', /: disk quota exceeded \(EDQUOT\);/)
 })
 
-test('starts after a write that stored only its first bytes, a roll back that did too, and a kill', async (t) => {
-  const folder = makeFastFolder(t)
+test('starts after a write that stored only its first bytes, a roll back that did too, and a kill', async () => {
+  const folder = makeFastFolder()
   const lengths = Array.from({ length: 60 }, (_, length) => length)
   for (const written of share(lengths, 20)) {
     for (const rolledBack of [-1, ...Array.from({ length: 8 }, (_, length) => length)]) {
@@ -465,7 +465,7 @@ test('starts after a write that stored only its first bytes, a roll back that di
 })
 
 test('overwrites a file that cannot be renamed over, as one that is mounted into a container', async (t) => {
-  const path = makeDataFile(t, '{"pets":[{"name":"Rex","categoryId":1,"status":"available"}]}')
+  const path = makeDataFile('{"pets":[{"name":"Rex","categoryId":1,"status":"available"}]}')
   const { ino } = nodeFs.statSync(path)
   const fileSystem = watchFileSystem({
     before({ name }) {

@@ -15,8 +15,8 @@ const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
 const memory = { apiKeys: [key], pets: [rex] }
 
 /** A project that has installed this package, and Node's types, and nothing else. */
-function makeProject(t: TestContext, files: Readonly<Record<string, string>>): string {
-  const folder = makeFolder(t)
+function makeProject(files: Readonly<Record<string, string>>): string {
+  const folder = makeFolder()
   const modules = join(folder, 'node_modules')
   mkdirSync(join(modules, 'petstore'), { recursive: true })
   cpSync(dist, join(modules, 'petstore/dist'), { recursive: true })
@@ -50,26 +50,26 @@ const use = `
   await store.close()`
 const listed = '[{"id":1,"name":"Rex","categoryId":1,"status":"available"}]\n'
 
-test('is imported by an ES module, whose process ends by itself once it is closed', async (t) => {
+test('is imported by an ES module, whose process ends by itself once it is closed', async () => {
   const text = `import { startPetStore } from 'petstore'\n${use}`
-  assert.equal(await runScript(makeProject(t, { 'a.mjs': text }), 'a.mjs'), listed)
+  assert.equal(await runScript(makeProject({ 'a.mjs': text }), 'a.mjs'), listed)
 })
 
-test('is required by a CommonJS module', async (t) => {
+test('is required by a CommonJS module', async () => {
   const text = `const { startPetStore } = require('petstore')\nvoid (async () => {${use}\n})()`
-  assert.equal(await runScript(makeProject(t, { 'a.cjs': text }), 'a.cjs'), listed)
+  assert.equal(await runScript(makeProject({ 'a.cjs': text }), 'a.cjs'), listed)
 })
 
-test('keeps no process alive that only made a store and never closed it', async (t) => {
+test('keeps no process alive that only made a store and never closed it', async () => {
   const text = `
     import { createPetStore } from 'petstore'
     await createPetStore(${optionsText})
     await createPetStore({ apiKeys: ['k'], dataFile: 'pets.json' })
     console.log('end')`
-  assert.equal(await runScript(makeProject(t, { 'a.mjs': text }), 'a.mjs'), 'end\n')
+  assert.equal(await runScript(makeProject({ 'a.mjs': text }), 'a.mjs'), 'end\n')
 })
 
-test('reads no environment, prints nothing, and leaves signals, exit code and globals as they are', async (t) => {
+test('reads no environment, prints nothing, and leaves signals, exit code and globals as they are', async () => {
   const text = `
     const names = () => [...Object.getOwnPropertyNames(globalThis), process.eventNames().join(), process.exitCode]
     fetch; const before = names()
@@ -96,7 +96,7 @@ test('reads no environment, prints nothing, and leaves signals, exit code and gl
     await store.close()
     log(JSON.stringify([read, before.join() === during.join(), before.join() === names().join()]))`
   const env = { 'a.mjs': text }
-  assert.equal(await runScript(makeProject(t, env), 'a.mjs'), '[[],true,true]\n')
+  assert.equal(await runScript(makeProject(env), 'a.mjs'), '[[],true,true]\n')
 })
 
 const typed = `
@@ -157,9 +157,9 @@ for (const [module, resolution] of [
   ['node16', 'node16'],
   ['preserve', 'bundler'],
 ] as const) {
-  test(`has types that strict code compiles against with module ${module}`, (t) => {
+  test(`has types that strict code compiles against with module ${module}`, () => {
     const text = `${typedImports}\n${typed}`
-    const folder = makeProject(t, { 'a.mts': text, 'b.cts': text })
+    const folder = makeProject({ 'a.mts': text, 'b.cts': text })
     const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
     const settings = `--noEmit --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false
       --target es2022 --types node --module ${module} --moduleResolution ${resolution} a.mts b.cts`
@@ -195,7 +195,7 @@ test('is not changed through the pets that it was given', async (t) => {
 })
 
 test('takes with reset what the data file says now', async (t) => {
-  const dataFile = makeDataFile(t, [JSON.stringify(rex)])
+  const dataFile = makeDataFile([JSON.stringify(rex)])
   const store = await startPetStore({ apiKeys: [key], dataFile })
   t.after(() => store.close())
   writeFileSync(dataFile, readFileSync(dataFile, 'utf8').replace('Rex', 'Rosie'))
@@ -205,8 +205,8 @@ test('takes with reset what the data file says now', async (t) => {
   assert.equal(readPetLines(dataFile).length, 2)
 })
 
-test('closes once, however often it is told to, and gives port and file free', async (t) => {
-  const dataFile = makeDataFile(t)
+test('closes once, however often it is told to, and gives port and file free', async () => {
+  const dataFile = makeDataFile()
   const store = await startPetStore({ apiKeys: [key], dataFile })
   assert.deepEqual(await Promise.all([store.close(), store.close(), store[Symbol.asyncDispose]()]), [
     undefined,
@@ -231,8 +231,8 @@ test('closes at the end of a block with `await using`', async () => {
   await assert.rejects(fetch(url))
 })
 
-test('refuses to be reset once it is closed', async (t) => {
-  for (const options of [memory, { apiKeys: [key], dataFile: makeDataFile(t) }]) {
+test('refuses to be reset once it is closed', async () => {
+  for (const options of [memory, { apiKeys: [key], dataFile: makeDataFile() }]) {
     const store = await createPetStore(options)
     await store.close()
     await assert.rejects(store.reset(), { code: 'shutting_down' })
@@ -255,7 +255,7 @@ test('runs several in one process, each with its own pets and keys', async (t) =
 })
 
 test('rejects when it cannot start, and holds nothing then', async (t) => {
-  const dataFile = makeDataFile(t)
+  const dataFile = makeDataFile()
   await assert.rejects(startPetStore({ apiKeys: ['a b'], dataFile }), TypeError)
   await assert.rejects(createPetStore({ apiKeys: [key], pets: [rex, rex] }), TypeError)
   const taken = await startPetStore(memory)

@@ -96,7 +96,7 @@ test('a fault of the service is 500 without a word of the fault, and the next re
 })
 
 test('no answer and no line of the program shows a key, a stack, a path or a library', async (t) => {
-  const program = await startProgram(t, makeFolder(t), {
+  const program = await startProgram(t, makeFolder(), {
     PETSTORE_LOG: 'requests',
     PETSTORE_API_KEYS: `other-secret,${key}`,
   })

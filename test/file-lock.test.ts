@@ -19,11 +19,11 @@ async function assertLocked(path: string): Promise<void> {
 }
 
 test('refuses a second store on a file, whatever path leads there', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   const { store } = await openStore(t, path)
-  const link = join(makeFolder(t), 'link.json')
+  const link = join(makeFolder(), 'link.json')
   symlinkSync(path, link)
-  const folderLink = join(makeFolder(t), 'folder')
+  const folderLink = join(makeFolder(), 'folder')
   symlinkSync(dirname(path), folderLink)
   for (const other of [path, relative(process.cwd(), path), link, join(folderLink, 'pets.json')]) {
     await assertLocked(other)
@@ -35,9 +35,9 @@ test('refuses a second store on a file, whatever path leads there', async (t) =>
 })
 
 test('refuses a second store on a file in a folder that is mounted in two places', async (t) => {
-  const path = makeDataFile(t, [petLine(1, 'Rex')])
+  const path = makeDataFile([petLine(1, 'Rex')])
   await openStore(t, path)
-  const mounted = makeFolder(t)
+  const mounted = makeFolder()
   const { status } = spawnSync('mount', ['--bind', dirname(path), mounted])
   if (status !== 0) return t.skip('a folder can be mounted on Linux as root alone')
   try {
@@ -47,8 +47,8 @@ test('refuses a second store on a file in a folder that is mounted in two places
   }
 })
 
-test('refuses a second store on a file that is still to be made', async (t) => {
-  const path = join(makeFolder(t), 'not/yet/pets.json')
+test('refuses a second store on a file that is still to be made', async () => {
+  const path = join(makeFolder(), 'not/yet/pets.json')
   const opened = await Promise.allSettled([openPetStore(path), openPetStore(path), openPetStore(path)])
   const stores = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   assert.equal(stores.length, 1)
@@ -56,22 +56,22 @@ test('refuses a second store on a file that is still to be made', async (t) => {
 })
 
 test('locks each file by itself', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   await openStore(t, join(folder, 'a.json'))
   const { store } = await openStore(t, join(folder, 'b.json'))
   assert.equal((await store.create(newPet('Rex'))).id, 1)
 })
 
 test('gives the lock back when the file cannot be opened', async (t) => {
-  const path = makeDataFile(t, '{')
+  const path = makeDataFile('{')
   await assert.rejects(openPetStore(path), DataFileInvalid)
   writeFileSync(path, '{"pets":[]}')
   const { store } = await openStore(t, path)
   assert.equal(store.size, 0)
 })
 
-test('gives the lock back, and takes it again and again', async (t) => {
-  const folder = statSync(makeFolder(t), { bigint: true })
+test('gives the lock back, and takes it again and again', async () => {
+  const folder = statSync(makeFolder(), { bigint: true })
   for (let i = 0; i < 20; i++) {
     const lock = await lockFile(folder, 'pets.json')
     assert.ok(lock)
@@ -81,7 +81,7 @@ test('gives the lock back, and takes it again and again', async (t) => {
 })
 
 test('a second program says so in one line and exits with 1; a killed one blocks nobody', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const first = await startProgram(t, folder)
   const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
   assert.deepEqual(await second.ended, { code: 1, signal: null })

@@ -2,11 +2,11 @@
 import { EventEmitter, once } from 'node:events'
 import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { NewPet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import { makeFolder } from './support.ts'
 
 export interface Call {
   readonly name: keyof FileSystem
@@ -138,11 +138,8 @@ export async function openStore(
 }
 
 /** A folder where syncs cost nothing, if the machine has one: the calls are counted, not the disk. */
-export function makeFastFolder(t: TestContext): string {
-  const base = nodeFs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
-  const folder = nodeFs.mkdtempSync(join(base, 'petstore-'))
-  t.after(() => nodeFs.rmSync(folder, { recursive: true, force: true }))
-  return folder
+export function makeFastFolder(): string {
+  return makeFolder(nodeFs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
 }
 
 export function newPet(name: string): NewPet {

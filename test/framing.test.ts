@@ -35,7 +35,7 @@ interface Started extends StartedApp {
 
 /** Starts the service on a data file: a commit to it takes longer than reading the next request. */
 async function start(t: TestContext, timeouts: Partial<Timeouts> = {}): Promise<Started> {
-  const dataFile = makeDataFile(t)
+  const dataFile = makeDataFile()
   const app = await startApp(t, { dataFile, timeouts })
   return { ...app, dataFile, connect: () => connectRaw(t, app.url) }
 }

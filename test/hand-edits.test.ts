@@ -93,7 +93,7 @@ describe('sees an edit and swaps it in whole', () => {
   test('within a second', async (t) => {
     // Time goes on only here, so that it does not matter how fast this machine is.
     t.mock.timers.enable({ apis: ['setInterval'] })
-    const path = makeDataFile(t, [rex])
+    const path = makeDataFile([rex])
     const { lines } = await openStore(t, path)
     writeFileSync(path, formatFile(rex, mia))
     t.mock.timers.tick(1000)
@@ -102,7 +102,7 @@ describe('sees an edit and swaps it in whole', () => {
 
   for (const [how, save] of saves) {
     test(`saved ${how}`, async (t) => {
-      const path = makeDataFile(t, [rex, mia, petLine(3, 'Old')])
+      const path = makeDataFile([rex, mia, petLine(3, 'Old')])
       const { store, lines } = await openStore(t, path)
       save(path, formatFile(petLine(1, 'Max'), mia, petLine(4, 'New'), petLine(5, 'Newer')))
       const line = await lines.next(/./)
@@ -114,8 +114,8 @@ describe('sees an edit and swaps it in whole', () => {
   }
 
   test('through a symbolic link, which stays one', async (t) => {
-    const path = makeDataFile(t, [rex])
-    const link = join(makeFolder(t), 'pets.json')
+    const path = makeDataFile([rex])
+    const link = join(makeFolder(), 'pets.json')
     symlinkSync(path, link)
     const { store, lines } = await openStore(t, link)
     const [, saveByRename] = saves[1] ?? []
@@ -128,7 +128,7 @@ describe('sees an edit and swaps it in whole', () => {
   })
 
   test('after hundreds of creations', async (t) => {
-    const path = makeDataFile(t, [rex])
+    const path = makeDataFile([rex])
     const { store, lines } = await openStore(t, path)
     for (let i = 0; i < 3; i++) {
       await Promise.all(Array.from({ length: 100 }, (_, index) => store.create(newPet(`${i}/${index}`))))
@@ -139,7 +139,7 @@ describe('sees an edit and swaps it in whole', () => {
   })
 
   test('with pets that need ids, which it writes into the file', async (t) => {
-    const path = makeDataFile(t, [rex, petLine(9, 'Mia')])
+    const path = makeDataFile([rex, petLine(9, 'Mia')])
     const { store, lines } = await openStore(t, path)
     const mine = '{ "name": "Kit",\t"categoryId": 5 }'
     writeFileSync(path, `{"pets": [\n${mine},\n${rex}, ${petLine(9, 'Mia')}]}`)
@@ -151,7 +151,7 @@ describe('sees an edit and swaps it in whole', () => {
 })
 
 test('reads it again after a touch, without a change', async (t) => {
-  const path = makeDataFile(t, [rex])
+  const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)
   utimesSync(path, 1, 1)
   assert.equal(await lines.next(/./), 'reloaded 1 pets: 0 added, 0 removed, 0 changed')
@@ -160,7 +160,7 @@ test('reads it again after a touch, without a change', async (t) => {
 })
 
 test('sees an edit of the same length that keeps the modification time', async (t) => {
-  const path = makeDataFile(t, [rex, mia])
+  const path = makeDataFile([rex, mia])
   const { store, lines } = await openStore(t, path)
   const { atimeMs, mtimeMs } = statSync(path)
   writeFileSync(path, readFileSync(path, 'utf8').replace('Rex', 'Max'))
@@ -170,7 +170,7 @@ test('sees an edit of the same length that keeps the modification time', async (
 })
 
 test('gives no id a second time after an edit removed its pet', async (t) => {
-  const path = makeDataFile(t, [rex])
+  const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)
   assert.equal((await store.create(newPet('Mia'))).id, 2)
   assert.equal((await store.create(newPet('Kit'))).id, 3)
@@ -225,7 +225,7 @@ describe('keeps an edit and a creation that fall together', () => {
   ]
   for (const [how, begin] of steps) {
     test(`${how}, at each pair of moments of it`, async (t) => {
-      const folder = makeFastFolder(t)
+      const folder = makeFastFolder()
       // What a creation calls, in this order; `retry` is when it opens the file for the third time, and what it did not come to is done.
       const moments = ['statSync', 'writeSync', 'fstatSync', 'readSync', 'fdatasync', 'retry'] as const
       for (const [index, from] of moments.entries()) {
@@ -287,7 +287,7 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
   for (const [how, save] of saves) {
     test(`saved ${how}, with and without the pet that is being stored`, async (t) => {
       for (const contains of [false, true]) {
-        const path = makeDataFile(t, [rex, mia])
+        const path = makeDataFile([rex, mia])
         const gate = createGate()
         let isArmed = false
         const fileSystem = watchFileSystem({
@@ -319,7 +319,7 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
 })
 
 test('keeps an edit in place that falls into a sync which then fails', async (t) => {
-  const path = makeDataFile(t, [rex, mia])
+  const path = makeDataFile([rex, mia])
   const gate = createGate()
   let isArmed = false
   const fileSystem = watchFileSystem({
@@ -341,7 +341,7 @@ test('keeps an edit in place that falls into a sync which then fails', async (t)
 })
 
 test('keeps every edit and every creation while both go on', async (t) => {
-  const path = makeDataFile(t, [rex])
+  const path = makeDataFile([rex])
   const { store } = await openStore(t, path)
   const made: string[] = []
   const create = async (name: string): Promise<void> => {
@@ -392,7 +392,7 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
   ]
   for (const [what, spoil, said] of cases) {
     test(what, async (t) => {
-      const path = makeDataFile(t, [rex, mia])
+      const path = makeDataFile([rex, mia])
       const { store, lines } = await openStore(t, path)
       spoil(path)
       const spoilt = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8'))
@@ -414,7 +414,7 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
 })
 
 test('refuses new pets while a folder stands in the place of the file, and says so once', async (t) => {
-  const path = makeDataFile(t, [rex])
+  const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)
   renameSync(path, `${path}.mine`)
   mkdirSync(path)
@@ -430,7 +430,7 @@ test('refuses new pets while a folder stands in the place of the file, and says 
 })
 
 test('waits for a slow save without a word, and loses neither it nor the creations', async (t) => {
-  const path = makeDataFile(t, [rex])
+  const path = makeDataFile([rex])
   const text = formatFile(petLine(1, 'Max'), mia)
   const editor = openSync(path, 'r+')
   let looks = -2
@@ -457,7 +457,7 @@ test('waits for a slow save without a word, and loses neither it nor the creatio
 })
 
 test('takes over an edit that needs ids only when it can be written, and overwrites nothing of it before', async (t) => {
-  const path = makeDataFile(t, [rex, mia])
+  const path = makeDataFile([rex, mia])
   let isFull = false
   const fileSystem = watchFileSystem({
     before({ name, path: place }) {
@@ -482,7 +482,7 @@ test('takes over an edit that needs ids only when it can be written, and overwri
 })
 
 test('the program tells of edits and answers 503 while one is not valid', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const { url, waitFor, output } = await startProgram(t, folder)
   const path = join(folder, 'data/pets.json')
   writeFileSync(path, '{"pets": [{"name": "Rex", "categoryId": 1}, {"name": "Mia", "categoryId": 2}]}')

@@ -11,7 +11,7 @@ const rounds = isThorough ? 30 : 3
 const connections = 16
 
 test('loses nothing that it acknowledged when it is killed under load, again and again', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const random = createRandom(20301205)
   const acknowledged = new Map<number, string>()
   let killsWithLoad = 0

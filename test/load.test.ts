@@ -81,7 +81,7 @@ async function assertLetsGo(round: () => Promise<void>): Promise<void> {
 
 describe('under load', { concurrency: true }, () => {
   test('a head that drips gets 408 from the default limit for headers, before that for a request (RFC 9110 15.5.9)', async (t) => {
-    const { url } = await startProgram(t, makeFolder(t))
+    const { url } = await startProgram(t, makeFolder())
     const client = await connectRaw(t, url)
     client.write('GET /v1/pets HTTP/1.1\r\n')
     const started = performance.now()
@@ -96,7 +96,7 @@ describe('under load', { concurrency: true }, () => {
   describe('in turn', { concurrency: false }, () => {
     test('clients that send thousands of requests and read nothing exhaust no memory, and the others are served', async (t) => {
       const [count, heapMiB, many] = isThorough ? [800, 256, 20_000] : [100, 128, 3_000]
-      const program = await startProgram(t, makeFolder(t), {
+      const program = await startProgram(t, makeFolder(), {
         NODE_OPTIONS: `--max-old-space-size=${heapMiB}`,
       })
       const open = createOpener(t, program.url)
@@ -143,7 +143,7 @@ describe('under load', { concurrency: true }, () => {
     })
 
     test('clients that vanish at any moment leave whole pets or none, and nothing behind', async (t) => {
-      const dataFile = makeDataFile(t)
+      const dataFile = makeDataFile()
       const app = await startApp(t, { dataFile })
       const open = createOpener(t, app.url)
       const random = createRandom(7)
@@ -167,8 +167,8 @@ describe('under load', { concurrency: true }, () => {
     })
 
     test('SIGTERM among idle, deaf and busy clients ends in order, and what was stored was answered', async (t) => {
-      const dataFile = makeDataFile(t)
-      const program = await startProgram(t, makeFolder(t), { PETSTORE_DATA_FILE: dataFile })
+      const dataFile = makeDataFile()
+      const program = await startProgram(t, makeFolder(), { PETSTORE_DATA_FILE: dataFile })
       const open = createOpener(t, program.url)
       await open(200)
       for (const socket of await open(5)) socket.pause().write(list.repeat(2000))

@@ -131,7 +131,7 @@ describe('after', () => {
     '9223372036854775807': 0,
   }))
     test(`${after} lists the ${count} pets with higher ids`, async (t) => {
-      const app = await startApp(t, { dataFile: makeDataFile(t, lines) })
+      const app = await startApp(t, { dataFile: makeDataFile(lines) })
       const answer = await app.send(`/v1/pets?after=${after}`)
       assert.deepEqual(idsOf(answer), count === 0 ? [] : ids.slice(-count))
       assert.equal(answer.headers.get('x-total-count'), '5')
@@ -218,7 +218,7 @@ describe('paging by Link (RFC 8288)', () => {
 
   test('lists by id, however the data file is ordered', async (t) => {
     const lines = [9, 2, 7].map((id) => `{"id":${id},"name":"a","categoryId":1,"status":"sold"}`)
-    const app = await startApp(t, { dataFile: makeDataFile(t, lines) })
+    const app = await startApp(t, { dataFile: makeDataFile(lines) })
     assert.deepEqual(idsOf(await app.send('/v1/pets')), ['2', '7', '9'])
     assert.deepEqual(idsOf(await app.send('/v1/pets?status=sold')), ['2', '7', '9'])
   })
@@ -247,7 +247,7 @@ describe('createPet (interface 4.2)', () => {
 
   for (const name of ['', ' ', 'Zoë 🐾', '"\\/\b\n\u0000\u2028', '__proto__', '<script>', 'x'.repeat(60_000)])
     test(`keeps the name ${JSON.stringify(name.slice(0, 20))}`, async (t) => {
-      const app = await startApp(t, { dataFile: makeDataFile(t) })
+      const app = await startApp(t, { dataFile: makeDataFile() })
       const { status, text } = await app.send('/v1/pets', { body: { name, categoryId: 1 } })
       assert.equal(status, 201)
       assert.ok(text.includes(`"name":${JSON.stringify(name)}`))
@@ -270,7 +270,7 @@ describe('createPet (interface 4.2)', () => {
   }
   for (const [digits, expected] of Object.entries(int64s))
     test(`keeps categoryId ${digits} exactly: created, fetched, listed, and after a restart`, async (t) => {
-      const dataFile = makeDataFile(t)
+      const dataFile = makeDataFile()
       const app = await startApp(t, { dataFile })
       const created = await app.send('/v1/pets', { body: `{"name":"a","categoryId":${digits}}` })
       const text = `{"id":1,"name":"a","categoryId":${expected},"status":"available"}`
@@ -345,7 +345,7 @@ describe('createPet (interface 4.2)', () => {
 
   test('has no id left past 2^63-1: 507, and what is stored is served', async (t) => {
     const line = '{"id":9223372036854775806,"name":"a","categoryId":1,"status":"sold"}'
-    const app = await startApp(t, { dataFile: makeDataFile(t, [line]) })
+    const app = await startApp(t, { dataFile: makeDataFile([line]) })
     const last = await app.send('/v1/pets', { body: { name: 'b', categoryId: 1 } })
     assert.equal(last.headers.get('location'), '/v1/pets/9223372036854775807')
     assertRefusal(

@@ -167,7 +167,7 @@ for (const [how, fail] of Object.entries(failures)) {
   })
 
   test(`reloads the data file when onMessage ${how}, and tells onError`, async (t) => {
-    const dataFile = makeDataFile(t, [JSON.stringify(pets[0])])
+    const dataFile = makeDataFile([JSON.stringify(pets[0])])
     const errors = new EventEmitter()
     const told = once(errors, 'told')
     const store = await startPetStore({

@@ -43,14 +43,14 @@ async function runToEnd(
   t: TestContext,
   env: NodeJS.ProcessEnv,
 ): Promise<{ output: string; code: number | null }> {
-  const program = runProgram(t, makeFolder(t), env)
+  const program = runProgram(t, makeFolder(), env)
   const { code } = await program.ended
   return { output: program.output(), code }
 }
 
 /** Runs the program with arguments, which are to end it. */
-function runWithArguments(t: TestContext, args: readonly string[]): readonly (string | number | null)[] {
-  const folder = makeFolder(t)
+function runWithArguments(args: readonly string[]): readonly (string | number | null)[] {
+  const folder = makeFolder()
   copyFileSync(entry, join(folder, 'server.js'))
   const env = { ...cleanEnvironment(), PETSTORE_LOG: 'wrong' }
   const options = { cwd: folder, env, encoding: 'utf8', timeout: 60_000 } as const
@@ -60,16 +60,16 @@ function runWithArguments(t: TestContext, args: readonly string[]): readonly (st
 }
 
 for (const option of ['--version', '-v']) {
-  test(`prints the version at ${option}, and starts nothing`, (t) => {
+  test(`prints the version at ${option}, and starts nothing`, () => {
     const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
     const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? []
-    assert.deepEqual(runWithArguments(t, [option]), [`${version}\n`, '', 0])
+    assert.deepEqual(runWithArguments([option]), [`${version}\n`, '', 0])
   })
 }
 
 for (const option of ['--help', '-h']) {
-  test(`prints usage and all settings at ${option}, in lines that fit a window, and starts nothing`, (t) => {
-    const [stdout, ...rest] = runWithArguments(t, [option])
+  test(`prints usage and all settings at ${option}, in lines that fit a window, and starts nothing`, () => {
+    const [stdout, ...rest] = runWithArguments([option])
     assert.deepEqual(rest, ['', 0])
     const lines = String(stdout).split('\n')
     assert.equal(lines[0], 'Usage: node server.js')
@@ -116,9 +116,9 @@ for (const [args, expected] of wrongArguments) {
   })
 }
 
-test('ends with exit code 1 after the line about a wrong argument, and starts nothing', (t) => {
+test('ends with exit code 1 after the line about a wrong argument, and starts nothing', () => {
   for (const [args, expected] of wrongArguments.slice(0, 2)) {
-    assert.deepEqual(runWithArguments(t, args), ['', `${expected}\n`, 1])
+    assert.deepEqual(runWithArguments(args), ['', `${expected}\n`, 1])
   }
 })
 
@@ -152,14 +152,14 @@ test('says that other machines can reach it, and where, when it listens on every
 })
 
 test('prints a curl with the created key that works when pasted, and a link with it to the page', async (t) => {
-  const program = await startProgram(t, makeFolder(t), { PETSTORE_API_KEYS: '' })
+  const program = await startProgram(t, makeFolder(), { PETSTORE_API_KEYS: '' })
   assert.match(program.key, /^[\w-]{32}$/)
   assert.equal(pasteCurl(program.output()), '[]')
   await program.waitFor(new RegExp(`^Page: ${program.url}/#key=${program.key}$`, 'm'))
 })
 
 test('makes another key for each run, and none that was chosen before', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const first = await startProgram(t, folder, { PETSTORE_API_KEYS: '', PETSTORE_DATA_FILE: 'a.json' })
   const second = await startProgram(t, folder, { PETSTORE_API_KEYS: '', PETSTORE_DATA_FILE: 'b.json' })
   assert.notEqual(first.key, second.key)
@@ -167,7 +167,7 @@ test('makes another key for each run, and none that was chosen before', async (t
 
 test('prints a curl that works in a shell that has the keys, and prints no key', async (t) => {
   const keys = { PETSTORE_API_KEYS: ' secret-one , secret-two' }
-  const program = await startProgram(t, makeFolder(t), keys)
+  const program = await startProgram(t, makeFolder(), keys)
   assert.equal(pasteCurl(program.output(), keys), '[]')
   assert.doesNotMatch(program.output(), /secret/)
   await program.waitFor(new RegExp(`^Page: ${program.url}/$`, 'm'))
@@ -178,7 +178,7 @@ for (const [host, address] of [
   ['::1', 'http://[::1]:'],
 ] as const) {
   test(`prints an address that is reached when the host is ${host}`, async (t) => {
-    const program = runProgram(t, makeFolder(t), { HOST: host, PETSTORE_API_KEYS: key })
+    const program = runProgram(t, makeFolder(), { HOST: host, PETSTORE_API_KEYS: key })
     const outcome = await program.waitFor(/^Petstore listens on (\S+)\n[^]*curl .*\n|^HOST: .*\n/m)
     if (outcome[1] === undefined && host === '::1') {
       t.skip('this machine has no IPv6')
@@ -190,7 +190,7 @@ for (const [host, address] of [
 }
 
 test('says where the file is and how many pets are in it', async (t) => {
-  const folder = realpathSync(makeFolder(t))
+  const folder = realpathSync(makeFolder())
   writeFileSync(join(folder, 'one.json'), '{"pets":[{"name":"Rex","categoryId":1}]}')
   const program = await startProgram(t, folder, { PETSTORE_DATA_FILE: 'one.json' })
   await program.waitFor(/^Data file: .*\n/m)
@@ -198,7 +198,7 @@ test('says where the file is and how many pets are in it', async (t) => {
 })
 
 test('notes that PETSTORE_API_KEY alone is not used, beside the key that it created', async (t) => {
-  const program = await startProgram(t, makeFolder(t), { PETSTORE_API_KEYS: '', PETSTORE_API_KEY: 'mine' })
+  const program = await startProgram(t, makeFolder(), { PETSTORE_API_KEYS: '', PETSTORE_API_KEY: 'mine' })
   await program.waitFor(
     /^API key for this run: [^\n]*\nNote: PETSTORE_API_KEY is set, but [^\n]*PETSTORE_API_KEYS/m,
   )
@@ -207,7 +207,7 @@ test('notes that PETSTORE_API_KEY alone is not used, beside the key that it crea
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test(`ends in order at ${signal}, and closes sockets that never sent a request`, async (t) => {
-    const program = await startProgram(t, makeFolder(t))
+    const program = await startProgram(t, makeFolder())
     const silent = await connectRaw(t, program.url)
     const half = await connectRaw(t, program.url)
     half.write('GET /v1/pets HTTP/1.1\r\nHost: a')
@@ -222,7 +222,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 }
 
 test('delivers the answers that are under way when it is told to stop', async (t) => {
-  const program = await startProgram(t, makeFolder(t))
+  const program = await startProgram(t, makeFolder())
   const client = await connectRaw(t, program.url)
   const body = '{"name":"Rex","categoryId":1}'
   const head = `POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${body.length}`
@@ -238,7 +238,7 @@ test('delivers the answers that are under way when it is told to stop', async (t
 })
 
 test('ends at once at the second signal, by that signal', async (t) => {
-  const program = await startProgram(t, makeFolder(t))
+  const program = await startProgram(t, makeFolder())
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 9\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')
@@ -261,7 +261,7 @@ const hangingDisk = `
 
 /** A program in which a creation waits for a sync that never returns. */
 async function startHanging(t: TestContext, wrapper: readonly string[] = []): Promise<StartedProgram> {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   writeFileSync(join(folder, 'hang.cjs'), hangingDisk)
   const env = { NODE_OPTIONS: '--require ./hang.cjs', PETSTORE_LOG: 'requests' }
   const program = await startProgram(t, folder, env, wrapper)
@@ -311,7 +311,7 @@ test('is gone at the second signal also as process 1 of a container', async (t) 
 })
 
 test('takes the Ctrl-C that npm hands on for the same one', async (t) => {
-  const program = await startProgram(t, makeFolder(t), { npm_lifecycle_event: 'start' })
+  const program = await startProgram(t, makeFolder(), { npm_lifecycle_event: 'start' })
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 2\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')
@@ -349,7 +349,7 @@ test('says in one plain line that the port is taken', async (t) => {
 })
 
 test('says in one plain line that another server uses the file', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   await startProgram(t, folder)
   const second = runProgram(t, folder)
   assert.equal((await second.ended).code, 1)
@@ -397,7 +397,7 @@ for (const [what, env, expected] of refusedStarts) {
 }
 
 test('names the place of a fault in the data file and leaves the file alone', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   mkdirSync(join(folder, 'data'))
   writeFileSync(join(folder, 'data/pets.json'), '{"pets":[\n{"name":1,"categoryId":1}\n]}')
   const program = runProgram(t, folder)
@@ -406,7 +406,7 @@ test('names the place of a fault in the data file and leaves the file alone', as
 })
 
 test('logs a line a request: method, path, status and time, and neither query nor key', async (t) => {
-  const program = await startProgram(t, makeFolder(t), { PETSTORE_LOG: 'requests' })
+  const program = await startProgram(t, makeFolder(), { PETSTORE_LOG: 'requests' })
   await send(program.url, '/v1/pets?limit=1&secret=hush')
   await send(program.url, '/v1/pets', { body: {} })
   await send(program.url, '/nowhere', { headers: { authorization: 'Bearer hush' } })
@@ -420,7 +420,7 @@ test('logs a line a request: method, path, status and time, and neither query no
 })
 
 test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
-  const program = await startProgram(t, makeFolder(t), {
+  const program = await startProgram(t, makeFolder(), {
     PETSTORE_DELAY: '300-400',
     PETSTORE_LOG: 'requests',
   })
@@ -432,7 +432,7 @@ test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
 
 test('prints nothing at all when it is to be silent, but faults', async (t) => {
   const port = await findFreePort()
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key, PORT: String(port) }
   const program = runProgram(t, folder, env)
   const url = `http://127.0.0.1:${port}`
@@ -471,7 +471,7 @@ async function findFreePort(): Promise<number> {
 }
 
 test('goes on serving when whoever reads its output has gone', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const program = await startProgram(t, folder, { PETSTORE_LOG: 'requests' })
   program.child.stdout?.destroy()
   program.child.stderr?.destroy()
@@ -481,7 +481,7 @@ test('goes on serving when whoever reads its output has gone', async (t) => {
 })
 
 test('goes on serving behind `| head -1`', async (t) => {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
   const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
   const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })

@@ -22,7 +22,7 @@ function makeStore(
   text: string,
   modes: { readonly file: number; readonly folder: number },
 ): string {
-  const folder = makeFolder(t)
+  const folder = makeFolder()
   const path = join(folder, 'pets.json')
   writeFileSync(path, text)
   copyFileSync(join(dist, 'server.js'), join(folder, 'server.js'))

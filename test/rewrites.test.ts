@@ -140,8 +140,8 @@ describe(
   () => {
     for (const [cause, text] of causes) {
       for (const [how, begin] of saves) {
-        test(`of a file ${cause}, saved ${how}`, async (t) => {
-          const root = makeFastFolder(t)
+        test(`of a file ${cause}, saved ${how}`, async () => {
+          const root = makeFastFolder()
           const { store, calls } = await createWithRewrite(join(root, 'count'), text, () => {})
           await store.close()
           assert.ok(calls > 20, `${calls} calls`)
@@ -168,7 +168,7 @@ test('keeps an edit through a file that an editor had opened before it was taken
   for (const [writesBefore, text] of ['linkSync', 'fdatasync'].flatMap((call) =>
     causes.map(([, causeText]) => [call, causeText] as const),
   )) {
-    const path = join(makeFastFolder(t), 'pets.json')
+    const path = join(makeFastFolder(), 'pets.json')
     let editor: number | undefined
     let isSaved = false
     const fileSystem = watchFileSystem({
@@ -189,7 +189,7 @@ test('keeps an edit through a file that an editor had opened before it was taken
 })
 
 test('puts the file back that was aside when the process was killed, and says so', async (t) => {
-  const path = join(makeFastFolder(t), 'pets.json')
+  const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(`${path}.petstore-old`, edited)
   const { store, lines } = await openStore(t, path)
   assert.equal(store.size, 2)
@@ -199,7 +199,7 @@ test('puts the file back that was aside when the process was killed, and says so
 })
 
 test('rewrites on a file system without hard links', async (t) => {
-  const path = join(makeFastFolder(t), 'pets.json')
+  const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
   const fileSystem = watchFileSystem({
     before({ name }) {

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { cleanEnvironment, makeFolder, root } from './support.ts'
 
-test('prints a line per file, failures in full and the totals where there is no terminal, and exits with 1', (t) => {
-  const folder = makeFolder(t)
+test('prints a line per file, failures in full and the totals where there is no terminal, and exits with 1', () => {
+  const folder = makeFolder()
   const [good = '', clean = '', bad = '', broken = ''] = ['good', 'clean', 'bad', 'broken'].map((name) =>
     join(folder, `${name}.test.mjs`),
   )

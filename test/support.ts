@@ -32,16 +32,24 @@ export function share<T>(items: Iterable<T>, count: number): readonly T[] {
   return all.filter((_, index) => chosen.has(index))
 }
 
-/** A new folder, gone after the test. */
-export function makeFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+const folders: string[] = []
+process.on('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+/**
+ * A new folder. It is removed when the test file ends, and not earlier: while a store holds the lock of a file in it,
+ * no other new folder may get its inode.
+ */
+export function makeFolder(base = tmpdir()): string {
+  const folder = mkdtempSync(join(base, 'petstore-'))
+  folders.push(folder)
   return folder
 }
 
 /** A data file in a new folder, with this text, or with these lines as its pets. */
-export function makeDataFile(t: TestContext, content: string | readonly string[] = []): string {
-  const path = join(makeFolder(t), 'pets.json')
+export function makeDataFile(content: string | readonly string[] = []): string {
+  const path = join(makeFolder(), 'pets.json')
   const lines = typeof content === 'string' ? [] : content
   const pets = lines.length === 0 ? '[]' : `[\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]`
   writeFileSync(path, typeof content === 'string' ? content : `{\n  "pets": ${pets}\n}\n`)
