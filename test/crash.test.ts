@@ -11,7 +11,7 @@ import { after, test } from 'node:test'
 import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
-import { createRandom, isThorough } from './support.ts'
+import { createRandom, isThorough, makeOld } from './support.ts'
 
 const sectorBytes = 512
 let stateCount = 0
@@ -270,7 +270,10 @@ async function assertOpens(folder: string, state: State, acknowledged: readonly 
   nodeFs.mkdirSync(folder)
   for (const [name, bytes] of state) {
     if (bytes === undefined) nodeFs.mkdirSync(join(folder, name))
-    else nodeFs.writeFileSync(join(folder, name), bytes)
+    else {
+      nodeFs.writeFileSync(join(folder, name), bytes)
+      makeOld(join(folder, name))
+    }
   }
   const path = join(folder, 'data/pets.json')
   // While the file is replaced, it may be aside.

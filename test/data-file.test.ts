@@ -18,7 +18,7 @@ import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
 import { openPetStore } from '../src/pets/pet-store.ts'
 import { PetStoreError } from '../src/pets/pet-store-error.ts'
 import { createGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
-import { makeDataFile, makeFolder, readPetLines, startApp } from './support.ts'
+import { makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
@@ -226,6 +226,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     test(what, async () => {
       const path = makeDataFile('')
       writeFileSync(path, text)
+      makeOld(path)
       await assert.rejects(openPetStore(path), (error) => {
         assert.ok(error instanceof DataFileInvalid)
         assert.ok(error.message.startsWith(path))
@@ -252,6 +253,32 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     const path = join(makeDataFile(), 'pets.json')
     await assert.rejects(openPetStore(path), /cannot be opened: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
   })
+})
+
+test('refuses a file in another encoding, and does not take it for an empty one', async () => {
+  for (const bytes of [Buffer.from(`\ufeff${lines(rex)}`, 'utf16le'), Buffer.from([0x20, 0xff])]) {
+    const path = makeDataFile('')
+    writeFileSync(path, bytes)
+    makeOld(path)
+    await assert.rejects(openPetStore(path), /:1:\d: expected UTF-8$/)
+    assert.deepEqual(readFileSync(path), bytes)
+  }
+})
+
+test('waits for a file that is still being copied when it starts', async (t) => {
+  const path = makeDataFile('')
+  const text = lines(rex, mia, petLine(3, 'Kit'))
+  let reads = 0
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      // The copy goes on when the store has read its first half a few times.
+      if (name === 'readFileSync' && ++reads === 3) writeFileSync(path, text)
+    },
+  })
+  writeFileSync(path, text.slice(0, 100))
+  const { store } = await openStore(t, path, fileSystem)
+  assert.equal(store.size, 3)
+  assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
 })
 
 test('names the place of a fault at the end of a long line', async () => {

@@ -24,7 +24,7 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { assertRefusal, isThorough, makeDataFile, readPetLines, share, startApp } from './support.ts'
+import { assertRefusal, isThorough, makeDataFile, makeOld, readPetLines, share, startApp } from './support.ts'
 
 type CallName = keyof FileSystem
 
@@ -280,6 +280,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
       const path = join(folder, String(number++), 'pets.json')
       nodeFs.mkdirSync(dirname(path))
       if (text !== undefined) nodeFs.writeFileSync(path, text)
+      if (text !== undefined) makeOld(path)
       const disk = new FaultyDisk()
       disk.arm(fault)
       let isWhole = true
@@ -450,6 +451,7 @@ test('starts after a write that stored only its first bytes, a roll back that di
       assert.deepEqual(await createAll(store, ['Kit']), [])
       const killed = `${path}.killed`
       nodeFs.copyFileSync(path, killed)
+      makeOld(killed)
       limits = []
       await store.close()
       const again = await openPetStore(killed)
@@ -481,6 +483,36 @@ test('overwrites a file that cannot be renamed over, as one that is mounted into
     `{"pets":[${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`,
   )
   assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+})
+
+test('puts a mounted file back when it cannot be overwritten, and finishes after a crash', async () => {
+  const text = '{"pets":[{"name":"Rex","categoryId":1},{"name":"Mia","categoryId":1}]}'
+  for (const isKilled of [false, true]) {
+    const path = makeDataFile(text)
+    let isFull = false
+    const fileSystem = watchFileSystem({
+      before({ name, path: place, args: [descriptor, bytes, offset, , position] }) {
+        if (name === 'renameSync') throw systemError('EBUSY')
+        if (name === 'ftruncateSync' && isFull) throw systemError('EIO')
+        if (name !== 'writeSync' || place !== path || !(bytes instanceof Uint8Array)) return
+        if (isFull && !isKilled) return
+        if (isFull) throw systemError('EIO')
+        isFull = true
+        nodeFs.writeSync(Number(descriptor), bytes, Number(offset), 60, Number(position))
+        throw systemError('ENOSPC')
+      },
+    })
+    await assert.rejects(openPetStore(path, { fileSystem }), DataFileInvalid)
+    if (isKilled) makeOld(path)
+    else assert.equal(nodeFs.readFileSync(path, 'utf8').slice(0, text.length), text)
+    const again = await openPetStore(path)
+    assert.deepEqual(
+      again.list({ limit: 9 }).pets.map(({ name }) => name),
+      ['Rex', 'Mia'],
+    )
+    await again.close()
+    assert.equal(nodeFs.existsSync(`${path}.petstore-new`), false)
+  }
 })
 
 test('answers 507 while a real disk is full, keeps every pet, and goes on when there is room', async (t) => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,7 +53,13 @@ export function makeDataFile(content: string | readonly string[] = []): string {
   const lines = typeof content === 'string' ? [] : content
   const pets = lines.length === 0 ? '[]' : `[\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]`
   writeFileSync(path, typeof content === 'string' ? content : `{\n  "pets": ${pets}\n}\n`)
+  makeOld(path)
   return path
+}
+
+/** Sets the modification time back: a start waits for an invalid file that was just written. */
+export function makeOld(path: string): void {
+  utimesSync(path, 1, 1)
 }
 
 /** The pets' lines in a data file, without the commas. */

@@ -62,10 +62,7 @@ export class Appender {
       written = this.#disk.fstatIdentity(descriptor)
       if (written?.size !== BigInt(this.#end + bytes.length)) throw new DataFileEdited()
       // 4. What was written is there, after the last pet: no editor has emptied the file just before.
-      if (!this.#landedInPlace(descriptor, bytes, isFirst)) {
-        this.#removeFromEdit(descriptor, bytes)
-        throw new DataFileEdited()
-      }
+      if (!this.#landedInPlace(descriptor, bytes, isFirst)) throw new DataFileEdited()
       // 5. The sync makes it durable. It takes milliseconds, in which the file can be edited.
       await this.#disk.syncData(descriptor)
       // 6. It is still the file at the path, and nobody has written into it.
@@ -96,19 +93,6 @@ export class Appender {
     this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#end - 1)
     const before = found.toString('latin1', 0, 1)
     return before === (isFirst ? '[' : '}') && found.subarray(1).equals(bytes)
-  }
-
-  /**
-   * An editor has emptied the file between our look and our write, so our bytes landed after the end of its text, with a
-   * gap of NULs in between. Both are cut off; what the editor has written stays.
-   */
-  #removeFromEdit(descriptor: number, bytes: Buffer): void {
-    const found = Buffer.alloc(this.#end + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, 0)
-    let end = found.length
-    while (end > this.#end && found[end - 1] === bytes[end - 1 - this.#end]) end--
-    while (end > 0 && found[end - 1] === 0) end--
-    this.#disk.fs.ftruncateSync(descriptor, end)
   }
 
   /**

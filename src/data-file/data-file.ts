@@ -11,7 +11,7 @@ import { DataFileEdited, DataFileInvalid, throwEditedIfMissing } from './data-fi
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { formatEmptyText, formatPetsText, parsePetsText, type PetsText } from './pets-text.ts'
-import { replaceFile, restoreReplacedFile } from './replace-file.ts'
+import { readInterrupted, removeLeftovers, replaceFile, restoreReplacedFile } from './replace-file.ts'
 import { describeSystemError, errorCode } from './system-error.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
 
@@ -123,10 +123,26 @@ export class DataFile implements Adapter<PetData> {
     try {
       return await this.#adopt(whole)
     } catch (error) {
-      const repaired = error instanceof DataFileInvalid ? repairTornAppend(whole.bytes) : undefined
+      if (!(error instanceof DataFileInvalid)) throw error
+      // It may still be copied here, or saved: an invalid file that was just written is read again.
+      if (Date.now() - Number(whole.identity.mtimeNs / 1_000_000n) < settleMs) throw new DataFileEdited()
+      await this.#finishOverwrite(whole)
+      const repaired = repairTornAppend(whole.bytes)
       if (repaired === undefined) throw error
       return await this.#repair(whole, repaired)
     }
+  }
+
+  /** A crash has interrupted the overwriting of a mounted file: the new text is written again. Then throws a DataFileEdited. */
+  async #finishOverwrite(whole: WholeFile): Promise<void> {
+    const next = readInterrupted(this.#disk, this.#target)
+    if (next === undefined || !isValid(next)) return
+    const kept = await this.#keepDamaged(whole, 0)
+    await this.#disk.overwriteFile(this.#target, next)
+    this.#onMessage(
+      `${this.path}: rewritten; a crash had interrupted that. What was left of it is kept in ${kept}`,
+    )
+    throw new DataFileEdited()
   }
 
   async #repair(whole: WholeFile, { bytes, damagedAt }: RepairedText): Promise<PetData> {
@@ -238,6 +254,7 @@ export class DataFile implements Adapter<PetData> {
     }
     // It is served and appended to from now on, so it has to be durable too, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(throwEditedIfMissing)
+    removeLeftovers(this.#disk, this.#target)
     this.#replaceAppender(new Appender(this.#disk, this.path, whole.identity, text.end))
     this.#count = text.pets.length
     this.#isAppendable = text.isAppendable
@@ -263,9 +280,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** Replaces the text that was read, and gives the file as it is then. Throws a DataFileEdited when it has changed. */
-  async #replace({ bytes, identity }: WholeFile, next: Buffer): Promise<WholeFile> {
-    const expected = identity === undefined ? undefined : bytes
-    if (!(await replaceFile(this.#disk, this.#target, expected, next))) throw new DataFileEdited()
+  async #replace(whole: WholeFile, next: Buffer): Promise<WholeFile> {
+    if (!(await replaceFile(this.#disk, this.#target, whole, next))) throw new DataFileEdited()
     const after = await this.#readWhole()
     if (!after.bytes.equals(next)) throw new DataFileEdited()
     return after
@@ -335,6 +351,15 @@ export class DataFile implements Adapter<PetData> {
 
   #beingWritten(): DataFileInvalid {
     return DataFileInvalid.ofFile(this.path, 'is being written', false)
+  }
+}
+
+function isValid(bytes: Buffer): boolean {
+  try {
+    parsePetsText('', bytes)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -61,7 +61,7 @@ export class PetsParser {
 
   /** Whether there is nothing to read but white space. */
   get isBlank(): boolean {
-    return this.#reader.peek() === -1
+    return this.#reader.peek() === -1 && this.#reader.bytes.length === this.#bytes.length
   }
 
   /** Whether the text is valid but cut off. The cut may fall within a UTF-8 character: up to 3 bytes of it can be left. */

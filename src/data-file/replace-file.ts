@@ -6,7 +6,7 @@
  * and our rename, and then its text is gone. So the old file is first moved aside, and compared under a name that no
  * editor writes to; and the new one gets the name only if no editor has put a file there in the meantime.
  */
-import type { Disk } from './disk.ts'
+import { type Disk, type Identity, isSame, type WholeFile } from './disk.ts'
 import { errorCode } from './system-error.ts'
 
 /** Beside the file while it is replaced: the new text, and the old file. */
@@ -14,14 +14,14 @@ const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
- * Replaces the text `expected` by `next`, durably; owner and mode stay. `expected` undefined stands for a missing file.
- * False when an editor has saved another text, which stays. Throws the file system's error; the path then leads to one of
- * the two texts, or restoreReplacedFile puts the old one back. `target` is the path behind all symbolic links.
+ * Replaces the file that was read by a text, durably; owner and mode stay. False when an editor has saved another text, which
+ * stays. Throws the file system's error; the path then leads to one of the two texts, or restoreReplacedFile puts the old
+ * one back. `target` is the path that all symbolic links lead to.
  */
 export async function replaceFile(
   disk: Disk,
   target: string,
-  expected: Buffer | undefined,
+  expected: WholeFile,
   next: Buffer,
 ): Promise<boolean> {
   const newPath = newName(target)
@@ -34,8 +34,8 @@ export async function replaceFile(
     disk.removeQuietly(newPath)
     return isReplaced
   } catch (error) {
-    if (errorCode(error) === 'EBUSY' && expected !== undefined) {
-      return overwriteMounted(disk, target, expected, next)
+    if (errorCode(error) === 'EBUSY' && expected.identity !== undefined) {
+      return overwriteMounted(disk, target, expected.bytes, next)
     }
     disk.removeQuietly(newPath)
     // Some editors remove the file and write it again: it was just missing.
@@ -47,13 +47,14 @@ export async function replaceFile(
 }
 
 /** Puts the new file in the place of the old one. */
-async function swapFiles(disk: Disk, target: string, expected: Buffer | undefined): Promise<boolean> {
+async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeFile): Promise<boolean> {
   const oldPath = oldName(target)
   // 1. The old file is moved aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
-  if (expected !== undefined) disk.fs.renameSync(target, oldPath)
+  if (identity !== undefined) disk.fs.renameSync(target, oldPath)
 
-  // 2. Is it the text that we know? If an editor has saved another one until now, its file goes back.
-  const isExpected = expected === undefined || hasText(disk, oldPath, expected)
+  // 2. Is it the one that was read? If an editor has saved until now, its file goes back. This is quick, since there is no
+  // file at the path for so long.
+  const isExpected = identity === undefined || isSameButMoved(disk.statIdentity(oldPath), identity)
 
   // 3. The right one gets the name, unless an editor has put a file there in the meantime.
   const isLinked = linkIfMissing(disk, isExpected ? newName(target) : oldPath, target)
@@ -61,8 +62,8 @@ async function swapFiles(disk: Disk, target: string, expected: Buffer | undefine
   // 4. Whatever is at the path now has to be durable before the old file is removed.
   await disk.syncFile(target)
 
-  // 5. An editor may have opened the old file before step 1 and written into it after step 2. Then it goes back.
-  if (expected !== undefined && isExpected && isLinked && !hasText(disk, oldPath, expected)) {
+  // 5. An editor may have opened the old file before step 1 and written into it since. Then it goes back.
+  if (identity !== undefined && isExpected && isLinked && !disk.fs.readFileSync(oldPath).equals(bytes)) {
     disk.fs.renameSync(oldPath, target)
     return false
   }
@@ -70,18 +71,24 @@ async function swapFiles(disk: Disk, target: string, expected: Buffer | undefine
   return isExpected && isLinked
 }
 
+/** A rename changes the change time. */
+function isSameButMoved(found: Identity, expected: Identity & object): boolean {
+  return isSame(found && { ...found, ctimeNs: expected.ctimeNs }, expected)
+}
+
 /** Puts back the file that an interrupted replaceFile moved aside, if there is none at the path. Returns whether it did. */
 export async function restoreReplacedFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)
-  if (disk.statIdentity(oldPath) === undefined) return false
-  const isRestored = linkIfMissing(disk, oldPath, target)
-  await disk.syncFile(target)
-  disk.fs.rmSync(oldPath, { force: true })
-  return isRestored
-}
-
-function hasText(disk: Disk, path: string, text: Buffer): boolean {
-  return disk.fs.readFileSync(path).equals(text)
+  try {
+    const isRestored = linkIfMissing(disk, oldPath, target)
+    await disk.syncFile(target)
+    disk.fs.rmSync(oldPath, { force: true })
+    return isRestored
+  } catch (error) {
+    // Nothing was moved aside, or there is no file at all.
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
 }
 
 /** Links the file at `path` as `target`, atomically, if that name is free. False when it is not. */
@@ -91,6 +98,7 @@ function linkIfMissing(disk: Disk, path: string, target: string): boolean {
     return true
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false
+    if (errorCode(error) === 'ENOENT') throw error
   }
   // A file system without hard links, such as FAT. Here an editor can save between the look and the rename.
   if (disk.statIdentity(target) !== undefined) return false
@@ -98,9 +106,21 @@ function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   return true
 }
 
+/** Removes what an interrupted replaceFile has left, once there is a valid and durable file at the path. */
+export function removeLeftovers(disk: Disk, target: string): void {
+  disk.removeQuietly(oldName(target))
+  disk.removeQuietly(newName(target))
+}
+
+/** The new text, if a crash has interrupted the overwriting of a mounted file: see overwriteMounted. */
+export function readInterrupted(disk: Disk, target: string): Buffer | undefined {
+  const path = newName(target)
+  return disk.statIdentity(path) === undefined ? undefined : disk.fs.readFileSync(path)
+}
+
 /**
  * A single file that is mounted into a container cannot be renamed, only overwritten. A crash in the middle damages it; the
- * whole new text is then still beside it.
+ * new text then stays beside it, and opening the file finishes the work.
  */
 async function overwriteMounted(
   disk: Disk,
@@ -108,8 +128,15 @@ async function overwriteMounted(
   expected: Buffer,
   next: Buffer,
 ): Promise<boolean> {
-  const isExpected = hasText(disk, target, expected)
-  if (isExpected) await disk.overwriteFile(target, next)
+  const isExpected = disk.fs.readFileSync(target).equals(expected)
+  try {
+    if (isExpected) await disk.overwriteFile(target, next)
+  } catch (error) {
+    // A full disk, say: there is room for the old text.
+    await disk.overwriteFile(target, expected)
+    disk.removeQuietly(newName(target))
+    throw error
+  }
   disk.removeQuietly(newName(target))
   return isExpected
 }

@@ -46,11 +46,12 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
     if (petsStart === undefined || hasWrongValue) return undefined
     if (syntaxFault === undefined) return damagedAt === undefined ? undefined : { bytes, damagedAt, isCopy }
     damagedAt ??= end
-    const opening = formatOpening(parser.petCount === 0)
+    const start = formatStart(parser.petCount === 0)
+    const opening = start.subarray(0, closingBrackets.length)
     if (isCopySeam(bytes, end, opening)) {
       isCopy = true
       bytes = Buffer.concat([bytes.subarray(0, end), opening, bytes.subarray(end + opening.length)])
-    } else if (isTornAppend(bytes, parser, opening)) {
+    } else if (isTornAppend(bytes, parser, start)) {
       return { bytes: Buffer.concat([bytes.subarray(0, end), closingBrackets]), damagedAt, isCopy }
     } else {
       return undefined
@@ -58,10 +59,9 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   }
 }
 
-/** The bytes of an append that overwrite the closing brackets. */
-function formatOpening(isFirst: boolean): Buffer {
-  const start = `${isFirst ? separator.slice(1) : separator}{"id":`
-  return Buffer.from(start).subarray(0, closingBrackets.length)
+/** What an append begins with. Its first 7 bytes overwrite the closing brackets. */
+function formatStart(isFirst: boolean): Buffer {
+  return Buffer.from(`${isFirst ? separator.slice(1) : separator}{"id":`)
 }
 
 /** Case 3. */
@@ -79,7 +79,7 @@ function isCopySeam(bytes: Buffer, end: number, opening: Buffer): boolean {
 function isTornAppend(
   bytes: Buffer,
   { petCount, petsEnd: end, endsTooEarly }: PetsParser,
-  opening: Buffer,
+  start: Buffer,
 ): boolean {
   const tail = bytes.subarray(end)
   const isFirst = petCount === 0
@@ -88,8 +88,8 @@ function isTornAppend(
   if (hasUnwrittenSectors(bytes, end)) return true
   // The first append of all overwrites the closing brackets. A tail shorter than those was typed by a person.
   if (isFirst && tail.length < closingBrackets.length) return false
-  if (tail.length <= opening.length) return isMixture(tail, opening) && !isTrailingComma(bytes, tail)
-  return endsTooEarly && tail.subarray(0, opening.length).equals(opening)
+  if (tail.length <= closingBrackets.length) return isMixture(tail, start) && !isTrailingComma(bytes, tail)
+  return endsTooEarly && tail.subarray(0, start.length).equals(start.subarray(0, tail.length))
 }
 
 /** Whether each byte is the one before the append or the one after it. */
