@@ -239,6 +239,7 @@ async function assertOutlives(folder: string, workload: Workload, fault: Fault):
     const again = await openPetStore(path)
     assertServed(path, again, kept)
     await again.close()
+    nodeFs.rmSync(folder, { recursive: true })
     return wasMet
   } catch (error) {
     await store.close()

@@ -8,7 +8,7 @@ import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createPetStore, type PetStoreHandle, startPetStore } from '../src/index.ts'
 import { buildOnce } from './built.ts'
-import { assertRefusal, key, makeDataFile, makeFolder, readPetLines, root, send } from './support.ts'
+import { assertRefusal, key, makeDataFile, makeFolder, readPetLines, root, send, share } from './support.ts'
 
 const dist = buildOnce()
 const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
@@ -152,11 +152,12 @@ const typeNames =
 const typedImports = `import { createPetStore, startPetStore, ${typeNames} } from 'petstore'
   import { createServer } from 'node:http'`
 
-for (const [module, resolution] of [
+const moduleSettings = [
   ['nodenext', 'nodenext'],
   ['node16', 'node16'],
   ['preserve', 'bundler'],
-] as const) {
+] as const
+for (const [module, resolution] of share(moduleSettings, 1)) {
   test(`has types that strict code compiles against with module ${module}`, () => {
     const text = `${typedImports}\n${typed}`
     const folder = makeProject({ 'a.mts': text, 'b.cts': text })

@@ -10,7 +10,7 @@ import { PetStoreError } from '../src/pets/pet-store-error.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import type { Pet } from '../src/types.ts'
 import { makeFastFolder, newPet, openStore, petLine, systemError, watchFileSystem } from './file-system.ts'
-import { share } from './support.ts'
+import { isThorough } from './support.ts'
 
 const edited = `{\n  "pets": [\n    ${petLine(1, 'Max')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
 
@@ -74,8 +74,9 @@ async function createWithRewrite(
   let calls = 0
   let isArmed = false
   const fileSystem = watchFileSystem({
-    before() {
-      if (isArmed) before(calls++, path)
+    before({ name, path: place }) {
+      // To save in place between the last look of an append and its write is not covered.
+      if (isArmed && (name !== 'writeSync' || place !== path)) before(calls++, path)
     },
   })
   nodeFs.writeFileSync(path, `{\n  "pets": [\n    ${petLine(1, 'Rex')}\n  ]\n}\n`)
@@ -83,7 +84,7 @@ async function createWithRewrite(
   nodeFs.writeFileSync(path, text)
   isArmed = true
   // The file may be gone or empty for so long that the creation is refused; it is tried again until the editor has saved.
-  while (!(await tryCreate(store, 'Kit')));
+  for (let tries = 1; !(await tryCreate(store, 'Kit')); tries++) assert.ok(tries < 1000)
   isArmed = false
   return { store, path, calls }
 }
@@ -148,7 +149,9 @@ describe(
           const moments: Moments[] = []
           for (let from = 0; from < calls; from++)
             for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
-          for (const moment of share(moments, 16)) {
+          // The step spreads the moments over all calls.
+          const step = isThorough ? 1 : 17
+          for (const moment of moments.filter((_, index) => index % step === 0)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, text, begin, moment)) {
               const again = await openPetStore(join(killed, 'pets.json'))
@@ -157,6 +160,7 @@ describe(
               await again.close()
               nodeFs.rmSync(killed, { recursive: true })
             }
+            nodeFs.rmSync(folder, { recursive: true })
           }
         })
       }

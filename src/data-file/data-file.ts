@@ -125,7 +125,8 @@ export class DataFile implements Adapter<PetData> {
     } catch (error) {
       if (!(error instanceof DataFileInvalid)) throw error
       // It may still be copied here, or saved: an invalid file that was just written is read again.
-      if (Date.now() - Number(whole.identity.mtimeNs / 1_000_000n) < settleMs) throw new DataFileEdited()
+      const ageMs = Date.now() - Number(whole.identity.mtimeNs / 1_000_000n)
+      if (ageMs >= 0 && ageMs < settleMs) throw new DataFileEdited()
       await this.#finishOverwrite(whole)
       const repaired = repairTornAppend(whole.bytes)
       if (repaired === undefined) throw error
