@@ -235,7 +235,8 @@ function getPet(): object {
       400: errorResponse('The request is not well-formed HTTP.', ['malformed_request']),
       401: { ...unauthorized, headers: { ...unauthorized.headers, ...headers } },
       404: errorResponse('The requested resource could not be found.', ['not_found'], headers),
-      default: ref('OtherError', 'responses'),
+      // The deprecation stands on errors of the operation itself, such as a failing storage.
+      default: { ...otherError, headers: { ...otherError.headers, ...optional(headers) } },
     },
   }
 }
@@ -327,6 +328,13 @@ function query(name: string, description: string, schema: object, example: unkno
 }
 
 /** A header; it is text and always sent, unless `more` says otherwise. */
+/** The same headers, which may be absent. */
+function optional(headers: Readonly<Record<string, object>>): Record<string, object> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, each]) => [name, { ...each, required: false }]),
+  )
+}
+
 function header(description: string, more: object = {}): object {
   return { description, required: true, schema: { type: 'string' }, ...more }
 }

@@ -23,7 +23,7 @@ const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
 test('each answer that the document describes is given, as it is described', async (t) => {
   const { send, url } = await startApp(t, { pets: [rex, { ...rex, id: 2 }] })
   const full = await startApp(t, { pets: [{ ...rex, id: 2n ** 63n - 1n }] })
-  const dataFile = makeDataFile(t)
+  const dataFile = makeDataFile()
   const invalid = await startApp(t, { dataFile })
   writeFileSync(dataFile, '{"pets": [}')
 

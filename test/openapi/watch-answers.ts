@@ -81,5 +81,9 @@ function note(answer: ReceivedAnswer): void {
 }
 
 function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
+  return value instanceof Uint8Array
+    ? Buffer.from(value).toString()
+    : typeof value === 'string'
+      ? value
+      : undefined
 }
