@@ -14,7 +14,6 @@ import { createPet, getPet, listOrders, listPets, type Operation } from './opera
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
 import { PetStoreError } from './pets/pet-store-error.ts'
-import { WrongStorageResult } from './pets/storage-store.ts'
 import type { Store } from './pets/store.ts'
 import type { RequestLog } from './types.ts'
 
@@ -98,9 +97,9 @@ export function createApp(options: AppOptions): App {
     request: IncomingMessage,
     sendContinue: (() => void) | undefined,
   ): Reply | Promise<Reply> {
-    const { refusalHeaders } = operation
-    const addHeaders = (error: unknown): never => {
-      if (refusalHeaders === undefined || error instanceof RequestAborted) throw error
+    const refuse = (error: unknown): never => {
+      if (error instanceof RequestAborted) throw error
+      const { refusalHeaders = [] } = operation
       const { code, message, headers } = toHttpError(error, request)
       throw new HttpError(code, message, [...refusalHeaders, ...headers])
     }
@@ -108,9 +107,9 @@ export function createApp(options: AppOptions): App {
       if (operation.isOpen !== true) authenticate(findAuthorization(request))
       const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
       const reply = operation.handle({ parameter, query, basePath, readBody })
-      return reply instanceof Promise && refusalHeaders !== undefined ? reply.catch(addHeaders) : reply
+      return reply instanceof Promise ? reply.catch(refuse) : reply
     } catch (error) {
-      return addHeaders(error)
+      return refuse(error)
     }
   }
 
@@ -152,10 +151,12 @@ export function createApp(options: AppOptions): App {
 
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
-    if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
+    const isFromStore = error instanceof PetStoreError
+    if (isFromStore && error.code !== 'internal_error')
+      return new HttpError(error.code, error.message || undefined)
     // The message and stack of any other error may hold secrets.
     const name = error instanceof Error ? error.name : typeof error
-    const reason = error instanceof WrongStorageResult ? error.message : name
+    const reason = isFromStore ? error.message : name
     onError?.(`internal_error in ${request.method} ${findPath(request.url ?? '')}: ${reason}`)
     return new HttpError('internal_error')
   }

@@ -57,29 +57,23 @@ export function listPets(store: Store): Operation {
       const keptPage = pages.get(query)
       if (keptPage !== undefined) return keptPage
       const listQuery = parseListQuery(parseQuery(query))
-      const page = formatNowOrLater(store.list(listQuery), (result) =>
-        formatPage(result, listQuery, basePath, store.dataFileError),
-      )
-      if (!(page instanceof Promise) && (page.body?.length ?? 0) <= maxCachedPageLength)
-        pages.set(query, page)
-      return page
+      const reply = nowOrLater(store.list(listQuery), (page) => formatPage(store, page, listQuery, basePath))
+      if (!(reply instanceof Promise) && (reply.body?.length ?? 0) <= maxCachedPageLength)
+        pages.set(query, reply)
+      return reply
     },
   }
 }
 
-function formatPage(
-  { pets, total, hasMore }: PetPage,
-  { limit, status }: PetQuery,
-  basePath: string,
-  dataFileError: string | undefined,
-): Reply {
+function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, basePath: string): Reply {
+  const { pets, total, hasMore } = page
   const headers = ['X-Total-Count', String(total)]
   const last = pets.at(-1)
   if (hasMore && last !== undefined) {
     const filter = status === undefined ? '' : `&status=${status}`
     headers.push('Link', `<${basePath}/v1/pets?limit=${limit}${filter}&after=${last.id}>; rel="next"`)
   }
-  if (dataFileError !== undefined) headers.push('X-Data-File-Error', dataFileError)
+  if (store.dataFileError !== undefined) headers.push('X-Data-File-Error', store.dataFileError)
   return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
@@ -102,7 +96,7 @@ export function getPet(store: Store): Operation {
     refusalHeaders: retirement,
     handle({ parameter: petId }) {
       const id = parseId(petId)
-      return formatNowOrLater(id === undefined ? undefined : store.get(id), (pet) => {
+      return nowOrLater(id === undefined ? undefined : store.get(id), (pet) => {
         if (pet === undefined)
           throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
         return jsonReply(200, formatPet(pet), retirement)
@@ -112,7 +106,7 @@ export function getPet(store: Store): Operation {
 }
 
 /** Formats a result now when the store has it in memory, and later when it is promised. */
-function formatNowOrLater<T>(result: T | Promise<T>, format: (result: T) => Reply): Reply | Promise<Reply> {
+function nowOrLater<T>(result: T | Promise<T>, format: (result: T) => Reply): Reply | Promise<Reply> {
   return result instanceof Promise ? result.then(format) : format(result)
 }
 

@@ -8,7 +8,7 @@ import { formatUrl } from './http/url.ts'
 import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
 import { loadPage } from './page/load-page.ts'
 import { createMemoryStore, openPetStore, PetStore } from './pets/pet-store.ts'
-import { StorageStore } from './pets/storage-store.ts'
+import { createStorageStore } from './pets/storage-store.ts'
 import type { Store } from './pets/store.ts'
 import type {
   FileOptions,
@@ -85,6 +85,6 @@ async function assemble(
 
 function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
-  if (options.storage !== undefined) return new StorageStore(options.storage, onMessage)
+  if (options.storage !== undefined) return createStorageStore(options.storage, onMessage)
   return openPetStore(options.dataFile, onMessage === undefined ? {} : { onMessage })
 }

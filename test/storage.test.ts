@@ -7,7 +7,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { createPetStore, startPetStore } from '../src/index.ts'
 import { createPet, deprecation, getPet, listPets, sunset } from '../src/operations.ts'
 import { createMemoryStore } from '../src/pets/pet-store.ts'
-import { StorageStore, WrongStorageResult } from '../src/pets/storage-store.ts'
+import { createStorageStore } from '../src/pets/storage-store.ts'
 import type { Int64, NewPet, Pet, PetPage, PetQuery, PetStorage } from '../src/types.ts'
 import { createGate } from './file-system.ts'
 import { assertRefusal, connectRaw, formatRequest, key, type ReceivedAnswer, send } from './support.ts'
@@ -98,7 +98,7 @@ describe('what is in memory', () => {
 
   test('is answered later from a storage, which is asked each time', async () => {
     const storage = new TestStorage([rex])
-    const list = listPets(new StorageStore(storage))
+    const list = listPets(createStorageStore(storage))
     const pages = [list.handle(request), list.handle(request)]
     assert.ok(pages.every((page) => page instanceof Promise))
     assert.deepEqual(
@@ -176,7 +176,7 @@ describe('creations', () => {
       isRunning = false
       return pets
     }
-    const store = new StorageStore(storage)
+    const store = createStorageStore(storage)
     const creations = Array.from({ length: 64 }, (_, index) => {
       const body = { name: `pet ${index}`, categoryId: index }
       const operation = createPet(store)
@@ -196,7 +196,7 @@ describe('creations', () => {
 
   test('come as at most 1000 a call', async () => {
     const storage = new TestStorage()
-    const store = new StorageStore(storage)
+    const store = createStorageStore(storage)
     await Promise.all(Array.from({ length: 2_500 }, () => store.create(rex)))
     assert.deepEqual(storage.calls, ['create 1000', 'create 1000', 'create 500'])
   })
@@ -343,16 +343,17 @@ async function trimAndCreate(newPets: { name: string }[]): Promise<unknown> {
 }
 
 test('answers 500 when the storage changes the pets that it is given', async () => {
-  const store = new StorageStore(Object.assign(new TestStorage(), { create: trimAndCreate }))
-  await assert.rejects(store.create({ ...rex, name: ' Rex ' }), WrongStorageResult)
+  const store = createStorageStore(Object.assign(new TestStorage(), { create: trimAndCreate }))
+  const wrong = { code: 'internal_error', message: /^storage: 0: expected the pet that was given/ }
+  await assert.rejects(store.create({ ...rex, name: ' Rex ' }), wrong)
   assert.deepEqual(await store.create(rex), rex)
 })
 
 test('answers 500 to a whole batch whose ids do not ascend', async () => {
-  const store = new StorageStore(withMethod({ create: async () => [mia, rex] }))
-  const results = await Promise.allSettled([store.create(mia), store.create(rex)])
-  for (const result of results)
-    assert.ok(result.status === 'rejected' && result.reason instanceof WrongStorageResult)
+  const store = createStorageStore(withMethod({ create: async () => [mia, rex] }))
+  const wrong = { code: 'internal_error', message: 'storage: 1: expected an id above 2, got 1' }
+  const creations = [store.create(mia), store.create(rex)]
+  await Promise.all(creations.map((creation) => assert.rejects(creation, wrong)))
 })
 
 test('stays in order when a client goes before the storage answers', async (t) => {
@@ -416,14 +417,14 @@ describe('close', () => {
       await gate.pass()
       return create(newPets)
     }
-    const store = new StorageStore(storage)
+    const store = createStorageStore(storage)
     const created = store.create(rex)
     await gate.reached
     const closed = store.close()
     gate.open()
     await closed
     assert.equal((await created).id, 1n)
-    const stuck = new StorageStore(withMethod({ create: never }))
+    const stuck = createStorageStore(withMethod({ create: never }))
     void stuck.create(rex)
     await stuck.close(performance.now() + 50)
   })

@@ -17,13 +17,11 @@ import { nextInt64 } from '../json/int64.ts'
 import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { PetStoreError } from './pet-store-error.ts'
+import { notStored, perhapsStored, PetStoreError, storageFailure } from './pet-store-error.ts'
 import { completeSeeds } from './seeds.ts'
 import type { Store } from './store.ts'
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
-const notStored = 'nothing was stored'
-const perhapsStored = 'it is not known whether the pet was stored'
 
 /** Opens the store on a data file (see openDataFile). */
 export async function openPetStore(path: string, options: DataFileOptions = {}): Promise<PetStore> {
@@ -205,9 +203,7 @@ export class PetStore implements Store {
     }
     this.#reportFailing(file, error)
     const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
-    return isFull
-      ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, error)
-      : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, error)
+    return storageFailure(isFull, outcome, error)
   }
 
   #reportInvalid(file: DataFile, error: DataFileInvalid): void {

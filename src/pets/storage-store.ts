@@ -2,29 +2,14 @@
 import * as v from 'valibot'
 import { errorCode } from '../data-file/system-error.ts'
 import { isInt64 } from '../json/int64.ts'
-import type { Int64, NewPet, Pet, PetPage, PetQuery, PetStorage } from '../types.ts'
+import type { Int64, NewPet, Pet, PetStorage } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { formatPet, PetSchema } from './pet.ts'
-import { PetStoreError } from './pet-store-error.ts'
+import { notStored, perhapsStored, PetStoreError, storageFailure } from './pet-store-error.ts'
 import type { Store } from './store.ts'
 
 /** How many pets one call of `create` brings at most. */
 const maxBatchPets = 1000
-
-/** The code of an error of the storage that has no room, or no id, left. */
-const fullCode = 'insufficient_storage'
-
-/** What a client is told of any other error: nothing in the storage's own words. */
-const failureMessages = {
-  reads: 'The storage failed; no pet can be read now.',
-  creations: 'The storage failed; it is not known whether the pet was stored.',
-}
-
-/** A storage that says so itself has stored nothing: it stores all pets of a call or none. */
-const fullMessages = {
-  reads: 'There is no room left.',
-  creations: 'There is no room left; nothing was stored.',
-}
 
 const PageSchema = v.object({
   pets: v.array(PetSchema),
@@ -32,97 +17,87 @@ const PageSchema = v.object({
   hasMore: v.boolean(),
 })
 
-/** The storage returned what cannot be right. The message is for whoever wrote the storage, not for clients. */
-export class WrongStorageResult extends Error {}
-
-export class StorageStore implements Store {
-  readonly version = undefined
-  readonly #storage: PetStorage
-  readonly #onMessage: (message: string) => void
-  readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#createAll(newPets), maxBatchPets)
+export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
+  const queue = new CommitQueue<NewPet, Pet>(createAll, maxBatchPets)
   /** What failed when it was last tried: with a full disk, creations alone. */
-  readonly #failing = new Set<keyof typeof failureMessages>()
+  const failing = new Set<'reads' | 'creations'>()
 
-  constructor(storage: PetStorage, onMessage: (message: string) => void = () => {}) {
-    this.#storage = storage
-    this.#onMessage = onMessage
-  }
-
-  async list(query: PetQuery): Promise<PetPage> {
-    const page = parseResult(PageSchema, await this.#call('reads', () => this.#storage.list(query)))
-    const { limit, status, after } = query
-    const count = page.pets.length
-    check(count <= limit, `expected at most ${limit} pets, got ${count}`)
-    check(count > 0 || !page.hasMore, 'hasMore: expected false after no pets, got true')
-    const other = page.pets.find((pet) => status !== undefined && pet.status !== status)
-    check(other === undefined, `expected ${status} pets alone, got one that is ${other?.status}`)
-    checkAscending(page.pets, after)
-    return page
-  }
-
-  async get(id: Int64): Promise<Pet | undefined> {
-    const pet = parseResult(v.optional(PetSchema), await this.#call('reads', () => this.#storage.get(id)))
-    if (pet !== undefined)
-      check(BigInt(pet.id) === BigInt(id), `expected the pet ${id}, got the pet ${pet.id}`)
-    return pet
-  }
-
-  create(newPet: NewPet): Promise<Pet> {
-    return this.#queue.add(newPet)
-  }
-
-  /** A storage may never answer, and the process has to end all the same. */
-  close(deadline = performance.now() + 5_000): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, deadline - performance.now())
-      void this.#queue.run(async () => resolve()).then(() => clearTimeout(timer))
-    })
-  }
-
-  async #createAll(newPets: readonly NewPet[]): Promise<readonly Pet[]> {
+  async function createAll(newPets: readonly NewPet[]): Promise<readonly Pet[]> {
     // Copies, since a storage that changes what it is given would be checked against its own changes.
     const copies = newPets.map((newPet) => ({ ...newPet }))
-    const result = await this.#call('creations', () => this.#storage.create(copies))
-    const pets = parseResult(v.array(PetSchema), result)
-    check(pets.length === newPets.length, `expected ${newPets.length} pets, got ${pets.length}`)
+    const pets = parseResult(v.array(PetSchema), await call('creations', () => storage.create(copies)))
+    if (pets.length !== newPets.length)
+      throw wrongResult(`expected ${newPets.length} pets, got ${pets.length}`)
     checkAscending(pets)
     for (const [index, pet] of pets.entries()) {
-      const isAsGiven = formatPet(pet) === formatPet({ ...pet, ...newPets[index], id: pet.id })
-      check(isAsGiven, `${index}: expected the pet that was given at this place, got another`)
+      const given = { ...pet, ...newPets[index], id: pet.id }
+      if (formatPet(pet) !== formatPet(given))
+        throw wrongResult(`${index}: expected the pet that was given at this place, got another`)
     }
     return pets
   }
 
   /** Resolves with what the storage returns, unchecked; rejects with a PetStoreError for whatever it throws. */
-  async #call(kind: keyof typeof failureMessages, call: () => unknown): Promise<unknown> {
+  async function call(kind: 'reads' | 'creations', method: () => unknown): Promise<unknown> {
     try {
-      const result = await call()
-      if (this.#failing.delete(kind) && this.#failing.size === 0) this.#onMessage('the storage works again')
+      const result = await method()
+      if (failing.delete(kind) && failing.size === 0) onMessage?.('the storage works again')
       return result
     } catch (error) {
       const reason = error instanceof Error ? error.message || errorCode(error) : typeof error
-      if (this.#failing.size === 0)
-        this.#onMessage(`the storage failed: ${reason}; ${kind} are refused until it works`)
-      this.#failing.add(kind)
-      if (errorCode(error) === fullCode) throw new PetStoreError(fullCode, fullMessages[kind], error)
-      throw new PetStoreError('storage_failed', failureMessages[kind], error)
+      if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; ${kind} are refused until it works`)
+      failing.add(kind)
+      const isFull = errorCode(error) === 'insufficient_storage'
+      if (kind === 'reads') throw storageFailure(isFull, 'no pet can be read now', error)
+      // A storage stores all pets of a call or none: one that has no room for them has stored none.
+      throw storageFailure(isFull, isFull ? notStored : perhapsStored, error)
     }
+  }
+
+  return {
+    async list(query) {
+      const { limit, status, after } = query
+      const page = parseResult(PageSchema, await call('reads', () => storage.list(query)))
+      const { pets, hasMore } = page
+      if (pets.length > limit) throw wrongResult(`expected at most ${limit} pets, got ${pets.length}`)
+      if (hasMore && pets.length === 0) throw wrongResult('hasMore: expected false after no pets, got true')
+      const other = pets.find((pet) => status !== undefined && pet.status !== status)
+      if (other !== undefined)
+        throw wrongResult(`expected ${status} pets alone, got one that is ${other.status}`)
+      checkAscending(pets, after)
+      return page
+    },
+    async get(id) {
+      const pet = parseResult(v.optional(PetSchema), await call('reads', () => storage.get(id)))
+      if (pet !== undefined && BigInt(pet.id) !== BigInt(id))
+        throw wrongResult(`expected the pet ${id}, got the pet ${pet.id}`)
+      return pet
+    },
+    create: (newPet) => queue.add(newPet),
+    /** A storage may never answer, and the process has to end all the same. */
+    close(deadline = performance.now() + 5_000) {
+      return new Promise((resolve) => {
+        const timer = setTimeout(resolve, deadline - performance.now())
+        void queue.run(async () => resolve()).then(() => clearTimeout(timer))
+      })
+    },
   }
 }
 
 function parseResult<Output>(schema: v.GenericSchema<unknown, Output>, result: unknown): Output {
   const { issues, output, success } = v.safeParse(schema, result, { abortEarly: true })
   if (success) return output
-  throw new WrongStorageResult(`storage: ${v.getDotPath(issues[0]) ?? 'the result'}: ${issues[0].message}`)
+  throw wrongResult(`${v.getDotPath(issues[0]) ?? 'the result'}: ${issues[0].message}`)
 }
 
 function checkAscending(pets: readonly Pet[], after: Int64 = 0): void {
   for (const [index, { id }] of pets.entries()) {
     const last = pets[index - 1]?.id ?? after
-    check(id > last, `${index}: expected an id above ${last}, got ${id}`)
+    if (id <= last) throw wrongResult(`${index}: expected an id above ${last}, got ${id}`)
   }
 }
 
-function check(isRight: boolean, message: string): void {
-  if (!isRight) throw new WrongStorageResult(`storage: ${message}`)
+/** The storage returned what cannot be right. The message is for whoever wrote the storage, not for clients. */
+function wrongResult(message: string): PetStoreError {
+  return new PetStoreError('internal_error', `storage: ${message}`)
 }

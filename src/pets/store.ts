@@ -2,8 +2,8 @@
 import type { Int64, NewPet, Pet, PetPage, PetQuery } from '../types.ts'
 
 export interface Store {
-  /** Grows with every change of what is listed; undefined when others change it too. */
-  readonly version: number | undefined
+  /** Grows with every change of what is listed; absent when others change it too. */
+  readonly version?: number
   /** What is wrong with the data file, if there is one. */
   readonly dataFileError?: string | undefined
   list(query: PetQuery): PetPage | Promise<PetPage>
