@@ -9,11 +9,12 @@ export function checkFraming(
   response: ServerResponse,
   expectation: Expectation,
 ): void {
-  const { host: hosts = [] } = request.headersDistinct
-  if (hosts.length > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
-  if (hosts.length === 0 && request.httpVersion !== '1.0')
+  const { host } = request.headers
+  if (countLines(request, 'host') > 1)
+    throw new HttpError('malformed_request', 'Host: is given more than once')
+  if (host === undefined && request.httpVersion !== '1.0')
     throw new HttpError('malformed_request', 'Host: is required')
-  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(hosts[0] ?? '')) {
+  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host ?? '')) {
     throw new HttpError('malformed_request', 'Host: expected a host and an optional port')
   }
   const { 'transfer-encoding': coding } = request.headers
@@ -28,7 +29,15 @@ export function checkFraming(
 }
 
 /** Two Authorization lines count as none: Node would silently use the first. */
-export function findAuthorization({ headersDistinct }: IncomingMessage): string | undefined {
-  const { authorization = [] } = headersDistinct
-  return authorization.length === 1 ? authorization[0] : undefined
+export function findAuthorization(request: IncomingMessage): string | undefined {
+  return countLines(request, 'authorization') === 1 ? request.headers.authorization : undefined
+}
+
+/** Counted by hand: request.headersDistinct makes objects of all headers, which costs every request some 3 %. */
+function countLines({ rawHeaders }: IncomingMessage, name: string): number {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === name) count++
+  }
+  return count
 }
