@@ -56,11 +56,10 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (size > maxBodyBytes) reject(new HttpError('content_too_large'))
       else chunks.push(chunk)
     })
-    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
-    request.on('error', () => reject(new RequestAborted()))
-    // 'close' follows 'end' too, and an error is expensive to create: only when the body was cut off.
+    // 'close' follows both the end of the body and its being cut off.
     request.on('close', () => {
       if (!request.readableEnded) reject(new RequestAborted())
+      else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
     })
   })
 }
