@@ -13,8 +13,7 @@ import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
-import { PetStoreError } from './pets/pet-store-error.ts'
-import type { Store } from './pets/store.ts'
+import { PetStoreError, type Store } from './pets/store.ts'
 import type { RequestLog } from './types.ts'
 
 export interface AppOptions {
@@ -151,12 +150,11 @@ export function createApp(options: AppOptions): App {
 
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
-    const isFromStore = error instanceof PetStoreError
-    if (isFromStore && error.code !== 'internal_error')
+    if (error instanceof PetStoreError && error.code !== 'internal_error')
       return new HttpError(error.code, error.message || undefined)
     // The message and stack of any other error may hold secrets.
     const name = error instanceof Error ? error.name : typeof error
-    const reason = isFromStore ? error.message : name
+    const reason = error instanceof PetStoreError ? error.message : name
     onError?.(`internal_error in ${request.method} ${findPath(request.url ?? '')}: ${reason}`)
     return new HttpError('internal_error')
   }

@@ -11,8 +11,6 @@ import { createMemoryStore, openPetStore, PetStore } from './pets/pet-store.ts'
 import { createStorageStore } from './pets/storage-store.ts'
 import type { Store } from './pets/store.ts'
 import type {
-  FileOptions,
-  MemoryOptions,
   PetStoreHandle,
   PetStoreOptions,
   PetStoreServer,
@@ -22,12 +20,12 @@ import type {
   StorageServer,
 } from './types.ts'
 
-type AnyOptions = MemoryOptions | FileOptions | StorageOptions
+type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
 
 /** Makes the service without listening. Rejects when the data file cannot be used or an option is wrong. */
 export async function createPetStore(options: PetStoreOptions<StorageOptions>): Promise<StorageHandle>
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
-export async function createPetStore(options: PetStoreOptions<AnyOptions>): Promise<StorageHandle> {
+export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
   checkPetStoreOptions(options)
   const { handle } = await assemble(options)
   return handle
@@ -57,9 +55,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   }
 }
 
-async function assemble(
-  options: PetStoreOptions<AnyOptions>,
-): Promise<{ handle: StorageHandle; app: App; store: Store }> {
+async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; app: App; store: Store }> {
   const { apiKeys, corsOrigins, basePath, delayMs } = options
   const { onMessage, ...callbacks } = guardCallbacks(options)
   const [page, petsSchema] = [await loadPage(), readPetsSchema()]

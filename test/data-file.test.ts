@@ -16,7 +16,7 @@ import { describe, test } from 'node:test'
 import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
 
 import { openPetStore } from '../src/pets/pet-store.ts'
-import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import { PetStoreError } from '../src/pets/store.ts'
 import { createGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
 import { makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
 

@@ -13,7 +13,7 @@ import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
-import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import { PetStoreError } from '../src/pets/store.ts'
 import {
   type Call,
   createGate,

@@ -24,7 +24,7 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { Pet } from '../src/types.ts'
-import { PetStoreError } from '../src/pets/pet-store-error.ts'
+import { PetStoreError } from '../src/pets/store.ts'
 import type { PetStore } from '../src/pets/pet-store.ts'
 import {
   createGate,

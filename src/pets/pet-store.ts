@@ -17,9 +17,8 @@ import { nextInt64 } from '../json/int64.ts'
 import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { notStored, perhapsStored, PetStoreError, storageFailure } from './pet-store-error.ts'
 import { completeSeeds } from './seeds.ts'
-import type { Store } from './store.ts'
+import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
@@ -62,12 +61,10 @@ export class PetStore implements Store {
     return this.#index.size
   }
 
-  /** Grows with every change of what is listed. */
   get version(): number {
     return this.#version
   }
 
-  /** Where the data file has an error since its last edit; undefined while it is valid. */
   get dataFileError(): string | undefined {
     return this.#invalid?.place
   }
@@ -80,7 +77,6 @@ export class PetStore implements Store {
     return this.#index.list(query)
   }
 
-  /** Resolves when the pet is durable. Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: NewPet): Promise<Pet> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.add(newPet)

@@ -5,11 +5,9 @@ import { isInt64 } from '../json/int64.ts'
 import type { Int64, NewPet, Pet, PetStorage } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { formatPet, PetSchema } from './pet.ts'
-import { notStored, perhapsStored, PetStoreError, storageFailure } from './pet-store-error.ts'
-import type { Store } from './store.ts'
+import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
 
-/** How many pets one call of `create` brings at most. */
-const maxBatchPets = 1000
+const maxPetsPerCall = 1000
 
 const PageSchema = v.object({
   pets: v.array(PetSchema),
@@ -18,7 +16,7 @@ const PageSchema = v.object({
 })
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
-  const queue = new CommitQueue<NewPet, Pet>(createAll, maxBatchPets)
+  const queue = new CommitQueue<NewPet, Pet>(createAll, maxPetsPerCall)
   /** What failed when it was last tried: with a full disk, creations alone. */
   const failing = new Set<'reads' | 'creations'>()
 
@@ -62,8 +60,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       if (pets.length > limit) throw wrongResult(`expected at most ${limit} pets, got ${pets.length}`)
       if (hasMore && pets.length === 0) throw wrongResult('hasMore: expected false after no pets, got true')
       const other = pets.find((pet) => status !== undefined && pet.status !== status)
-      if (other !== undefined)
-        throw wrongResult(`expected ${status} pets alone, got one that is ${other.status}`)
+      if (other !== undefined) throw wrongResult(`expected ${status} pets alone, got a ${other.status} one`)
       checkAscending(pets, after)
       return page
     },

@@ -1,15 +1,44 @@
-/** What the operations need of a store: what is in memory comes at once, what is in a storage by a promise. */
+/** What the operations need of a store, and the errors by which a store refuses. */
 import type { Int64, NewPet, Pet, PetPage, PetQuery } from '../types.ts'
 
+/** What is in memory comes at once, what is in a storage by a promise. */
 export interface Store {
   /** Grows with every change of what is listed; absent when others change it too. */
   readonly version?: number
-  /** What is wrong with the data file, if there is one. */
+  /** Where the data file has an error since its last edit; undefined while it is valid, and without one. */
   readonly dataFileError?: string | undefined
   list(query: PetQuery): PetPage | Promise<PetPage>
   get(id: Int64): Pet | undefined | Promise<Pet | undefined>
-  /** Resolves when the pet is durable; rejects with a PetStoreError. */
+  /** Resolves when the pet is durable. Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: NewPet): Promise<Pet>
   /** Waits for the creations under way: in a storage until the deadline (`performance.now()`), 5 s from now unless given. */
   close(deadline?: number): Promise<void>
+}
+
+/** The code is the one that a client sees (README, error codes). */
+export type PetStoreErrorCode =
+  | 'data_file_invalid'
+  | 'storage_failed'
+  | 'insufficient_storage'
+  | 'shutting_down'
+  | 'internal_error'
+
+/** The message, if it says more than the code, names no path and no library. That of internal_error is for a log alone. */
+export class PetStoreError extends Error {
+  readonly code: PetStoreErrorCode
+  constructor(code: PetStoreErrorCode, message = '', cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+/** What is known of the pets of a failed creation. */
+export const notStored = 'nothing was stored'
+export const perhapsStored = 'it is not known whether the pet was stored'
+
+/** The refusal when the disk or the storage fails. The outcome says what that means to the client. */
+export function storageFailure(isFull: boolean, outcome: string, cause: unknown): PetStoreError {
+  return isFull
+    ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
+    : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
 }
