@@ -114,6 +114,16 @@ describe('under load', { concurrency: true }, () => {
       assert.equal(program.child.exitCode, null)
     })
 
+    test('clients that send ahead of their responses are all answered, also past the limit for all of them', async (t) => {
+      const { url } = await startApp(t)
+      const count = 2_500
+      // The requests of three reads wait at once: the third client is past the limit in the middle of its first read.
+      const clients = await Promise.all(Array.from({ length: 4 }, () => connectRaw(t, url)))
+      for (const client of clients) client.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count))
+      for (const client of clients)
+        for (let i = 0; i < count; i++) assert.equal((await client.read()).status, 200)
+    })
+
     test('1,000 idle connections keep nobody waiting, and leave nothing behind', async (t) => {
       const app = await startApp(t)
       const open = createOpener(t, app.url)

@@ -116,9 +116,10 @@ export class Connection {
   }
 
   #dropWaiting(): void {
-    this.#context.countWaiting(-this.#waitingSize)
+    const size = this.#waitingSize
     this.#waiting = []
     this.#waitingSize = 0
+    this.#context.countWaiting(-size)
   }
 
   /** A client that does not read its responses, or has sent many requests ahead of them, is not read either. */
@@ -142,14 +143,18 @@ export class Connection {
   readInSlices(): void {
     if (this.#isSliced) return
     this.#isSliced = true
-    // While it is paused, only Node's own reader can start it again.
-    if (this.#socket.isPaused()) this.#socket.once('resume', () => this.#replaceReader())
-    else this.#replaceReader()
+    this.#replaceReader()
   }
 
   /** Node reads a socket by itself for as long as nobody else listens for its data, and then from the 'data' event. */
   #replaceReader(): void {
     const socket = this.#socket
+    // What Node's own reader has paused, only that reader starts again: replaced now, the socket would never be read.
+    // Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
+    if (socket.isPaused()) {
+      socket.once('resume', () => this.#replaceReader())
+      return
+    }
     // Node's types give listeners only as functions.
     const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
     if (parse === undefined) return
