@@ -245,11 +245,11 @@ function lengths(versions: readonly Buffer[]): ReadonlySet<number> {
   return chosen
 }
 
-/** Opens everything that a crash at any point can leave, and adds a pet. */
-async function assertSurvives(recording: Recording): Promise<void> {
+/** Opens everything that a crash at any point can leave, with the pets that were `kept` before, and adds a pet. */
+async function assertSurvives(recording: Recording, kept: readonly Pet[] = []): Promise<void> {
   const seen = new Set<string>()
   const folder = makeFastFolder()
-  const acknowledged: Pet[] = []
+  const acknowledged = [...kept]
   for (let length = 0; length <= recording.entries.length; length++) {
     const entry = recording.entries[length - 1]
     if (entry?.kind === 'acknowledged') acknowledged.push(entry.pet)
@@ -386,6 +386,20 @@ test('loses no acknowledged pet by a crash while ids are given and a layout is t
     })
     await assertSurvives(recording)
   }
+})
+
+test('loses no pet by a crash while a file is overwritten that is mounted by itself', async () => {
+  const kept = Array.from({ length: 20 }, (_, index) => ({ id: index + 1, ...newPet('x'.repeat(3 * index)) }))
+  const lines = kept.map(({ id, name }) => `${petLine(id, name)},{"name":"","categoryId":1}`)
+  const recording = await record(`{"pets":[${lines.join()}]}`, async (recorder) => {
+    recorder.fault = ({ name, path }) => {
+      if (name === 'renameSync' && path === recorder.path) throw systemError('EBUSY')
+    }
+    const store = await recorder.open()
+    await recorder.create(store, 'first')
+    await store.close()
+  })
+  await assertSurvives(recording, kept)
 })
 
 test('loses no pet that was acknowledged after a rename that nobody synced', async () => {

@@ -4,13 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
 import { PetStoreError } from '../src/pets/store.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import type { Pet } from '../src/types.ts'
 import { makeFastFolder, newPet, openStore, petLine, systemError, watchFileSystem } from './file-system.ts'
-import { isThorough } from './support.ts'
+import { isThorough, makeOld } from './support.ts'
 
 const edited = `{\n  "pets": [\n    ${petLine(1, 'Max')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
 
@@ -200,6 +201,24 @@ test('puts the file back that was aside when the process was killed, and says so
   assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
   assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
   assert.deepEqual([...lines], [`${path}: restored; a crash had interrupted its replacement`])
+})
+
+test('leaves an invalid edit alone that was saved after a rewrite was killed', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  const killed = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
+  const fileSystem = watchFileSystem({
+    before({ name, args: [from] }) {
+      if (name === 'renameSync' && from === path)
+        nodeFs.cpSync(dirname(path), dirname(killed), { recursive: true })
+    },
+  })
+  await openStore(t, path, fileSystem)
+  const mistake = edited.replace('"Max",', '"Max"')
+  nodeFs.writeFileSync(killed, mistake)
+  makeOld(killed)
+  await assert.rejects(openPetStore(killed), DataFileInvalid)
+  assert.equal(nodeFs.readFileSync(killed, 'utf8'), mistake)
 })
 
 test('rewrites on a file system without hard links', async (t) => {

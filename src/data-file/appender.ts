@@ -98,12 +98,12 @@ export class Appender {
   /**
    * Decides whose file it is after a failed append:
    *
-   * | what happened                                       | the file is | so the append is               |
-   * | --------------------------------------------------- | ----------- | ------------------------------ |
-   * | the file system failed in 2, 3 or 4                 | ours        | removed                        |
-   * | the sync failed, and nobody has written since 3     | ours        | removed                        |
-   * | the sync failed, and somebody has written since 3   | an editor's | left; the file is read again   |
-   * | 3, 4 or 6 found an edit                             | an editor's | left; the file is read again   |
+   * | what happened                                          | the file is | so the append is             |
+   * | ------------------------------------------------------ | ----------- | ---------------------------- |
+   * | the file system failed in 2 or 3                       | ours        | removed                      |
+   * | it failed in 4, 5 or 6, and nobody has written since 3 | ours        | removed                      |
+   * | it failed in 4, 5 or 6, and somebody has               | an editor's | left; the file is read again |
+   * | 3, 4 or 6 found an edit                                | an editor's | left; the file is read again |
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {

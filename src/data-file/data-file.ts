@@ -11,7 +11,7 @@ import { DataFileEdited, DataFileInvalid, throwEditedIfMissing } from './data-fi
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { formatEmptyText, formatPetsText, parsePetsText, type PetsText } from './pets-text.ts'
-import { readInterrupted, removeLeftovers, replaceFile, restoreReplacedFile } from './replace-file.ts'
+import { readUnfinishedOverwrite, removeLeftovers, replaceFile, restoreReplacedFile } from './replace-file.ts'
 import { describeSystemError, errorCode } from './system-error.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
 
@@ -127,23 +127,23 @@ export class DataFile implements Adapter<PetData> {
       // It may still be copied here, or saved: an invalid file that was just written is read again.
       const ageMs = Date.now() - Number(whole.identity.mtimeNs / 1_000_000n)
       if (ageMs >= 0 && ageMs < settleMs) throw new DataFileEdited()
-      await this.#finishOverwrite(whole)
+      if (await this.#finishOverwrite(whole)) return await this.#openOnce()
       const repaired = repairTornAppend(whole.bytes)
       if (repaired === undefined) throw error
       return await this.#repair(whole, repaired)
     }
   }
 
-  /** A crash has interrupted the overwriting of a mounted file: the new text is written again. Then throws a DataFileEdited. */
-  async #finishOverwrite(whole: WholeFile): Promise<void> {
-    const next = readInterrupted(this.#disk, this.#target)
-    if (next === undefined || !isValid(next)) return
+  /** Writes the new text again if a crash has interrupted the overwriting of a mounted file. Returns whether it did. */
+  async #finishOverwrite(whole: WholeFile): Promise<boolean> {
+    const next = readUnfinishedOverwrite(this.#disk, this.#target)
+    if (next === undefined) return false
     const kept = await this.#keepDamaged(whole, 0)
     await this.#disk.overwriteFile(this.#target, next)
     this.#onMessage(
       `${this.path}: rewritten; a crash had interrupted that. What was left of it is kept in ${kept}`,
     )
-    throw new DataFileEdited()
+    return true
   }
 
   async #repair(whole: WholeFile, { bytes, damagedAt }: RepairedText): Promise<PetData> {
@@ -352,15 +352,6 @@ export class DataFile implements Adapter<PetData> {
 
   #beingWritten(): DataFileInvalid {
     return DataFileInvalid.ofFile(this.path, 'is being written', false)
-  }
-}
-
-function isValid(bytes: Buffer): boolean {
-  try {
-    parsePetsText('', bytes)
-    return true
-  } catch {
-    return false
   }
 }
 

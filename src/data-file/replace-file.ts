@@ -6,17 +6,19 @@
  * and our rename, and then its text is gone. So the old file is first moved aside, and compared under a name that no
  * editor writes to; and the new one gets the name only if no editor has put a file there in the meantime.
  */
+import { dirname } from 'node:path'
 import { type Disk, type Identity, isSame, type WholeFile } from './disk.ts'
 import { errorCode } from './system-error.ts'
 
-/** Beside the file while it is replaced: the new text, and the old file. */
+/** Beside the file while it is replaced: the new text, the old file, and the new text of a file that is overwritten. */
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
+const overwriteName = (target: string): string => `${target}.petstore-overwrite`
 
 /**
- * Replaces the file that was read by a text, durably; owner and mode stay. False when an editor has saved another text, which
- * stays. Throws the file system's error; the path then leads to one of the two texts, or restoreReplacedFile puts the old
- * one back. `target` is the path that all symbolic links lead to.
+ * Replaces the content of the file with `next`, durably; owner and mode stay. Returns false, and leaves the file alone, if an
+ * editor has saved something else since `expected` was read. Throws the file system's error; then the old file is at the path,
+ * or restoreReplacedFile puts it back. `target` is the path that all symbolic links lead to.
  */
 export async function replaceFile(
   disk: Disk,
@@ -30,19 +32,16 @@ export async function replaceFile(
     if (old !== undefined) disk.checkWritable(target)
     disk.fs.rmSync(newPath, { force: true })
     await disk.createFile(newPath, next, old)
-    const isReplaced = await swapFiles(disk, target, expected)
-    disk.removeQuietly(newPath)
-    return isReplaced
+    return await swapFiles(disk, target, expected)
   } catch (error) {
-    if (errorCode(error) === 'EBUSY' && expected.identity !== undefined) {
-      return overwriteMounted(disk, target, expected.bytes, next)
-    }
-    disk.removeQuietly(newPath)
+    if (errorCode(error) === 'EBUSY') return await overwriteMounted(disk, target, expected.bytes, next)
     // Some editors remove the file and write it again: it was just missing.
     if (errorCode(error) === 'ENOENT') return false
     // When this fails too, the next read of the file tries it again.
     await restoreReplacedFile(disk, target).catch(() => {})
     throw error
+  } finally {
+    disk.removeQuietly(newPath)
   }
 }
 
@@ -108,19 +107,19 @@ function linkIfMissing(disk: Disk, path: string, target: string): boolean {
 
 /** Removes what an interrupted replaceFile has left, once there is a valid and durable file at the path. */
 export function removeLeftovers(disk: Disk, target: string): void {
-  disk.removeQuietly(oldName(target))
-  disk.removeQuietly(newName(target))
+  for (const name of [oldName, newName, overwriteName]) disk.removeQuietly(name(target))
 }
 
-/** The new text, if a crash has interrupted the overwriting of a mounted file: see overwriteMounted. */
-export function readInterrupted(disk: Disk, target: string): Buffer | undefined {
-  const path = newName(target)
+/** The new text of a mounted file, if a crash has interrupted its overwriting. */
+export function readUnfinishedOverwrite(disk: Disk, target: string): Buffer | undefined {
+  const path = overwriteName(target)
   return disk.statIdentity(path) === undefined ? undefined : disk.fs.readFileSync(path)
 }
 
 /**
- * A single file that is mounted into a container cannot be renamed, only overwritten. A crash in the middle damages it; the
- * new text then stays beside it, and opening the file finishes the work.
+ * A single file that is mounted into a container cannot be renamed, only overwritten, and a crash in the middle damages it. So
+ * the new text first gets a name that it has only while the file is overwritten: a start that finds that name beside a
+ * damaged file finishes the work.
  */
 async function overwriteMounted(
   disk: Disk,
@@ -128,15 +127,22 @@ async function overwriteMounted(
   expected: Buffer,
   next: Buffer,
 ): Promise<boolean> {
-  const isExpected = disk.fs.readFileSync(target).equals(expected)
+  const nextPath = overwriteName(target)
+  let isWhole = true
   try {
-    if (isExpected) await disk.overwriteFile(target, next)
+    disk.fs.renameSync(newName(target), nextPath)
+    await disk.syncFolder(dirname(target))
+    if (!disk.fs.readFileSync(target).equals(expected)) return false
+    isWhole = false
+    await disk.overwriteFile(target, next)
+    isWhole = true
+    return true
   } catch (error) {
     // A full disk, say: there is room for the old text.
-    await disk.overwriteFile(target, expected)
-    disk.removeQuietly(newName(target))
+    if (!isWhole) await disk.overwriteFile(target, expected)
+    isWhole = true
     throw error
+  } finally {
+    if (isWhole) disk.removeQuietly(nextPath)
   }
-  disk.removeQuietly(newName(target))
-  return isExpected
 }
