@@ -1,5 +1,5 @@
 /** Why the data file cannot be read or written as it is. */
-import { errorCode } from './system-error.ts'
+import { errorCode } from '../system-error.ts'
 
 /** An error in the text, for a person: line and column from 1. */
 export interface PlacedFault {

@@ -12,7 +12,7 @@ import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type Who
 import { type FileLock, lockFile } from './file-lock.ts'
 import { formatEmptyText, formatPetsText, parsePetsText, type PetsText } from './pets-text.ts'
 import { readUnfinishedOverwrite, removeLeftovers, replaceFile, restoreReplacedFile } from './replace-file.ts'
-import { describeSystemError, errorCode } from './system-error.ts'
+import { describeSystemError, errorCode } from '../system-error.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
 
 /** How often a running store looks whether the file was edited. */

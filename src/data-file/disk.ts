@@ -6,7 +6,7 @@
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { DataFileInvalid } from './data-file-error.ts'
-import { errorCode } from './system-error.ts'
+import { errorCode } from '../system-error.ts'
 
 /** The calls that go through the seam. */
 export type FileSystem = Pick<

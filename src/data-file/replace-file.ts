@@ -8,7 +8,7 @@
  */
 import { dirname } from 'node:path'
 import { type Disk, type Identity, isSame, type WholeFile } from './disk.ts'
-import { errorCode } from './system-error.ts'
+import { errorCode } from '../system-error.ts'
 
 /** Beside the file while it is replaced: the new text, the old file, and the new text of a file that is overwritten. */
 const newName = (target: string): string => `${target}.petstore-new`

@@ -12,7 +12,7 @@ import {
 } from '../data-file/data-file.ts'
 import { DataFileEdited, DataFileInvalid } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
-import { errorCode } from '../data-file/system-error.ts'
+import { errorCode } from '../system-error.ts'
 import { nextInt64 } from '../json/int64.ts'
 import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'

@@ -1,6 +1,6 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
-import { errorCode } from '../data-file/system-error.ts'
+import { errorCode } from '../system-error.ts'
 import { isInt64 } from '../json/int64.ts'
 import type { Int64, NewPet, Pet, PetStorage } from '../types.ts'
 import { CommitQueue } from './commit-queue.ts'

@@ -1,4 +1,4 @@
-/** The errors of system calls: their codes, and their meaning in words. */
+/** The errors of system calls: their codes, and what they mean in words. */
 import { constants } from 'node:os'
 import { getSystemErrorMap } from 'node:util'
 
