@@ -4,7 +4,7 @@ import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
 import { checkFraming, findAuthorization } from './http/framing.ts'
-import { catalogue, HttpError } from './http/http-error.ts'
+import { errorCodes, HttpError } from './http/error-codes.ts'
 import type { Expectation, Handler } from './http/handler.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
 import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
@@ -14,7 +14,7 @@ import { createPet, getPet, listOrders, listPets, type Operation } from './opera
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
 import { PetStoreError, type Store } from './pets/store.ts'
-import type { RequestLog } from './types.ts'
+import type { DelayMs, RequestLog } from './types.ts'
 
 export interface AppOptions {
   readonly store: Store
@@ -22,8 +22,8 @@ export interface AppOptions {
   readonly corsOrigins?: '*' | readonly string[] | undefined
   /** The path of another app that this one is mounted under, such as `/store`; requests come with it or without. */
   readonly basePath?: string | undefined
-  /** Milliseconds that a response under `/v1` is held back, or the least and the most of a range. */
-  readonly delayMs?: number | readonly [minimum: number, maximum: number] | undefined
+  /** How long each response under `/v1` is held back. */
+  readonly delayMs?: DelayMs | undefined
   readonly page: Page
   /** The JSON Schema of the data file, for whoever has no copy of this repository. */
   readonly petsSchema: string
@@ -119,7 +119,7 @@ export function createApp(options: AppOptions): App {
   /** A hint for clients that leave out the version or add a slash. */
   function describeMissing(url: string): string | undefined {
     const isNear = /^\/(?:pets(?:\/.*)?|v1(?:\/|\/pets\/)?)$/.test(withoutBase(findPath(url)))
-    return isNear ? `${catalogue.not_found[1]} The pets are at ${basePath}/v1/pets.` : undefined
+    return isNear ? `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.` : undefined
   }
 
   function optionsReply(allow: string): Reply {

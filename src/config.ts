@@ -4,6 +4,7 @@ import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { describe } from './json/describe.ts'
 import { isDelay, maxDelayMs } from './options.ts'
+import type { DelayMs } from './types.ts'
 
 export interface Config {
   readonly port: number
@@ -13,7 +14,7 @@ export interface Config {
   readonly dataFile: string
   readonly corsOrigins: '*' | readonly string[]
   /** Milliseconds that each response is held back, or the least and the most of a range. */
-  readonly delayMs: number | readonly [minimum: number, maximum: number]
+  readonly delayMs: DelayMs
   readonly log: LogLevel
   /** Likely mistakes, in sentences to print at the start. */
   readonly hints: readonly string[]
@@ -162,7 +163,7 @@ function parseOrigins(text: string, report: Report): '*' | readonly string[] {
   return origins
 }
 
-function parseDelay(text: string, report: Report): Config['delayMs'] {
+function parseDelay(text: string, report: Report): DelayMs {
   if (text === '') return 0
   const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? []
   const delay = maximum === undefined ? Number(minimum) : ([Number(minimum), Number(maximum)] as const)

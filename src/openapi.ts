@@ -1,10 +1,10 @@
 /**
- * The interface as an OpenAPI 3.1 document: the three operations under `/v1`, with the limits, names and error codes of the
+ * The interface as an OpenAPI 3.1 document: the three operations under `/v1`, with the pageSizes, names and error codes of the
  * code. The descriptions are for people; the page at `/` shows them, as other tools do.
  */
-import { catalogue, type ErrorCode } from './http/http-error.ts'
-import { maxBodyBytes } from './http/json-body.ts'
-import { deprecation, limits, sunset } from './operations.ts'
+import { errorCodes, type ErrorCode } from './http/error-codes.ts'
+import { maxBodyBytes } from './http/limits.ts'
+import { deprecation, pageSizes, sunset } from './operations.ts'
 import { defaultStatus, petStatuses } from './pets/pet-status.ts'
 import type { NewPet, Pet } from './types.ts'
 
@@ -19,13 +19,13 @@ const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
 const newPet: NewPet = { name: 'Pip', categoryId: 3, status: 'pending' }
 const createdPet: Pet = { id: 13, ...newPet }
 
-/** Example messages, where the one of the catalogue is not what clients get, by the name of the example. */
+/** Example messages, where those of the error codes are not what clients get, by the name of the example. */
 const exampleMessages: Partial<Record<ErrorCode, Readonly<Record<string, string>>>> = {
   malformed_request: {
     malformed_request: 'request target: "%zz" has an escape ("%…") that is not one of UTF-8',
   },
   invalid_parameter: {
-    invalid_parameter: `limit: expected an integer from ${limits.minimum} to ${limits.maximum}, got "0"`,
+    invalid_parameter: `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
   },
   malformed_json: { malformed_json: 'body: is empty; expected a JSON object' },
   invalid_body: { invalid_body: 'name: is required; categoryId: expected an int64 integer, got "x"' },
@@ -85,7 +85,7 @@ export function openApiDocument(basePath: string): object {
 }
 
 function listPets(basePath: string): object {
-  const { minimum, maximum } = limits
+  const { minimum, maximum } = pageSizes
   const limitDescription =
     `Maximum number of animals returned: plain decimal digits from ${minimum} to ${maximum}, without a sign or a ` +
     'leading zero.'
@@ -101,7 +101,7 @@ function listPets(basePath: string): object {
       'filters by availability. To get the next page, follow the `Link` header. Other query parameters are ignored; ' +
       'each parameter may be given only once.',
     parameters: [
-      query('limit', limitDescription, { type: 'integer', ...limits }, limits.default),
+      query('limit', limitDescription, { type: 'integer', ...pageSizes }, pageSizes.default),
       query(
         'status',
         'Return only animals with this status. Without it, all are returned.',
@@ -179,7 +179,7 @@ function createPet(basePath: string): object {
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
       401: ref('Unauthorized', 'responses'),
-      413: errorResponse(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
+      413: errorResponse(errorCodes.content_too_large.message, ['content_too_large']),
       415: errorResponse(
         'The media type of the body is not `application/json`, or the body has a Content-Encoding.',
         ['unsupported_media_type'],
@@ -234,7 +234,7 @@ function getPet(): object {
       200: { description: 'The requested animal.', headers, content: json(ref('Pet'), { found: rex }) },
       400: errorResponse('The request is not well-formed HTTP.', ['malformed_request']),
       401: { ...unauthorized, headers: { ...unauthorized.headers, ...headers } },
-      404: errorResponse('The requested resource could not be found.', ['not_found'], headers),
+      404: errorResponse(errorCodes.not_found.message, ['not_found'], headers),
       // The deprecation stands on errors of the operation itself, such as a failing storage.
       default: { ...otherError, headers: { ...otherError.headers, ...optional(headers) } },
     },
@@ -286,7 +286,7 @@ const schemas = {
     description: 'Why a request failed.',
     required: ['code', 'message', 'status'],
     properties: {
-      code: { type: 'string', enum: Object.keys(catalogue), description: 'Machine-readable error code.' },
+      code: { type: 'string', enum: Object.keys(errorCodes), description: 'Machine-readable error code.' },
       message: {
         type: 'string',
         description: 'Human-readable description that names the place of each error.',
@@ -327,7 +327,6 @@ function query(name: string, description: string, schema: object, example: unkno
   return { name, in: 'query', description, schema, example }
 }
 
-/** A header; it is text and always sent, unless `more` says otherwise. */
 /** The same headers, which may be absent. */
 function optional(headers: Readonly<Record<string, object>>): Record<string, object> {
   return Object.fromEntries(
@@ -335,6 +334,7 @@ function optional(headers: Readonly<Record<string, object>>): Record<string, obj
   )
 }
 
+/** A header; it is text and always sent, unless `more` says otherwise. */
 function header(description: string, more: object = {}): object {
   return { description, required: true, schema: { type: 'string' }, ...more }
 }
@@ -347,7 +347,7 @@ function json(schema: object, examples: Readonly<Record<string, unknown>>): obje
 /** An error response with any of these codes, and examples of each. */
 function errorResponse(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
   const examples = codes.flatMap((code) => {
-    const [status, message] = catalogue[code]
+    const { status, message } = errorCodes[code]
     const messages = Object.entries(exampleMessages[code] ?? { [code]: message })
     return messages.map(([name, text]) => [name, { code, message: text, status }] as const)
   })

@@ -1,6 +1,6 @@
 /** The operations of interface section 4, one function each: from a checked request to a reply. */
 import * as v from 'valibot'
-import { HttpError } from './http/http-error.ts'
+import { HttpError } from './http/error-codes.ts'
 import { jsonReply, type Reply } from './http/reply.ts'
 import { parseQuery } from './http/router.ts'
 import { describe } from './json/describe.ts'
@@ -11,10 +11,11 @@ import type { Store } from './pets/store.ts'
 import type { Int64, PetPage, PetQuery, PetStatus } from './types.ts'
 
 /** Page sizes of a list (interface section 8). */
-export const limits = { minimum: 1, maximum: 100, default: 20 } as const
+export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
 
-/** When getPet was deprecated (RFC 9745, seconds since 1970) and when it goes (RFC 8594, interface section 9). */
+/** When getPet was deprecated: 21 November 2026, in seconds since 1970 (RFC 9745). */
 export const deprecation = '@1795219200'
+/** When getPet is scheduled for removal (RFC 8594, interface section 9). */
 export const sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'
 
 export interface OperationRequest {
@@ -130,17 +131,17 @@ function parseListQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery
     else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describe(text)}`)
     return value
   }
-  const { minimum, maximum } = limits
+  const { minimum, maximum } = pageSizes
   const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
   const status = read('status', parseStatus, petStatusChoice)
   const after = read('after', parseAfter, 'the id of a pet or 0')
   if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
-  return { limit: limit ?? limits.default, status, after }
+  return { limit: limit ?? pageSizes.default, status, after }
 }
 
 function parseLimit(text: string): number | undefined {
   const limit = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : 0
-  return limit >= limits.minimum && limit <= limits.maximum ? limit : undefined
+  return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
 }
 
 /** With 0, which is no id, the list begins at its first page: a loop over all pages starts so. */

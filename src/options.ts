@@ -4,7 +4,7 @@
  */
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
-import { defaultTimeouts } from './http/listener.ts'
+import { defaultTimeouts } from './http/limits.ts'
 import { describe } from './json/describe.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 

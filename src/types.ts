@@ -74,6 +74,9 @@ export interface RequestLog {
   readonly milliseconds: number
 }
 
+/** Milliseconds, or the least and the most of a range. */
+export type DelayMs = number | readonly [minimum: number, maximum: number]
+
 /** A callback that throws or rejects changes no response; onError is told of it. */
 interface CommonOptions {
   /** At least one key that clients send as `Authorization: Bearer <key>`. It has at most 15,360 characters. */
@@ -81,7 +84,7 @@ interface CommonOptions {
   /** Origins whose pages may read the responses; `*` unless given, an empty list for none. */
   readonly corsOrigins?: '*' | readonly string[]
   /** Holds back each response under `/v1` for so many milliseconds, or for a random time of a range; at most 10,000. */
-  readonly delayMs?: number | readonly [minimum: number, maximum: number]
+  readonly delayMs?: DelayMs
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
   readonly onMessage?: (message: string) => void
   /** Called after each response, for a request log or for metrics. */
@@ -121,13 +124,20 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
   readonly port?: number
   /** 127.0.0.1 unless given. */
   readonly host?: string
-  /** Other timeouts than those in the README, in milliseconds. */
-  readonly timeouts?: {
-    readonly headersMs?: number
-    readonly requestMs?: number
-    readonly idleMs?: number
-    readonly closeMs?: number
-  }
+  /** Other timeouts than those in the README. */
+  readonly timeouts?: Partial<Timeouts>
+}
+
+/** In milliseconds. */
+export interface Timeouts {
+  /** For the request line and headers. */
+  readonly headersMs: number
+  /** For a whole request. */
+  readonly requestMs: number
+  /** For a connection on which nothing moves: between two requests, or when a client does not read its response. */
+  readonly idleMs: number
+  /** For the requests in flight when the server closes. */
+  readonly closeMs: number
 }
 
 export interface PetStoreHandle {

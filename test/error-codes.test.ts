@@ -1,10 +1,10 @@
-/** The catalogue of errors: its one copy for people, and what no refusal and no line of the program may show. */
+/** The error codes: their one copy for people, and what no refusal and no line of the program may show. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createApp } from '../src/app.ts'
-import { catalogue } from '../src/http/http-error.ts'
+import { errorCodes } from '../src/http/error-codes.ts'
 import { createListener } from '../src/http/listener.ts'
 import { createMemoryStore } from '../src/pets/pet-store.ts'
 import {
@@ -27,12 +27,12 @@ test('the README lists every code with its status, and no other', () => {
   ])
   assert.deepEqual(
     rows,
-    Object.entries(catalogue).map(([code, [status]]) => [code, status]),
+    Object.entries(errorCodes).map(([code, { status }]) => [code, status]),
   )
 })
 
 test('codes are snake_case, statuses are those of errors, messages are sentences', () => {
-  for (const [code, [status, message]] of Object.entries(catalogue)) {
+  for (const [code, { status, message }] of Object.entries(errorCodes)) {
     assert.match(code, /^[a-z]+(?:_[a-z]+)*$/)
     assert.ok(status >= 400 && status < 600)
     assert.match(message, /^[A-Z].*\.$/)
@@ -87,7 +87,7 @@ test('a fault of the service is 500 without a word of the fault, and the next re
     await send(url, '/v1/pets/1'),
     await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } }),
   ]) {
-    assert.equal(assertRefusal(answer, 500, 'internal_error'), catalogue.internal_error[1])
+    assert.equal(assertRefusal(answer, 500, 'internal_error'), errorCodes.internal_error.message)
     assert.doesNotMatch(JSON.stringify([...answer.headers]), /secret|TypeError/)
   }
   assert.equal((await send(url, '/v1/pets')).status, 200)

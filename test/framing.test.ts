@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { describe, test, type TestContext } from 'node:test'
-import type { Timeouts } from '../src/http/listener.ts'
 import { createPetStore } from '../src/pet-store-server.ts'
+import type { Timeouts } from '../src/types.ts'
 import {
   assertAnswersAtLast,
   assertRefusal,

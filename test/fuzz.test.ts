@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
-import { catalogue } from '../src/http/http-error.ts'
+import { errorCodes } from '../src/http/error-codes.ts'
 import {
   assertRefusal,
   connectRaw,
@@ -120,7 +120,7 @@ function assertAnswers(received: Buffer): number[] {
     if (answer.status < 400) continue
     const error: unknown = JSON.parse(answer.body)
     assert.ok(typeof error === 'object' && error !== null && 'code' in error)
-    const code = Object.keys(catalogue).find((known) => known === error.code)
+    const code = Object.keys(errorCodes).find((known) => known === error.code)
     assertRefusal(answer, answer.status, code ?? assert.fail(answer.body))
   }
   return statuses

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { catalogue } from '../src/http/http-error.ts'
-import { maxBodyBytes } from '../src/http/json-body.ts'
+import { errorCodes } from '../src/http/error-codes.ts'
+import { maxBodyBytes } from '../src/http/limits.ts'
 import { openApiDocument } from '../src/openapi.ts'
-import { deprecation, limits, sunset } from '../src/operations.ts'
+import { deprecation, pageSizes, sunset } from '../src/operations.ts'
 import { defaultStatus, petStatuses } from '../src/pets/pet-status.ts'
 import { assertRefusal, startApp } from './support.ts'
 
@@ -43,7 +43,7 @@ test('names the path that the service is mounted under', () => {
 
 test('has the limits, the statuses and the dates of the code', () => {
   const [limit, status, after] = list('paths', '/pets', 'get', 'parameters')
-  assert.deepEqual(member(limit, 'schema'), { type: 'integer', ...limits })
+  assert.deepEqual(member(limit, 'schema'), { type: 'integer', ...pageSizes })
   assert.deepEqual(resolve(member(status, 'schema')), at('components', 'schemas', 'PetStatus'))
   assert.deepEqual(at('components', 'schemas', 'PetStatus', 'enum'), petStatuses)
   assert.equal(member(after, 'x-extension'), true)
@@ -62,7 +62,7 @@ test('has the limits, the statuses and the dates of the code', () => {
   assert.equal(member(headers, 'Sunset', 'schema', 'const'), sunset)
 })
 
-test('has each code of the catalogue, as an example of an answer with its status', () => {
+test('has each of the error codes, as an example of an answer with its status', () => {
   const seen = new Set<string>()
   for (const { operation } of operations()) {
     for (const [status, response] of Object.entries(resolve(operation['responses']))) {
@@ -70,14 +70,17 @@ test('has each code of the catalogue, as an example of an answer with its status
       for (const [name, example] of Object.entries(examplesOf(response))) {
         const { code, status: exampleStatus } = resolve(member(example, 'value'))
         assert.ok(name === code || name === `${String(code)}_outcome_unknown`, name)
-        assert.equal(exampleStatus, Object.entries(catalogue).find(([known]) => known === code)?.[1][0])
+        assert.equal(exampleStatus, Object.entries(errorCodes).find(([known]) => known === code)?.[1].status)
         if (status !== 'default') assert.equal(String(exampleStatus), status)
         seen.add(String(code))
       }
     }
   }
-  assert.deepEqual([...seen].toSorted(), Object.keys(catalogue).toSorted())
-  assert.deepEqual(at('components', 'schemas', 'Error', 'properties', 'code', 'enum'), Object.keys(catalogue))
+  assert.deepEqual([...seen].toSorted(), Object.keys(errorCodes).toSorted())
+  assert.deepEqual(
+    at('components', 'schemas', 'Error', 'properties', 'code', 'enum'),
+    Object.keys(errorCodes),
+  )
 })
 
 test('every reference leads to something, and every component is led to', () => {

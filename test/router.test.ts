@@ -1,7 +1,7 @@
 /** Which resource a request target names (RFC 9112 section 3.2). */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { HttpError } from '../src/http/http-error.ts'
+import { HttpError } from '../src/http/error-codes.ts'
 import { createRouter, findPath, parseQuery } from '../src/http/router.ts'
 
 const find = createRouter({ '/': 'root', '/pets': 'pets', '/pets/{petId}': 'pet', '/pets/new': 'new' })

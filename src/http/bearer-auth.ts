@@ -1,12 +1,13 @@
 /** Bearer keys (RFC 6750, interface section 5): who may call. Knows the Authorization header and nothing else. */
 import { hash } from 'node:crypto'
-import { HttpError, wrongKeyMessage } from './http-error.ts'
+import { HttpError, wrongKeyMessage } from './error-codes.ts'
+import { maxHeadBytes } from './limits.ts'
 
 /** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
 const bearerTokenPattern = /^[\w.~+/-]+=*$/
 
-/** A request has 16 KiB for its first line and all its headers; this leaves 1 KiB for what is not the key. */
-const maxKeyLength = 15_360
+/** This leaves 1 KiB for the request line and the rest of the headers. */
+const maxKeyLength = maxHeadBytes - 1_024
 
 const challenge = 'Bearer realm="petstore"'
 
@@ -14,7 +15,7 @@ const challenge = 'Bearer realm="petstore"'
 export function keyFault(key: string): string | undefined {
   if (!bearerTokenPattern.test(key)) return 'expected letters, digits and "-._~+/", with "=" at the end only'
   if (key.length <= maxKeyLength) return undefined
-  return `is too long to be sent in 16 KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
+  return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
 }
 
 /** Throws unauthorized unless the value of the Authorization header holds one of the keys. */

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Expectation, Handler } from './handler.ts'
-import type { ErrorCode } from './http-error.ts'
+import type { ErrorCode } from './error-codes.ts'
 
 /** A connection is paused while this many small requests wait on it, or one large one. A read may bring more than that. */
 const maxWaitingSize = 10

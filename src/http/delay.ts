@@ -1,4 +1,5 @@
-/** Holds calls back for a while, to show what slow responses do to a page. Knows timers, and nothing of requests. */
+/** Holds calls back for a while, to show what slow responses do to a page. */
+import type { DelayMs } from '../types.ts'
 
 export interface Delay {
   /** Makes the call after the delay, or at once when the delay has been ended. */
@@ -7,8 +8,8 @@ export interface Delay {
   end(): void
 }
 
-/** Milliseconds, or the least and the most of them for a random time between. */
-export function createDelay(delayMs: number | readonly [minimum: number, maximum: number]): Delay {
+/** Of a range, each call is held back for a random time. */
+export function createDelay(delayMs: DelayMs): Delay {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
   const held = new Map<NodeJS.Timeout, () => void>()
   let isEnded = false

@@ -1,6 +1,6 @@
 /** What makes a request well-formed beyond what Node checks: Host, codings, versions, expectations. Knows no paths. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { HttpError } from './http-error.ts'
+import { HttpError } from './error-codes.ts'
 import type { Expectation } from './handler.ts'
 
 /** Checks what Node does not: one well-formed Host (RFC 9112 section 3.2), known codings, versions and expectations. */

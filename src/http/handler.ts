@@ -1,6 +1,6 @@
 /** What answers requests, as the listener sees it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ErrorCode } from './http-error.ts'
+import type { ErrorCode } from './error-codes.ts'
 
 /** What a request's Expect header asks for (RFC 9110 section 10.1.1). */
 export type Expectation = 'none' | 'continue' | 'unknown'

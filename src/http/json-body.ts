@@ -3,9 +3,8 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { describe } from '../json/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/exact-json.ts'
-import { HttpError } from './http-error.ts'
-
-export const maxBodyBytes = 65_536
+import { HttpError } from './error-codes.ts'
+import { maxBodyBytes } from './limits.ts'
 
 const whatToSend =
   'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'

@@ -6,28 +6,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler.ts'
-
-export interface Timeouts {
-  /** For the request line and headers. */
-  readonly headersMs: number
-  /** For a whole request. */
-  readonly requestMs: number
-  /** For a connection on which nothing moves: between two requests, or when a client does not read its response. */
-  readonly idleMs: number
-  /** For the requests in flight when the server closes. */
-  readonly closeMs: number
-}
-
-export const defaultTimeouts: Timeouts = {
-  headersMs: 10_000,
-  requestMs: 30_000,
-  // Longer than the 60 s for which proxies commonly keep a connection, so that they close first.
-  idleMs: 75_000,
-  closeMs: 5_000,
-}
-
-/** The request line and all headers together. */
-const maxHeadBytes = 16_384
+import { defaultTimeouts, maxHeadBytes } from './limits.ts'
+import type { Timeouts } from '../types.ts'
 
 /** From this many waiting requests of the smallest size on, all connections together, every one is read in slices. */
 const sliceFromWaiting = 5_000
@@ -42,8 +22,8 @@ export interface Listener {
   close(): Promise<void>
 }
 
-export function createListener(handler: Handler, limits: Partial<Timeouts> = {}): Listener {
-  const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...limits }
+export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {}): Listener {
+  const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...timeouts }
   const server = createServer({
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     headersTimeout: headersMs,

@@ -1,6 +1,6 @@
 /** A reply as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
-import type { HttpError } from './http-error.ts'
+import type { HttpError } from './error-codes.ts'
 
 export interface Reply {
   readonly status: number

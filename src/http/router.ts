@@ -2,7 +2,7 @@
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
  * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Knows no methods and no pets.
  */
-import { HttpError } from './http-error.ts'
+import { HttpError } from './error-codes.ts'
 
 export interface Match<Resource> {
   readonly resource: Resource

@@ -1,0 +1,58 @@
+/** The error codes (README): each with its status, and the message for when there is nothing more to say. */
+import { maxBodyBytes, maxHeadBytes } from './limits.ts'
+
+export const errorCodes = {
+  malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
+  invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },
+  malformed_json: { status: 400, message: 'The body is not valid JSON.' },
+  invalid_body: { status: 400, message: 'The body is not a valid pet.' },
+  unauthorized: {
+    status: 401,
+    message: 'Send your API key in a header of the form "Authorization: Bearer <API_KEY>".',
+  },
+  not_found: { status: 404, message: 'The requested resource could not be found.' },
+  method_not_allowed: {
+    status: 405,
+    message: 'This resource does not take that method; the Allow header names those it takes.',
+  },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  content_too_large: { status: 413, message: `The body is larger than ${maxBodyBytes} bytes.` },
+  unsupported_media_type: {
+    status: 415,
+    message: 'Send the body as "Content-Type: application/json", without a Content-Encoding.',
+  },
+  expectation_failed: { status: 417, message: 'The only expectation that can be met is "100-continue".' },
+  request_header_fields_too_large: {
+    status: 431,
+    message: `The request line and headers are larger than ${maxHeadBytes} bytes.`,
+  },
+  internal_error: { status: 500, message: 'Something went wrong in the service.' },
+  not_implemented: { status: 501, message: 'This operation is not implemented.' },
+  data_file_invalid: {
+    status: 503,
+    message: 'The data file is not valid; pets can be listed, but not added.',
+  },
+  storage_failed: { status: 503, message: 'The storage failed.' },
+  shutting_down: { status: 503, message: 'The service is shutting down.' },
+  insufficient_storage: { status: 507, message: 'There is no room left.' },
+} satisfies Record<string, { readonly status: number; readonly message: string }>
+
+/** The other message of unauthorized, for a request that has a key. */
+export const wrongKeyMessage = 'The API key is not valid.'
+
+export type ErrorCode = keyof typeof errorCodes
+
+/** A refusal: becomes a response with the Error body of interface section 2. */
+export class HttpError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+
+  constructor(code: ErrorCode, message = errorCodes[code].message, headers: readonly string[] = []) {
+    super(message)
+    this.code = code
+    this.status = errorCodes[code].status
+    this.headers = headers
+  }
+}

@@ -1,0 +1,15 @@
+/** How large a request may be, and how long it may take. */
+import type { Timeouts } from '../types.ts'
+
+export const maxBodyBytes = 65_536
+
+/** The request line and all headers together. */
+export const maxHeadBytes = 16_384
+
+export const defaultTimeouts: Timeouts = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  // Longer than the 60 s for which proxies commonly keep a connection, so that they close first.
+  idleMs: 75_000,
+  closeMs: 5_000,
+}
