@@ -1,6 +1,6 @@
 /**
- * The build: `dist/server.js`, one file that runs alone; `dist/index.*`, what embedding code imports; and
- * `dist/contract.test.js`, the interface as a test of any server. Takes another folder than `dist` as its argument.
+ * `npm run build`. Makes `dist/server.js`, the service in one file; `dist/index.*`, which embedding code imports; and
+ * `dist/contract.test.js`, which tests any server against the interface. An argument names another folder than `dist`.
  */
 import { spawnSync } from 'node:child_process'
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -9,17 +9,19 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
-import { readPetsSchema, readVersion } from './built-in.ts'
+import { readPetsSchema, readVersion } from './bundled-texts.ts'
 import { buildPage } from './page/build-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = process.argv[2] ?? join(root, 'dist')
 
-/** Runs before anything that an older Node lacks. It is written in what every Node can read. */
+const [major, minor] = await readNodeVersion()
+
+/** Runs before anything that an old Node lacks. Written in ES5, so that every Node can run it. */
 const nodeCheck = `(function () {
   var version = process.versions.node.split(".");
-  if (version[0] > 20 || (version[0] == 20 && version[1] >= 12)) return;
-  console.error("Petstore needs Node 20.12 or newer; this is " + process.versions.node);
+  if (version[0] > ${major} || (version[0] == ${major} && version[1] >= ${minor})) return;
+  console.error("Petstore needs Node ${major}.${minor} or newer; this is " + process.versions.node);
   process.exit(1);
 })();`
 
@@ -30,7 +32,8 @@ await Promise.all([
   bundle('src/server.ts', 'server.js', { isProgram: true }),
   bundle('src/index.ts', 'index.js', { isProgram: false }),
   bundle('test/contract.test.ts', 'contract.test.js', { isProgram: true }),
-  // A `.js` file alone is CommonJS to Node 20, and so it must be beside this project's package.json too.
+  // Under this project's package.json (`"type": "module"`) a `.js` file is ESM; dist/package.json makes ours CommonJS. A copied
+  // server.js without any package.json is CommonJS by default.
   write('package.json', '{ "type": "commonjs" }\n'),
   write('index.mjs', "export { createPetStore, startPetStore } from './index.js'\n"),
   write('index.d.mts', "export * from './index.js'\n"),
@@ -50,7 +53,7 @@ async function bundle(
     metafile: true,
     bundle: true,
     platform: 'node',
-    // It has to be read whole before its first line runs, which tells an older Node what is wrong.
+    // Old syntax, so that an old Node can parse the whole file and then run the version check at its top.
     target: 'node16.11',
     format: 'cjs',
     charset: 'utf8',
@@ -61,20 +64,28 @@ async function bundle(
       PETSTORE_VERSION: JSON.stringify(readVersion()),
     },
     logLevel: 'warning',
-    // Only code that reads files of the repository asks where it is, and none of that runs from a built file.
+    // Only code that runs from source uses import.meta.url.
     logOverride: { 'empty-import-meta': 'silent' },
   })
   const head = [
     ...(isProgram ? ['#!/usr/bin/env node'] : []),
     await formatLicenses(metafile),
-    // A directive counts only before all other statements.
+    // A directive has to come before all other statements.
     '"use strict";',
     ...(isProgram ? [nodeCheck] : []),
   ]
   await write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }
 
-/** The license of this package, and those of the packages of which the output has a part. */
+/** The Node version that package.json requires: `>=20.12` is [20, 12]. */
+async function readNodeVersion(): Promise<readonly [major: number, minor: number]> {
+  const manifest = await readFile(join(root, 'package.json'), 'utf8')
+  const [, majorText, minorText] = /"node": ">=(\d+)\.(\d+)"/.exec(manifest) ?? []
+  if (minorText === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.12"')
+  return [Number(majorText), Number(minorText)]
+}
+
+/** The licenses of this package and of each package whose code is in the output. */
 async function formatLicenses({ outputs }: Metafile): Promise<string> {
   const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs))
   const packages = inputs.flatMap(([path, { bytesInOutput }]) => {
@@ -89,7 +100,7 @@ async function readLicense(packageFolder: string): Promise<string> {
   const path = join(root, packageFolder)
   const file = (await readdir(path)).find((name) => /^LICEN[CS]E(?:\.\w+)?$/i.test(name))
   if (file === undefined) throw new Error(`${packageFolder}: has no license file`)
-  // Its shape is known: npm installs no package without these members.
+  // npm installs no package without these members.
   const { name, version } = JSON.parse(await readFile(join(path, 'package.json'), 'utf8')) as {
     name: string
     version: string
@@ -102,7 +113,7 @@ async function write(name: string, text: string): Promise<void> {
   await writeFile(join(folder, name), text)
 }
 
-/** The declarations of what embedding code sees. They stand alone, and those of all the rest would not. */
+/** Copies only the four declaration files that the public API needs: the others import packages that users do not have. */
 async function declareTypes(): Promise<void> {
   const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
   const all = await mkdtemp(join(tmpdir(), 'petstore-types-'))

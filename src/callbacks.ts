@@ -1,10 +1,10 @@
-/** The callbacks of embedding code, made safe to call: one that fails changes no response and ends no process. */
+/** Makes the callbacks of embedding code safe to call: one that fails changes no response and ends no process. */
 import { isPromise } from 'node:util/types'
 import type { PetStoreOptions } from './types.ts'
 
 export type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
-/** A failing onMessage or onResponse is reported to onError; there is nobody to report a failing onError to. */
+/** A failure of onMessage or onResponse is reported to onError. A failure of onError is ignored. */
 export function guardCallbacks({ onMessage, onResponse, onError }: Callbacks): Callbacks {
   const reportError = onError === undefined ? () => {} : guard(onError, () => {})
   const report = (name: string) => (error: unknown) => reportError(`${name} failed: ${describeError(error)}`)
@@ -15,7 +15,7 @@ export function guardCallbacks({ onMessage, onResponse, onError }: Callbacks): C
   }
 }
 
-/** The same callback, which neither throws nor leaves a rejected promise that would end the process. */
+/** Wraps the callback so that it never throws, and never leaves a rejected promise, which would end the process. */
 function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {
   return (value) => {
     try {
@@ -27,7 +27,7 @@ function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) =
   }
 }
 
-/** Whatever was thrown, in words. Embedding code may throw what cannot even be made a string. */
+/** Embedding code may throw anything, even a value that cannot be converted to a string. */
 function describeError(error: unknown): string {
   try {
     return String(error)

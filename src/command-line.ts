@@ -1,17 +1,17 @@
 /**
- * The arguments of the program. There are no options but `--help` and `--version`: settings come from the environment,
- * so that whoever tries an argument is told the variable. Prints nothing.
+ * The arguments of the program. The only options are `--help` and `--version`; settings come from the environment. Whoever
+ * tries another argument is told which variable to set instead. Prints nothing.
  */
 import { basename, relative } from 'node:path'
 import { type SettingName, settings } from './config.ts'
 
 /** What to print instead of starting the service. */
-export interface Answer {
+export interface Output {
   readonly text: string
   readonly exitCode: 0 | 1
 }
 
-/** Options that people know from other programs, by the setting that each stands for. */
+/** Options of other programs that people may try here, under the setting that they mean. */
 const familiarOptions: Readonly<Record<SettingName, readonly string[]>> = {
   PORT: ['--port', '-p'],
   HOST: ['--host', '--hostname', '--address', '-H'],
@@ -23,19 +23,19 @@ const familiarOptions: Readonly<Record<SettingName, readonly string[]>> = {
 }
 const settingNames = Object.keys(settings).filter((name): name is SettingName => name in settings)
 
-/** What the arguments get, called by this command; undefined without any, and the service is to be started. */
-export function answerArguments(
+/** The text to print for these arguments and the exit code; undefined without arguments: the service then starts. */
+export function handleArguments(
   args: readonly string[],
   command: string,
   version: string,
-): Answer | undefined {
+): Output | undefined {
   if (args.length === 0) return undefined
   if (args.includes('--help') || args.includes('-h')) return { text: formatHelp(command), exitCode: 0 }
   if (args.includes('--version') || args.includes('-v')) return { text: version, exitCode: 0 }
-  return { text: refuse(args, command), exitCode: 1 }
+  return { text: explainArguments(args, command), exitCode: 1 }
 }
 
-/** How to call the program again, as a person would type it in the working directory. */
+/** How a person would start this script from the working directory. */
 export function formatCommand(script: string, workingDirectory: string): string {
   if (basename(script) === 'petstore') return 'npx petstore'
   const path = relative(workingDirectory, script)
@@ -43,15 +43,22 @@ export function formatCommand(script: string, workingDirectory: string): string 
 }
 
 function formatHelp(command: string): string {
-  const rows = settingNames.map((name) => [name, settings[name].fallback || 'none', settings[name].meaning])
-  const table = [['Variable', 'Default', 'Meaning'], ...rows].map(
-    ([name = '', fallback = '', meaning = '']) => `  ${name.padEnd(21)}  ${fallback.padEnd(14)}  ${meaning}`,
+  const settingRows = settingNames.map((name) => {
+    const { fallback, meaning } = settings[name]
+    return { name, fallback: fallback || 'none', meaning }
+  })
+  const rows = [{ name: 'Variable', fallback: 'Default', meaning: 'Meaning' }, ...settingRows]
+  const nameWidth = Math.max(...rows.map(({ name }) => name.length))
+  const fallbackWidth = Math.max(...rows.map(({ fallback }) => fallback.length))
+  const table = rows.map(
+    ({ name, fallback, meaning }) =>
+      `  ${name.padEnd(nameWidth)}  ${fallback.padEnd(fallbackWidth)}  ${meaning}`,
   )
   return [
     `Usage: ${command}`,
     '',
-    'A pet store service: JSON over HTTP, with one JSON file as its database. Settings come from the',
-    'environment:',
+    'A pet store service: JSON over HTTP, with one JSON file as its database.',
+    'Settings come from environment variables:',
     '',
     ...table,
     '',
@@ -63,8 +70,8 @@ function formatHelp(command: string): string {
   ].join('\n')
 }
 
-/** One line: what is no option, or else the variables to set instead of the arguments. */
-function refuse(args: readonly string[], command: string): string {
+/** One line: the unknown options or, if there are none, the environment variables to set instead. */
+function explainArguments(args: readonly string[], command: string): string {
   const unknown: string[] = []
   const understood: string[] = []
   const assignments: string[] = []
@@ -74,7 +81,7 @@ function refuse(args: readonly string[], command: string): string {
     const setting = settingNames.find((name) => familiarOptions[name].includes(option))
     if (setting !== undefined) {
       const value = inlineValue ?? (rest[0]?.startsWith('-') === false ? rest.shift() : undefined)
-      // A key is not repeated: what is printed may be kept in a log.
+      // A key is a secret, and what is printed may end up in a log.
       const shown = value === undefined || setting === 'PETSTORE_API_KEYS' ? '…' : quote(value)
       understood.push(value === undefined ? option : `${option} ${shown}`)
       assignments.push(`${setting}=${shown}`)
@@ -85,11 +92,11 @@ function refuse(args: readonly string[], command: string): string {
       assignments.push(/^\d+$/.test(arg) ? `PORT=${arg}` : `PETSTORE_DATA_FILE=${quote(arg)}`)
     }
   }
-  if (unknown.length > 0) return `${unknown.join(' ')}: not understood; ${command} --help lists the settings`
-  return `${understood.join(' ')}: settings come from the environment: ${assignments.join(' ')} ${command}`
+  if (unknown.length > 0) return `${unknown.join(' ')}: unknown; ${command} --help lists the settings`
+  return `${understood.join(' ')}: settings come from environment variables: ${assignments.join(' ')} ${command}`
 }
 
-/** The value as a POSIX shell takes it in one piece; on one line, whatever is in it. */
+/** The value quoted for a POSIX shell, if need be. Control characters become `?`, so that it stays on one line. */
 function quote(value: string): string {
   if (/^[\w./:,@%+=~*-]+$/.test(value)) return value
   return `'${value.replaceAll(/\p{Cc}/gu, '?').replaceAll("'", String.raw`'\''`)}'`

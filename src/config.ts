@@ -1,55 +1,57 @@
-/** The settings of the program, read from the environment. All errors are reported together. Reads nothing else. */
+/** The settings of the program, read from environment variables. All errors are reported together. Reads nothing else. */
 import { isIPv4 } from 'node:net'
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { describe } from './json/describe.ts'
-import { isDelay, maxDelayMs } from './options.ts'
+import { isDelay, isHost, isPath, isPort, maxDelayMs } from './option-rules.ts'
 import type { DelayMs } from './types.ts'
 
 export interface Config {
   readonly port: number
   readonly host: string
-  /** Empty: a key is to be created for this run. The host is a loopback address then. */
+  /** If empty, the host is a loopback address, and a key is to be created for this run. */
   readonly apiKeys: readonly string[]
   readonly dataFile: string
   readonly corsOrigins: '*' | readonly string[]
-  /** Milliseconds that each response is held back, or the least and the most of a range. */
+  /** How long each response is held back. */
   readonly delayMs: DelayMs
   readonly log: LogLevel
-  /** Likely mistakes, in sentences to print at the start. */
+  /** Likely mistakes, to be printed at the start. */
   readonly hints: readonly string[]
 }
 
 const logLevels = ['silent', 'info', 'requests'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** All settings, for `--help` and for the README, which has the same. An empty default stands for none. */
+/** All settings, for `--help`. The README lists the same names and defaults. An empty default means none. */
 export const settings = {
-  PORT: { fallback: '3000', meaning: '0 takes a free one' },
-  HOST: { fallback: '127.0.0.1', meaning: 'the address to listen on; 0.0.0.0 stands for all' },
-  PETSTORE_API_KEYS: { fallback: '', meaning: 'comma-separated; without any, one is created for the run' },
+  PORT: { fallback: '3000', meaning: '0 picks a free port' },
+  HOST: { fallback: '127.0.0.1', meaning: 'the address to listen on; 0.0.0.0 listens on all addresses' },
+  PETSTORE_API_KEYS: { fallback: '', meaning: 'comma-separated; without any, one is created for each run' },
   PETSTORE_DATA_FILE: { fallback: 'data/pets.json', meaning: 'created, with its folder, if it is missing' },
   PETSTORE_CORS_ORIGINS: { fallback: '*', meaning: 'comma-separated origins whose pages may call, or none' },
-  PETSTORE_DELAY: { fallback: '', meaning: 'milliseconds to hold responses back: 300, or 200-800' },
-  PETSTORE_LOG: { fallback: 'info', meaning: 'silent, info, or requests (a line for each request)' },
+  PETSTORE_DELAY: { fallback: '', meaning: 'milliseconds to hold back responses: 300, or 200-800' },
+  PETSTORE_LOG: { fallback: 'info', meaning: 'silent, info, or requests (also a line per request)' },
 } as const
 
 export type SettingName = keyof typeof settings
 
+const anyValue = /^/
+
 /** PETSTORE_ variables that other tools set. They are ignored. */
 const foreignVariables: readonly (readonly [name: RegExp, value: RegExp])[] = [
   // The contract suite reads these, and may run in the same shell.
-  [/^PETSTORE_(?:URL|API_KEY)$/, /^/],
-  // Kubernetes describes each service to every container: here those called petstore, or petstore-something.
-  [/^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)(?:_|$)/, /^/],
+  [/^PETSTORE_(?:URL|API_KEY)$/, anyValue],
+  // Kubernetes tells every container about each service, such as one called petstore or petstore-db.
+  [/^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)(?:_|$)/, anyValue],
   [/^PETSTORE_(?:\w+_)?PORT$/, /^(?:tcp|udp|sctp):\/\//],
-  [/^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/, /^/],
-  // `docker run --link` adds the name of the link, and the environment of the other container.
+  [/^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/, anyValue],
+  // `docker run --link` adds the name of the link, and the other container's environment.
   [/^PETSTORE_NAME$/, /^\//],
-  [/^PETSTORE_ENV_/, /^/],
+  [/^PETSTORE_ENV_/, anyValue],
 ]
 
-/** What is wrong with the environment, a line for each variable. */
+/** The environment is wrong; one line for each variable says how. */
 export class ConfigError extends Error {
   readonly lines: readonly string[]
   constructor(lines: readonly string[]) {
@@ -58,14 +60,14 @@ export class ConfigError extends Error {
   }
 }
 
-const hintOfApiKey = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
+const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Says what is wrong with the setting that is being parsed. What the parser returns does not count then. */
+/** Called by a parser with each error in the setting. If it is called, what the parser returns is ignored. */
 type Report = (fault: string) => void
 
-/** An empty variable counts as one that is not set. Throws a ConfigError. */
+/** A variable that is empty counts as not set. Throws a ConfigError. */
 export function parseConfig(env: Environment): Config {
   const lines: string[] = []
   const read = <T>(name: SettingName, parse: (text: string, report: Report) => T): T => {
@@ -85,8 +87,8 @@ export function parseConfig(env: Environment): Config {
 
   const hints: string[] = []
   if (!isSet(env, 'PETSTORE_API_KEYS')) {
-    // Whoever sets PETSTORE_API_KEY alone believes that this is the key.
-    if (isSet(env, 'PETSTORE_API_KEY')) hints.push(hintOfApiKey)
+    // Probably a typo for PETSTORE_API_KEYS.
+    if (isSet(env, 'PETSTORE_API_KEY')) hints.push(apiKeyHint)
     const reason = whyKeysAreRequired(host, log)
     if (reason !== undefined) lines.push([`PETSTORE_API_KEYS: is required ${reason}`, ...hints].join('; '))
   }
@@ -102,37 +104,42 @@ function isSet(env: Environment, name: string): boolean {
 function whyKeysAreRequired(host: string, log: LogLevel): string | undefined {
   if (!isLoopback(host)) return `when HOST is not a loopback address, and HOST is ${host}`
   return log === 'silent'
-    ? 'when PETSTORE_LOG is silent: nobody would see a key that is created here'
+    ? 'when PETSTORE_LOG is silent, because nobody would see a key that is created for the run'
     : undefined
 }
 
-/** A line for each variable that looks like a setting and is none: it may be misspelt. */
+/** A line for each variable that is not a setting but is named like one, since it may be misspelt. */
 function findUnknown(env: Environment): readonly string[] {
   const names = Object.keys(settings)
   return Object.entries(env)
     .filter(([name]) => name.startsWith('PETSTORE_') && !names.includes(name))
-    .filter(([name, value = '']) => !foreignVariables.some(([n, v]) => n.test(name) && v.test(value)))
+    .filter(([name, value = '']) => !isForeign(name, value))
     .map(([name]) => `${name}: is not a setting; the settings are ${names.join(', ')}`)
 }
 
-/** Whether only this machine reaches the host (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
+function isForeign(name: string, value: string): boolean {
+  return foreignVariables.some(
+    ([namePattern, valuePattern]) => namePattern.test(name) && valuePattern.test(value),
+  )
+}
+
+/** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
 function parsePort(text: string, report: Report): number {
-  const port = /^(?:0|[1-9]\d{0,4})$/.test(text) ? Number(text) : Infinity
-  if (port > 65_535) report(`expected a port from 0 to 65535, got ${describe(text)}`)
+  const port = /^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : Number.NaN
+  if (!isPort(port)) report(`expected a port from 0 to 65535, got ${describe(text)}`)
   return port
 }
 
-/** Only the system knows whether there is such a host, but white space in it is a typo. */
 function parseHost(text: string, report: Report): string {
-  if (/[\s\p{Cc}]/u.test(text)) report(`expected an address or a name of this machine, got ${describe(text)}`)
+  if (!isHost(text)) report(`expected an address or a name of this machine, got ${describe(text)}`)
   return text
 }
 
-/** A key is a secret, so a message shows its position only. */
+/** A key is a secret, so a message gives only its position. */
 function parseKeys(text: string, report: Report): readonly string[] {
   if (text === '') return []
   const keys = text.split(',').map((key) => key.trim())
@@ -144,10 +151,10 @@ function parseKeys(text: string, report: Report): readonly string[] {
 }
 
 function parsePath(text: string, report: Report): string {
-  if (text.trim() === '' || text.includes('\0')) report(`expected a path, got ${describe(text)}`)
-  // A shell expands `~` only at the head of a word that is not quoted, and systemd, Docker and --env-file never do.
+  if (!isPath(text)) report(`expected a path, got ${describe(text)}`)
+  // A shell expands `~` only at the start of an unquoted word, and systemd, Docker and --env-file never do.
   if (/^~(?:[/\\]|$)/.test(text)) {
-    report(`expected a path, got ${describe(text)}, in which "~" was not expanded by a shell; write it out`)
+    report(`expected a path, got ${describe(text)}: no shell expanded the "~"; write out your home folder`)
   }
   return text
 }

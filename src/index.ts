@@ -1,3 +1,3 @@
-/** What embedding code imports as `petstore`. It touches no environment, no console and no signal. */
+/** What embedding code imports as `petstore`. Touches neither environment, console nor signals. */
 export { createPetStore, startPetStore } from './pet-store-server.ts'
 export type * from './types.ts'

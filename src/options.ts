@@ -1,35 +1,36 @@
 /**
- * Checks the options of embedding code in words, since JavaScript has no types to do it. All errors are reported
- * together. Starts nothing.
+ * Validates, at run time, the options that embedding code passes: a JavaScript caller has no type checker. All errors are
+ * reported together.
  */
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { describe } from './json/describe.ts'
+import { isDelay, isHost, isInteger, isPath, isPort, maxDelayMs } from './option-rules.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
-
-/** The longest that a response may be delayed, in milliseconds. */
-export const maxDelayMs = 10_000
 
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */
 const maxTimerMs = 2_147_483_647
 
-/** Segments as a request target spells them (RFC 3986 section 3.3): the path is sent in headers as it is. */
+/** Path segments as a request target spells them (RFC 3986 section 3.3), because the path goes into headers unchanged. */
 const basePathPattern = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 
-/** Says what is wrong with a value, each error with its place: `timeouts.idleMs: expected …, got …`. */
+/** Returns what is wrong with a value, each error with its place: `timeouts.idleMs: expected …, got …`. */
 type Check = (place: string, value: unknown) => readonly string[]
 
-/** A check for each option; the compiler finds an option without one. */
+/**
+ * A check for each option: the compiler refuses a table in which one is missing. `Options extends unknown ?` distributes over
+ * the union, so that the keys of every variant count.
+ */
 type ChecksFor<Options> = Readonly<Record<Options extends unknown ? keyof Options : never, Check>>
 
-/** Where the pets are kept: exactly one of these is given. */
+/** Where the pets are kept. Exactly one of these options has to be given. */
 const sources = ['pets', 'dataFile', 'storage']
 
 const commonChecks = {
   apiKeys: checkKeys,
   pets: expect('an array of pets', Array.isArray),
-  dataFile: expect('the path of a file', (value) => isText(value, /^[^\0]*[^\0\s][^\0]*$/)),
+  dataFile: expect('the path of a file', isPath),
   storage: expect('an object with the methods list, get and create', isStorage),
   corsOrigins: checkOrigins,
   delayMs: expect(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
@@ -40,13 +41,13 @@ const commonChecks = {
 
 const storeChecks: ChecksFor<PetStoreOptions> = {
   ...commonChecks,
-  basePath: expect('a path such as /store', (value) => isText(value, basePathPattern)),
+  basePath: expect('a path such as /store', isBasePath),
 }
 
 const serverChecks: ChecksFor<PetStoreServerOptions> = {
   ...commonChecks,
-  port: expect('an integer from 0 to 65535', (value) => isInteger(value, 0, 65_535)),
-  host: expect('an address or a name of this machine', (value) => isText(value, /^[^\s\p{Cc}]+$/u)),
+  port: expect('an integer from 0 to 65535', isPort),
+  host: expect('an address or a name of this machine', isHost),
   timeouts: checkTimeouts,
 }
 
@@ -84,7 +85,7 @@ function checkAll(options: unknown, checks: Readonly<Record<string, Check>>): vo
   if (faults.length > 0) throw new TypeError(faults.join('; '))
 }
 
-/** Checks each member by its name; a name without a check is a mistake. */
+/** Checks each member by its name. A name that has no check is unknown. */
 function checkMembers(
   prefix: string,
   members: readonly (readonly [name: string, value: unknown])[],
@@ -103,7 +104,7 @@ function expect(expected: string, isExpected: (value: unknown) => boolean): Chec
 }
 
 function checkKeys(place: string, value: unknown): readonly string[] {
-  // A key is a secret, so a message shows its position only.
+  // A key is a secret, so a message never shows it.
   if (typeof value === 'string') return [`${place}: expected an array of keys, got a string`]
   if (!Array.isArray(value)) return [`${place}: expected an array of keys, got ${describe(value)}`]
   if (value.length === 0) return [`${place}: expected at least one key, got an empty array`]
@@ -133,30 +134,19 @@ function checkTimeouts(place: string, value: unknown): readonly string[] {
   if (!isObject(value)) return [`${place}: expected an object, got ${describe(value)}`]
   const faults = checkMembers(`${place}.`, Object.entries(value), timeoutChecks)
   if (faults.length > 0) return faults
-  // Node refuses this too, but names settings of its own.
+  // Node refuses this too, but its message names settings that the caller does not know.
   const { headersMs, requestMs } = { ...defaultTimeouts, ...value }
   return headersMs > requestMs
     ? [`${place}: expected headersMs to be at most requestMs, got ${headersMs} and ${requestMs}`]
     : []
 }
 
-/** A number of milliseconds, or the least and the most of a range. */
-export function isDelay(value: unknown): boolean {
-  const [minimum, maximum, ...others] = Array.isArray(value) ? value : [value, value]
-  const isInRange = [minimum, maximum].every((ms) => typeof ms === 'number' && ms >= 0 && ms <= maxDelayMs)
-  return isInRange && minimum <= maximum && others.length === 0
-}
-
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isText(value: unknown, pattern: RegExp): boolean {
-  return typeof value === 'string' && pattern.test(value)
-}
-
-function isInteger(value: unknown, minimum: number, maximum: number): boolean {
-  return typeof value === 'number' && Number.isInteger(value) && value >= minimum && value <= maximum
+function isBasePath(value: unknown): boolean {
+  return typeof value === 'string' && basePathPattern.test(value)
 }
 
 function isStorage(value: unknown): boolean {

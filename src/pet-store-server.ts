@@ -1,7 +1,7 @@
 /** The service for a program to start, or for an app to mount: puts store, app and listener together. No globals. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
-import { readPetsSchema } from './built-in.ts'
+import { readPetsSchema } from './bundled-texts.ts'
 import { type Callbacks, guardCallbacks } from './callbacks.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { createListener } from './http/listener.ts'
@@ -59,7 +59,8 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; app: App; store: Store }> {
   const { apiKeys, corsOrigins, basePath, delayMs } = options
   const { onMessage, ...callbacks } = guardCallbacks(options)
-  const [page, petsSchema] = [await loadPage(), readPetsSchema()]
+  const page = await loadPage()
+  const petsSchema = readPetsSchema()
   const store = await openStore(options, onMessage)
   try {
     const app = createApp({ store, apiKeys, corsOrigins, basePath, delayMs, page, petsSchema, ...callbacks })

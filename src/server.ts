@@ -1,28 +1,32 @@
 /** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
-import { readVersion } from './built-in.ts'
-import { answerArguments, formatCommand } from './command-line.ts'
+import { readVersion } from './bundled-texts.ts'
+import { formatCommand, handleArguments } from './command-line.ts'
 import { type Config, ConfigError, parseConfig } from './config.ts'
 import { DataFileInvalid } from './data-file/data-file-error.ts'
-import { errorCode } from './system-error.ts'
+import { defaultTimeouts } from './http/limits.ts'
 import { startPetStore } from './pet-store-server.ts'
 import { formatStartText } from './start-text.ts'
+import { errorCode } from './system-error.ts'
 import type { PetStoreServer, RequestLog } from './types.ts'
 
-/** More than the 5 s after which a close cuts off what is in flight, and less than the 6 s that are promised. */
-const maxStopMs = 5_800
+/**
+ * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
+ * README promises that it ends within 6 s.
+ */
+const maxStopMs = defaultTimeouts.closeMs + 800
 
-// The reader of the output may go away (`| head`); the service stays.
+// Whoever reads the output may stop reading (`| head -1`). Without these listeners, the next line would end the service.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const command = formatCommand(process.argv[1] ?? '', process.cwd())
-const answer = answerArguments(process.argv.slice(2), command, readVersion())
-if (answer === undefined) {
+const output = handleArguments(process.argv.slice(2), command, readVersion())
+if (output === undefined) {
   void run()
 } else {
-  if (answer.exitCode === 0) console.log(answer.text)
-  else console.error(answer.text)
-  process.exitCode = answer.exitCode
+  if (output.exitCode === 0) console.log(output.text)
+  else console.error(output.text)
+  process.exitCode = output.exitCode
 }
 
 async function run(): Promise<void> {
@@ -64,16 +68,18 @@ function formatRequestLog({ method, milliseconds, path, status }: RequestLog): s
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
 function stopOnSignals(server: PetStoreServer): void {
-  // Ctrl-C reaches every process of a terminal, and npm passes it on as well: that is still the first signal.
-  const echoMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
+  // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
+  // passes the signal on. So a signal shortly after the first counts as the same one.
+  const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
   let stoppingSince: number | undefined
   const stop = (signal: NodeJS.Signals): void => {
     if (stoppingSince !== undefined) {
-      if (performance.now() - stoppingSince >= echoMs) endAtOnce(signal)
+      if (performance.now() - stoppingSince >= repeatMs) endAtOnce(signal)
       return
     }
     stoppingSince = performance.now()
-    // A disk may never answer. A pet whose sync has not returned was not acknowledged, so that no promise is broken.
+    // A disk may never respond, and closing waits for it. Killing breaks no promise then: a pet whose sync has not returned
+    // was not acknowledged.
     setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
     server.close().then(
       () => process.exit(0),
@@ -87,11 +93,11 @@ function stopOnSignals(server: PetStoreServer): void {
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
   process.kill(process.pid, signal)
-  // Process 1 of a container cannot end itself by a signal.
+  // In a container this may be process 1, which the kernel does not let end itself by a signal.
   process.abort()
 }
 
-/** What a person can correct, in plain lines; undefined for anything else. */
+/** The lines to print if a person can correct the failure; undefined for anything else, such as a bug. */
 function describeFailure(error: unknown, config: Config | undefined): readonly string[] | undefined {
   if (error instanceof ConfigError) return error.lines
   if (error instanceof DataFileInvalid) return [error.message]
@@ -99,15 +105,17 @@ function describeFailure(error: unknown, config: Config | undefined): readonly s
   const { host, port } = config
   switch (errorCode(error)) {
     case 'EADDRINUSE':
-      return [`PORT: ${port} is taken by another program on ${host}`]
+      return [
+        `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`,
+      ]
     case 'EACCES':
-      return [`PORT: ${port} needs a privilege that this user does not have`]
+      return [`PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`]
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return [`HOST: ${host} is not an address of this machine`]
+      return [`HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`]
     case '':
-      // A bug of this program, whose stack is of use.
+      // Not a system error, so a bug in this program: its stack is to be printed.
       return undefined
     default:
       return [`The start failed: ${error instanceof Error ? error.message : String(error)}`]

@@ -1,14 +1,14 @@
-/** What the program prints once it listens: all that a person needs next, in lines to read and to paste. */
+/** What the program prints once it listens: the addresses, the data file, the key, and a `curl` to paste. */
 import { networkInterfaces } from 'node:os'
 import { resolve } from 'node:path'
 import type { Config } from './config.ts'
 import { formatUrl } from './http/url.ts'
 
 export interface Started {
-  /** Where it listens, as a client on this machine writes it. */
+  /** The address for a client on this machine. */
   readonly url: string
   readonly petCount: number
-  /** The key that was created for this run; undefined when the environment has keys, which are never printed. */
+  /** The key that was created for this run. Undefined if the environment has keys; those are never printed. */
   readonly createdKey: string | undefined
 }
 
@@ -22,26 +22,28 @@ export function formatStartText({ dataFile, hints, host }: Config, started: Star
     lines.push(`API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`)
   }
   lines.push(...hints.map((hint) => `Note: ${hint}`))
-  // A browser sends the fragment to nobody; the page reads the key from it.
+  // A browser never sends the part after `#`; the page reads the key from it.
   lines.push(`Page: ${url}/${createdKey === undefined ? '' : `#key=${createdKey}`}`)
-  lines.push(createdKey === undefined ? 'Try, in a shell that has PETSTORE_API_KEYS:' : 'Try:')
-  // A shell that has the keys fills in the first.
+  lines.push(
+    createdKey === undefined ? 'Try, in a shell where PETSTORE_API_KEYS is set as it is here:' : 'Try:',
+  )
+  // The shell fills in the first of its keys.
   const key = createdKey ?? '${PETSTORE_API_KEYS%%,*}'
-  // The quotes keep zsh from reading the brackets of an IPv6 address as a pattern.
+  // Without the quotes, zsh would take the brackets of an IPv6 address for a pattern.
   lines.push(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/pets"`)
   return lines.join('\n')
 }
 
-/** `0.0.0.0`, `::`, and their other spellings. */
+/** `0.0.0.0`, `::`, and other spellings of them. */
 function isEveryAddress(host: string): boolean {
   return /^[0:.]+$/.test(host)
 }
 
-/** With an address that other machines can use, if there is one. */
+/** Names an address that other machines can use, if this machine has one. */
 function describeReach(host: string, port: string): string {
   const addresses = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
-    // A listener on `::` takes IPv4 as well. A link-local address is of no use without its zone.
+    // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone.
     .filter(({ family }) => family === 'IPv4' || host.includes(':'))
     .filter(({ address, internal }) => !internal && !address.startsWith('fe80:'))
   const { address } = addresses.find(({ family }) => family === 'IPv4') ?? addresses[0] ?? {}

@@ -1,13 +1,13 @@
-/** The types that embedding code sees, each declared once. They ship as declarations, so this file imports no library. */
+/** The public types. They ship as declarations, so this file imports no library that users may not have. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PetStatus } from './pets/pet-status.ts'
 
 export type { PetStatus }
 
-/** An integer from -2^63 to 2^63-1: a `number` while it is safe (below 2^53 either way), a `bigint` beyond. */
+/** An integer from -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
 export type Int64 = number | bigint
 
-/** What creates a pet (interface section 2, NewPet), with its status filled in. */
+/** A pet to create (interface section 2, NewPet), with its status filled in. */
 export interface NewPet {
   readonly name: string
   readonly categoryId: Int64
@@ -19,7 +19,7 @@ export interface Pet extends NewPet {
   readonly id: Int64
 }
 
-/** A pet to start with. Without an id it gets the next one; without a status it is available. */
+/** A pet to start with. A missing id becomes the next one; a missing status means `available`. */
 export interface SeedPet {
   readonly id?: Int64
   readonly name: string
@@ -27,7 +27,7 @@ export interface SeedPet {
   readonly status?: PetStatus
 }
 
-/** What a list asks for. */
+/** Which pets to list. */
 export interface PetQuery {
   /** At most this many pets: 1 to 100. */
   readonly limit: number
@@ -38,32 +38,33 @@ export interface PetQuery {
 }
 
 export interface PetPage {
-  /** By ascending id, at most `limit`. */
+  /** In ascending order of id, at most `limit`. */
   readonly pets: readonly Pet[]
-  /** How many match the status, on this page or not. */
+  /** How many pets have the status, on all pages. */
   readonly total: Int64
+  /** Whether there are more pets with the status after this page. */
   readonly hasMore: boolean
 }
 
 /**
- * A database of the embedder's that several servers can share. An error that a method throws or rejects with is answered
- * with 503 `storage_failed`, or with 507 if its `code` is `insufficient_storage`. A request waits for as long as the
- * method does, so let it reject in time. What it returns is checked. The service never closes it.
+ * Your own database, which several servers can share. If a method throws or rejects, the response is 503 `storage_failed`, or
+ * 507 if the error's `code` is `insufficient_storage`. The service sets no time limit, so let a method that hangs reject
+ * in time. Results are checked. The service never closes the storage.
  */
 export interface PetStorage {
-  /** Sees every pet whose creation was answered, by any server. Calls overlap, here and in `get`. */
+  /** Sees every pet whose creation was acknowledged by any server. Calls overlap, those of `get` too. */
   list(query: PetQuery): Promise<PetPage>
   /** Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
   get(id: Int64): Promise<Pet | undefined>
   /**
-   * Stores 1 to 1000 pets, all durably or none, and returns them in the same order, with ascending ids that are higher than
-   * any that a list has ever shown. A server does not call it again before it has ended.
+   * Stores 1 to 1000 pets durably, all or none, and returns them in the same order, with ascending ids that are higher than
+   * any that a list has ever shown. A server does not call it again before the last call has ended.
    */
   create(newPets: readonly NewPet[]): Promise<readonly Pet[]>
 }
 
 /**
- * A request that was answered, for a request log. The path has no query, since a client may put a secret there by
+ * A request that got its response, for a request log. The path has no query, since a client may put a secret there by
  * mistake. Method and path are `-` for a request that could not be parsed.
  */
 export interface RequestLog {
@@ -74,16 +75,16 @@ export interface RequestLog {
   readonly milliseconds: number
 }
 
-/** Milliseconds, or the least and the most of a range. */
+/** Milliseconds, or a range of them. */
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 
-/** A callback that throws or rejects changes no response; onError is told of it. */
+/** A callback that throws or rejects changes no response, and is reported to onError. */
 interface CommonOptions {
-  /** At least one key that clients send as `Authorization: Bearer <key>`. It has at most 15,360 characters. */
+  /** At least one key for clients to send as `Authorization: Bearer <key>`, each of at most 15,360 characters. */
   readonly apiKeys: readonly string[]
-  /** Origins whose pages may read the responses; `*` unless given, an empty list for none. */
+  /** Origins whose pages may read the responses; `*` by default, an empty list for none. */
   readonly corsOrigins?: '*' | readonly string[]
-  /** Holds back each response under `/v1` for so many milliseconds, or for a random time of a range; at most 10,000. */
+  /** Holds back each response under `/v1` for this long, at most 10,000 ms. With a range, the time is random. */
   readonly delayMs?: DelayMs
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
   readonly onMessage?: (message: string) => void
@@ -107,7 +108,7 @@ export interface FileOptions extends CommonOptions {
   readonly storage?: never
 }
 
-/** Pets in a database of the embedder's. */
+/** Pets in a database of your own. */
 export interface StorageOptions extends CommonOptions {
   readonly storage: PetStorage
   readonly pets?: never
@@ -115,16 +116,16 @@ export interface StorageOptions extends CommonOptions {
 }
 
 export type PetStoreOptions<Source = MemoryOptions | FileOptions> = Source & {
-  /** The path that the listener is mounted under, such as `/store`; it is part of Location and Link. */
+  /** The path that the listener is mounted under, such as `/store`. It becomes part of Location and Link. */
   readonly basePath?: string
 }
 
 export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source & {
-  /** 0, which takes a free port, unless given. */
+  /** 0, the default, picks a free port. */
   readonly port?: number
-  /** 127.0.0.1 unless given. */
+  /** 127.0.0.1 by default. */
   readonly host?: string
-  /** Other timeouts than those in the README. */
+  /** Replaces some of the default timeouts, which the README lists. */
   readonly timeouts?: Partial<Timeouts>
 }
 
@@ -141,22 +142,22 @@ export interface Timeouts {
 }
 
 export interface PetStoreHandle {
-  /** For `http.createServer(listener)`, or for an app to call. */
+  /** For `http.createServer(listener)`, or to be called by an app. */
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void
   /** How many pets there are now. */
   countPets(): number
-  /** Back to the pets it was created with or, with a data file, to what the file says now. */
+  /** Brings back the pets that it was created with. With a data file, reads the file again instead. */
   reset(): Promise<void>
-  /** Finishes the requests in flight, within 5 s, and releases the file and the port. Can be called again. */
+  /** Finishes the requests in flight within `closeMs` (5 s), and releases the file and the port. Can be called again. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 export interface PetStoreServer extends PetStoreHandle {
-  /** Where it listens, such as `http://127.0.0.1:3000`, without a path. */
+  /** The address that it listens on, without a path: `http://127.0.0.1:3000`. */
   readonly url: string
 }
 
-/** On a storage: to count its pets, and to reset them, is for whoever owns the database. */
+/** Without countPets and reset: the database is the embedder's. */
 export type StorageHandle = Omit<PetStoreHandle, 'countPets' | 'reset'>
 export type StorageServer = Omit<PetStoreServer, 'countPets' | 'reset'>

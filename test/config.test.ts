@@ -129,7 +129,7 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
   ],
   [
     { PETSTORE_DATA_FILE: '~/pets.json' },
-    'PETSTORE_DATA_FILE: expected a path, got "~/pets.json", in which "~" was not expanded by a shell; write it out',
+    'PETSTORE_DATA_FILE: expected a path, got "~/pets.json": no shell expanded the "~"; write out your home folder',
   ],
   [
     { PETSTORE_CORS_ORIGINS: 'https://a.test,https://b.test/,https://c.test/shop,localhost:5173' },

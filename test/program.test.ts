@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { networkInterfaces } from 'node:os'
-import { answerArguments, formatCommand } from '../src/command-line.ts'
+import { handleArguments, formatCommand } from '../src/command-line.ts'
 import { parseConfig, settings } from '../src/config.ts'
 import { formatUrl } from '../src/http/url.ts'
 import { formatStartText } from '../src/start-text.ts'
@@ -83,36 +83,36 @@ for (const option of ['--help', '-h']) {
 }
 
 const wrongArguments: readonly (readonly [args: readonly string[], expected: string])[] = [
-  [['--port', '4000'], '--port 4000: settings come from the environment: PORT=4000 node server.js'],
-  [['--port=4000'], '--port 4000: settings come from the environment: PORT=4000 node server.js'],
-  [['-p'], '-p: settings come from the environment: PORT=… node server.js'],
-  [['4000'], '4000: settings come from the environment: PORT=4000 node server.js'],
+  [['--port', '4000'], '--port 4000: settings come from environment variables: PORT=4000 node server.js'],
+  [['--port=4000'], '--port 4000: settings come from environment variables: PORT=4000 node server.js'],
+  [['-p'], '-p: settings come from environment variables: PORT=… node server.js'],
+  [['4000'], '4000: settings come from environment variables: PORT=4000 node server.js'],
   [
     ['mypets.json'],
-    'mypets.json: settings come from the environment: PETSTORE_DATA_FILE=mypets.json node server.js',
+    'mypets.json: settings come from environment variables: PETSTORE_DATA_FILE=mypets.json node server.js',
   ],
   [
     ["Ann's pets.json"],
-    String.raw`'Ann'\''s pets.json': settings come from the environment: PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
+    String.raw`'Ann'\''s pets.json': settings come from environment variables: PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
   ],
   [
     ['--key', 'hush', '--host', '0.0.0.0'],
-    '--key … --host 0.0.0.0: settings come from the environment: PETSTORE_API_KEYS=… HOST=0.0.0.0 node server.js',
+    '--key … --host 0.0.0.0: settings come from environment variables: PETSTORE_API_KEYS=… HOST=0.0.0.0 node server.js',
   ],
   [
     ['--delay', '200-800'],
-    '--delay 200-800: settings come from the environment: PETSTORE_DELAY=200-800 node server.js',
+    '--delay 200-800: settings come from environment variables: PETSTORE_DELAY=200-800 node server.js',
   ],
-  [['--watch'], '--watch: not understood; node server.js --help lists the settings'],
-  [['--token', 'hush', 'a.json'], '--token: not understood; node server.js --help lists the settings'],
-  [['--token=hush', '-x'], '--token -x: not understood; node server.js --help lists the settings'],
-  [['a\nb'], "'a?b': settings come from the environment: PETSTORE_DATA_FILE='a?b' node server.js"],
-  [[''], "'': settings come from the environment: PETSTORE_DATA_FILE='' node server.js"],
+  [['--watch'], '--watch: unknown; node server.js --help lists the settings'],
+  [['--token', 'hush', 'a.json'], '--token: unknown; node server.js --help lists the settings'],
+  [['--token=hush', '-x'], '--token -x: unknown; node server.js --help lists the settings'],
+  [['a\nb'], "'a?b': settings come from environment variables: PETSTORE_DATA_FILE='a?b' node server.js"],
+  [[''], "'': settings come from environment variables: PETSTORE_DATA_FILE='' node server.js"],
 ]
 
 for (const [args, expected] of wrongArguments) {
   test(`refuses ${JSON.stringify(args)} in one line that names the variable`, () => {
-    assert.deepEqual(answerArguments(args, 'node server.js', '1.0.0'), { text: expected, exitCode: 1 })
+    assert.deepEqual(handleArguments(args, 'node server.js', '1.0.0'), { text: expected, exitCode: 1 })
   })
 }
 
@@ -344,7 +344,10 @@ test('says in one plain line that the port is taken', async (t) => {
   assert.ok(typeof address === 'object' && address !== null)
   const PORT = String(address.port)
   const { output, code } = await runToEnd(t, { PORT })
-  assert.equal(output, `PORT: ${PORT} is taken by another program on 127.0.0.1\n`)
+  assert.equal(
+    output,
+    `PORT: ${PORT} is taken by another program on 127.0.0.1; stop that program, or choose another port\n`,
+  )
   assert.equal(code, 1)
 })
 
@@ -360,13 +363,13 @@ const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] =
   [
     'a host of no machine',
     { HOST: 'host.invalid' },
-    /^HOST: host\.invalid is not an address of this machine\n$/,
+    /^HOST: host\.invalid is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses\n$/,
   ],
   // TEST-NET-1 (RFC 5737): nobody's address.
   [
     'a host of another machine',
     { HOST: '192.0.2.1' },
-    /^HOST: 192\.0\.2\.1 is not an address of this machine\n$/,
+    /^HOST: 192\.0\.2\.1 is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses\n$/,
   ],
   [
     'a data file below a file',
@@ -379,7 +382,7 @@ const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] =
   [
     'a data file whose "~" no shell expanded',
     { PETSTORE_DATA_FILE: '~/pets.json' },
-    /^PETSTORE_DATA_FILE: expected a path, got "~\/pets\.json", in which "~" was not expanded by a shell; write it out\n$/,
+    /^PETSTORE_DATA_FILE: expected a path, got "~\/pets\.json": no shell expanded the "~"; write out your home folder\n$/,
   ],
   [
     'an open host without keys',

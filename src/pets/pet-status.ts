@@ -1,4 +1,7 @@
-/** The availabilities of a pet (interface section 3). The one list: types, schemas, the index and the page derive from it. */
+/**
+ * The statuses of a pet (interface section 3). Types, schemas and the index derive from this list; data/pets.schema.json repeats
+ * it (a test compares them), and page.css has a color for each.
+ */
 
 export const petStatuses = ['available', 'pending', 'sold'] as const
 export type PetStatus = (typeof petStatuses)[number]
