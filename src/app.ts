@@ -1,19 +1,28 @@
-/** The service as a request listener: routes to operations, in the order of checks, and turns errors into responses. */
+/** The service as a handler of requests: all routes, the order of the checks, and the response to each error. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
-import { checkFraming, findAuthorization } from './http/framing.ts'
 import { errorCodes, HttpError } from './http/error-codes.ts'
+import { checkFraming } from './http/framing.ts'
 import type { Expectation, Handler } from './http/handler.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
-import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
-import { createRouter, findPath, type Match } from './http/router.ts'
+import {
+  errorReply,
+  formatReply,
+  jsonReply,
+  noHeaders,
+  type Reply,
+  sendReply,
+  textReply,
+} from './http/reply.ts'
+import { createRouter, findPath } from './http/router.ts'
 import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
 import { PetStoreError, type Store } from './pets/store.ts'
+import { createRequestLog } from './request-log.ts'
 import type { DelayMs, RequestLog } from './types.ts'
 
 export interface AppOptions {
@@ -27,89 +36,75 @@ export interface AppOptions {
   readonly page: Page
   /** The JSON Schema of the data file, for whoever has no copy of this repository. */
   readonly petsSchema: string
-  /** Called for every response. It must not throw, nor must onError. */
+  /** Called for each response. It must not throw, nor must onError. */
   readonly onResponse?: ((log: RequestLog) => void) | undefined
   /** Takes a line for each internal_error. */
   readonly onError?: ((line: string) => void) | undefined
 }
 
 export interface App extends Handler {
-  /** From now on every new request is refused, and none is held back any longer. */
+  /** Delayed responses are sent at once; new requests are refused. */
   beginClosing(): void
 }
 
-/** The methods of the service as a whole, for `OPTIONS *` (RFC 9110 section 9.3.7). */
-const allMethods = 'GET, HEAD, POST, OPTIONS'
+/** The operations of a path by method. HEAD follows GET. */
+type Operations = Readonly<Partial<Record<string, Operation>>>
 
-/** A path's operations by method. HEAD follows GET. */
-interface Resource {
-  readonly operations: Readonly<Partial<Record<string, Operation>>>
-  readonly allow: string
+/** A request on its way to its response. */
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** What the client still expects before it sends its body. */
+  expectation: Expectation
+  /** Empty until the operation is known. */
+  operationHeaders: readonly string[]
+  /** When it began (`performance.now()`), for the request log. */
+  readonly start: number
 }
 
 export function createApp(options: AppOptions): App {
   const { store, apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
-  const openApiReply = jsonReply(200, JSON.stringify(openApiDocument(basePath)))
-  const pageReply = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
-  // As application/json, since browsers would download application/schema+json. Editors accept both.
-  const petsSchemaReply = jsonReply(200, options.petsSchema)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
+  const openApi = JSON.stringify(openApiDocument(basePath))
+  const page = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
   let isClosing = false
 
-  const findResource = createRouter({
-    '/v1/pets': createResource({ GET: listPets(store), POST: createPet(store) }),
-    '/v1/pets/{petId}': createResource({ GET: getPet(store) }),
-    '/v1/store/orders': createResource({ GET: listOrders() }),
-    '/healthz': createResource({ GET: openOperation(() => jsonReply(200, '{"status":"ok"}')) }),
-    '/openapi.json': createResource({ GET: openOperation(() => openApiReply) }),
-    '/pets.schema.json': createResource({ GET: openOperation(() => petsSchemaReply) }),
-    '/': createResource({ GET: openOperation(() => pageReply) }),
-  })
+  const routes: Readonly<Record<string, Operations>> = {
+    '/v1/pets': { GET: listPets(store, basePath), POST: createPet(store, basePath) },
+    '/v1/pets/{petId}': { GET: getPet(store) },
+    '/v1/store/orders': { GET: listOrders() },
+    '/healthz': { GET: publicOperation(jsonReply(200, '{"status":"ok"}')) },
+    '/openapi.json': { GET: publicOperation(jsonReply(200, openApi)) },
+    // As application/json, since browsers would download application/schema+json. Editors accept both.
+    '/pets.schema.json': { GET: publicOperation(jsonReply(200, options.petsSchema)) },
+    '/': { GET: publicOperation(page) },
+  }
+  const findRoute = createRouter(routes)
+  /** Of the service as a whole (RFC 9110 section 9.3.7). */
+  const allMethods = formatAllow(...Object.values(routes))
 
-  function respond(
-    request: IncomingMessage,
-    response: ServerResponse,
-    expectation: Expectation,
-    sendContinue: () => void,
-  ): Reply | Promise<Reply> {
-    checkFraming(request, response, expectation)
+  /** The order of the checks: well-formed request, path, method, key. The operation checks the rest. */
+  function respond(exchange: Exchange): Reply | Promise<Reply> {
+    const { request, response, expectation } = exchange
     const { method = '', url = '' } = request
+    checkFraming(request, response, expectation)
     if (method === 'OPTIONS' && url === '*') return optionsReply(allMethods)
-    const match = findResource(url) ?? findResource(withoutBase(url))
-    if (match === undefined) {
+    const route = findRoute(url) ?? findRoute(withoutBase(url))
+    if (route === undefined) {
       // A browser reports a preflight that is refused as a CORS error, and the page could not read the 404.
       if (method === 'OPTIONS' && isPreflight(request.headers)) return optionsReply(allMethods)
       throw new HttpError('not_found', describeMissing(url))
     }
-    const { operations, allow } = match.resource
-    if (method === 'OPTIONS') return optionsReply(allow)
+    const { resource: operations, parameter, query } = route
+    if (method === 'OPTIONS') return optionsReply(formatAllow(operations))
     const operation = operations[method === 'HEAD' ? 'GET' : method]
-    if (operation === undefined) throw new HttpError('method_not_allowed', undefined, ['Allow', allow])
-    return operate(operation, match, request, expectation === 'continue' ? sendContinue : undefined)
-  }
-
-  function operate(
-    operation: Operation,
-    { parameter, query }: Match<Resource>,
-    request: IncomingMessage,
-    sendContinue: (() => void) | undefined,
-  ): Reply | Promise<Reply> {
-    const refuse = (error: unknown): never => {
-      if (error instanceof RequestAborted) throw error
-      const { refusalHeaders = [] } = operation
-      const { code, message, headers } = toHttpError(error, request)
-      throw new HttpError(code, message, [...refusalHeaders, ...headers])
-    }
-    try {
-      if (operation.isOpen !== true) authenticate(findAuthorization(request))
-      const readBody = (): Promise<unknown> => readJsonBody(request, sendContinue)
-      const reply = operation.handle({ parameter, query, basePath, readBody })
-      return reply instanceof Promise ? reply.catch(refuse) : reply
-    } catch (error) {
-      return refuse(error)
-    }
+    if (operation === undefined)
+      throw new HttpError('method_not_allowed', undefined, ['Allow', formatAllow(operations)])
+    exchange.operationHeaders = operation.headers ?? noHeaders
+    if (operation.needsNoKey !== true) authenticate(request)
+    return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
   }
 
   function withoutBase(url: string): string {
@@ -118,7 +113,8 @@ export function createApp(options: AppOptions): App {
 
   /** A hint for clients that leave out the version or add a slash. */
   function describeMissing(url: string): string | undefined {
-    const isNear = /^\/(?:pets(?:\/.*)?|v1(?:\/|\/pets\/)?)$/.test(withoutBase(findPath(url)))
+    const path = withoutBase(findPath(url))
+    const isNear = ['/pets', '/v1', '/v1/', '/v1/pets/'].includes(path) || path.startsWith('/pets/')
     return isNear ? `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.` : undefined
   }
 
@@ -126,26 +122,26 @@ export function createApp(options: AppOptions): App {
     return { status: 204, headers: ['Allow', allow, ...cors.preflightHeaders(allow)] }
   }
 
-  function send(response: ServerResponse, reply: Reply, start: number): void {
-    // A request that was cut short has its response already, or nobody to read it.
-    if (response.headersSent || response.destroyed) return
-    if (isClosing) response.shouldKeepAlive = false
-    const { req: request } = response
-    sendReply(response, reply, cors.responseHeaders(request.headers.origin))
-    report(request, reply.status, start)
+  function handleNow(exchange: Exchange): void {
+    try {
+      const reply = respond(exchange)
+      if (reply instanceof Promise) {
+        reply.then(
+          (later) => send(exchange, later),
+          (error: unknown) => sendError(exchange, error),
+        )
+      } else {
+        send(exchange, reply)
+      }
+    } catch (error) {
+      sendError(exchange, error)
+    }
   }
 
-  /** `request` is undefined for what could not be parsed. */
-  function report(request: IncomingMessage | undefined, status: number, start: number): void {
-    if (onResponse === undefined) return
-    const { method = '-', url } = request ?? {}
-    const path = url === undefined ? '-' : findPath(url)
-    onResponse({ method, path, status, milliseconds: performance.now() - start })
-  }
-
-  function sendError(response: ServerResponse, error: unknown, start: number): void {
+  function sendError(exchange: Exchange, error: unknown): void {
+    // The client is gone.
     if (error instanceof RequestAborted) return
-    send(response, errorReply(toHttpError(error, response.req)), start)
+    send(exchange, errorReply(toHttpError(error, exchange.request)))
   }
 
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
@@ -159,58 +155,45 @@ export function createApp(options: AppOptions): App {
     return new HttpError('internal_error')
   }
 
-  function handleNow(
+  function send({ request, response, expectation, operationHeaders, start }: Exchange, reply: Reply): void {
+    // A request that was cut short has its response already, or nobody to read it.
+    if (response.headersSent || response.destroyed) return
+    // Without 100 Continue we cannot know whether the next bytes are the body or a new request, so close.
+    if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
+    sendReply(response, reply, cors.responseHeaders(request.headers.origin), operationHeaders)
+    onResponse?.(createRequestLog(request, reply.status, start))
+  }
+
+  function createExchange(
     request: IncomingMessage,
     response: ServerResponse,
     expectation: Expectation,
-    start: number,
-  ): void {
-    // A client that is not told to continue may never send its body: what follows could be the body or a request.
-    const { shouldKeepAlive } = response
-    if (expectation !== 'none') response.shouldKeepAlive = false
-    const sendContinue = (): void => {
-      response.shouldKeepAlive = shouldKeepAlive
-      response.writeContinue()
-    }
-    try {
-      const reply = respond(request, response, expectation, sendContinue)
-      if (reply instanceof Promise) {
-        reply.then(
-          (later) => send(response, later, start),
-          (error: unknown) => sendError(response, error, start),
-        )
-      } else {
-        send(response, reply, start)
-      }
-    } catch (error) {
-      sendError(response, error, start)
-    }
+  ): Exchange {
+    const start = onResponse === undefined ? 0 : performance.now()
+    return { request, response, expectation, operationHeaders: noHeaders, start }
   }
 
   function isUnderV1({ url = '' }: IncomingMessage): boolean {
-    return /^\/v1(?:\/|$)/.test(withoutBase(findPath(url)))
+    const path = withoutBase(findPath(url))
+    return path === '/v1' || path.startsWith('/v1/')
   }
 
   return {
     handle(request, response, expectation = 'none') {
-      const start = onResponse === undefined ? 0 : performance.now()
-      if (isClosing) {
-        sendError(response, new HttpError('shutting_down'), start)
-      } else if (delay !== undefined && isUnderV1(request)) {
-        delay.hold(() => handleNow(request, response, expectation, start))
-      } else {
-        handleNow(request, response, expectation, start)
-      }
+      const exchange = createExchange(request, response, expectation)
+      if (isClosing) sendError(exchange, new HttpError('shutting_down'))
+      else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange))
+      else handleNow(exchange)
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
-      send(response, errorReply(new HttpError(code)), performance.now())
+      sendError(createExchange(response.req, response, 'none'), new HttpError(code))
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
-      const error = new HttpError(code, undefined, headers)
-      report(undefined, error.status, performance.now())
-      return formatReply(errorReply(error), cors.responseHeaders(undefined))
+      const reply = errorReply(new HttpError(code, undefined, headers))
+      onResponse?.(createRequestLog(undefined, reply.status, performance.now()))
+      return formatReply(reply, cors.responseHeaders(undefined))
     },
     beginClosing() {
       isClosing = true
@@ -219,11 +202,21 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-function createResource(operations: Resource['operations']): Resource {
-  const allow = Object.keys(operations).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return { operations, allow: [...allow, 'OPTIONS'].join(', ') }
+function readBody(exchange: Exchange): Promise<unknown> {
+  return readJsonBody(exchange.request, () => {
+    if (exchange.expectation === 'continue') exchange.response.writeContinue()
+    exchange.expectation = 'none'
+  })
 }
 
-function openOperation(handle: () => Reply): Operation {
-  return { isOpen: true, handle }
+/** Needs no key, and is the same for everybody. */
+function publicOperation(reply: Reply): Operation {
+  return { needsNoKey: true, handle: () => reply }
+}
+
+/** The value of an Allow header for these paths. */
+function formatAllow(...paths: readonly Operations[]): string {
+  const methods = paths.flatMap((operations) => Object.keys(operations))
+  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
 }

@@ -44,6 +44,12 @@ const exampleMessages: Partial<Record<ErrorCode, Readonly<Record<string, string>
   },
 }
 
+/** Of an operation, what is bound to certain values (interface section 9). None carries a stability marker now. */
+interface OperationDescription {
+  readonly [member: string]: unknown
+  readonly 'x-stability'?: 'experimental' | 'beta'
+}
+
 /** The document of a service that is mounted under `basePath`, which is empty at the root of a server. */
 export function openApiDocument(basePath: string): object {
   return {
@@ -84,7 +90,7 @@ export function openApiDocument(basePath: string): object {
   }
 }
 
-function listPets(basePath: string): object {
+function listPets(basePath: string): OperationDescription {
   const { minimum, maximum } = pageSizes
   const limitDescription =
     `Maximum number of animals returned: plain decimal digits from ${minimum} to ${maximum}, without a sign or a ` +
@@ -150,7 +156,7 @@ function listPets(basePath: string): object {
   }
 }
 
-function createPet(basePath: string): object {
+function createPet(basePath: string): OperationDescription {
   return {
     operationId: 'createPet',
     tags: ['animals'],
@@ -205,7 +211,7 @@ function createPet(basePath: string): object {
   }
 }
 
-function getPet(): object {
+function getPet(): OperationDescription {
   const headers = {
     Deprecation: header('When the operation was deprecated (RFC 9745).', { schema: { const: deprecation } }),
     Sunset: header('When the operation is scheduled for removal (RFC 8594).', { schema: { const: sunset } }),

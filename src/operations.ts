@@ -8,7 +8,7 @@ import { parseId } from './json/int64.ts'
 import { formatPet, NewPetSchema } from './pets/pet.ts'
 import { petStatusChoice, petStatuses } from './pets/pet-status.ts'
 import type { Store } from './pets/store.ts'
-import type { Int64, PetPage, PetQuery, PetStatus } from './types.ts'
+import type { Int64, Pet, PetPage, PetQuery, PetStatus } from './types.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
@@ -23,45 +23,54 @@ export interface OperationRequest {
   readonly parameter: string
   /** What follows the `?` of the request target; empty without one. */
   readonly query: string
-  /** The path that the service is mounted under; empty at the root of a server. */
-  readonly basePath: string
   readBody(): Promise<unknown>
 }
 
 export interface Operation {
-  /** How far the operation can be relied on (interface section 9); none carries a marker now. */
-  readonly stability?: 'experimental' | 'beta'
-  /** Whether it answers without a key. */
-  readonly isOpen?: boolean
-  /** What its refusals carry besides their own headers. */
-  readonly refusalHeaders?: readonly string[]
+  readonly needsNoKey?: boolean
+  /** Added to each of its responses, errors included; names and values in turn. */
+  readonly headers?: readonly string[]
   readonly handle: (request: OperationRequest) => Reply | Promise<Reply>
 }
 
-/** How many pages are kept, and how long each may be: clients ask for few different ones, and names can be long. */
-const maxCachedPages = 64
-const maxCachedPageLength = 65_536
-
 /**
- * Interface section 4.1. The next page is reached by `after` and the Link header (RFC 8288). A page of pets in memory is
- * kept until the store changes: formatting it again would be about half of the work of a list.
+ * Interface section 4.1. The next page is reached by `after` and the Link header (RFC 8288). `basePath` is where the
+ * service is mounted; empty at the root of a server.
  */
-export function listPets(store: Store): Operation {
-  const pages = new Map<string, Reply>()
+export function listPets(store: Store, basePath: string): Operation {
+  const cache = createReplyCache(store)
+  return {
+    handle({ query }) {
+      const cachedReply = cache.get(query)
+      if (cachedReply !== undefined) return cachedReply
+      const petQuery = parsePetQuery(parseQuery(query))
+      const page = store.list(petQuery)
+      // A storage is asked each time, since other servers may change it.
+      if (page instanceof Promise) return page.then((later) => formatPage(store, later, petQuery, basePath))
+      const reply = formatPage(store, page, petQuery, basePath)
+      cache.add(query, reply)
+      return reply
+    },
+  }
+}
+
+/** Clients send few different queries, but a name in a list can be long. */
+const maxCachedReplies = 64
+const maxCachedLength = 65_536
+
+/** Keeps the replies to queries until a pet changes: formatting one again would be about half of the work of a list. */
+function createReplyCache(store: Store) {
+  const replies = new Map<string, Reply>()
   let version = store.version
   return {
-    handle({ query, basePath }) {
-      if (version !== store.version || pages.size >= maxCachedPages) {
-        pages.clear()
-        version = store.version
-      }
-      const keptPage = pages.get(query)
-      if (keptPage !== undefined) return keptPage
-      const listQuery = parseListQuery(parseQuery(query))
-      const reply = nowOrLater(store.list(listQuery), (page) => formatPage(store, page, listQuery, basePath))
-      if (!(reply instanceof Promise) && (reply.body?.length ?? 0) <= maxCachedPageLength)
-        pages.set(query, reply)
-      return reply
+    get(query: string): Reply | undefined {
+      if (version !== store.version) replies.clear()
+      version = store.version
+      return replies.get(query)
+    },
+    add(query: string, reply: Reply): void {
+      if (replies.size >= maxCachedReplies) replies.clear()
+      if ((reply.body?.length ?? 0) <= maxCachedLength) replies.set(query, reply)
     },
   }
 }
@@ -79,9 +88,9 @@ function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, ba
 }
 
 /** Interface section 4.2. The pet is durable when the reply is there. */
-export function createPet(store: Store): Operation {
+export function createPet(store: Store, basePath: string): Operation {
   return {
-    async handle({ basePath, readBody }) {
+    async handle({ readBody }) {
       const result = v.safeParse(NewPetSchema, await readBody())
       if (!result.success) throw new HttpError('invalid_body', result.issues.map(describeIssue).join('; '))
       const pet = await store.create(result.output)
@@ -92,23 +101,18 @@ export function createPet(store: Store): Operation {
 
 /** Interface section 4.3, deprecated. */
 export function getPet(store: Store): Operation {
-  const retirement = ['Deprecation', deprecation, 'Sunset', sunset]
   return {
-    refusalHeaders: retirement,
+    headers: ['Deprecation', deprecation, 'Sunset', sunset],
     handle({ parameter: petId }) {
+      const format = (pet: Pet | undefined): Reply => {
+        if (pet !== undefined) return jsonReply(200, formatPet(pet))
+        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
+      }
       const id = parseId(petId)
-      return nowOrLater(id === undefined ? undefined : store.get(id), (pet) => {
-        if (pet === undefined)
-          throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
-        return jsonReply(200, formatPet(pet), retirement)
-      })
+      const pet = id === undefined ? undefined : store.get(id)
+      return pet instanceof Promise ? pet.then(format) : format(pet)
     },
   }
-}
-
-/** Formats a result now when the store has it in memory, and later when it is promised. */
-function nowOrLater<T>(result: T | Promise<T>, format: (result: T) => Reply): Reply | Promise<Reply> {
-  return result instanceof Promise ? result.then(format) : format(result)
 }
 
 /** Named by the interface (section 1) without a contract. */
@@ -120,7 +124,7 @@ export function listOrders(): Operation {
   }
 }
 
-function parseListQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery {
+function parsePetQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery {
   const faults: string[] = []
   const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
     const values = query.get(name)
@@ -144,7 +148,7 @@ function parseLimit(text: string): number | undefined {
   return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
 }
 
-/** With 0, which is no id, the list begins at its first page: a loop over all pages starts so. */
+/** 0 is not an id; it stands for the first page, so that a client can start its loop with `after=0`. */
 function parseAfter(text: string): Int64 | undefined {
   return text === '0' ? 0 : parseId(text)
 }

@@ -6,9 +6,10 @@ import { type Config, ConfigError, parseConfig } from './config.ts'
 import { DataFileInvalid } from './data-file/data-file-error.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { startPetStore } from './pet-store-server.ts'
+import { formatRequestLog } from './request-log.ts'
 import { formatStartText } from './start-text.ts'
 import { errorCode } from './system-error.ts'
-import type { PetStoreServer, RequestLog } from './types.ts'
+import type { PetStoreServer } from './types.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
@@ -60,10 +61,6 @@ function start(config: Config, createdKey: string | undefined): Promise<PetStore
     ...(log !== 'silent' && { onMessage: console.log }),
     ...(log === 'requests' && { onResponse: (request) => console.log(formatRequestLog(request)) }),
   })
-}
-
-function formatRequestLog({ method, milliseconds, path, status }: RequestLog): string {
-  return `${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */

@@ -83,11 +83,11 @@ function withMethod(changes: Readonly<Record<string, () => unknown>>): PetStorag
 const never = (): Promise<never> => new Promise(() => {})
 
 describe('what is in memory', () => {
-  const request = { parameter: '1', query: '', basePath: '', readBody: never }
+  const request = { parameter: '1', query: '', readBody: never }
 
   test('is answered at once, and a page is kept until a pet is created', async () => {
     const store = createMemoryStore([rex])
-    const list = listPets(store)
+    const list = listPets(store, '')
     const page = list.handle(request)
     assert.ok(!(page instanceof Promise))
     assert.equal(list.handle(request), page)
@@ -98,7 +98,7 @@ describe('what is in memory', () => {
 
   test('is answered later from a storage, which is asked each time', async () => {
     const storage = new TestStorage([rex])
-    const list = listPets(createStorageStore(storage))
+    const list = listPets(createStorageStore(storage), '')
     const pages = [list.handle(request), list.handle(request)]
     assert.ok(pages.every((page) => page instanceof Promise))
     assert.deepEqual(
@@ -179,8 +179,8 @@ describe('creations', () => {
     const store = createStorageStore(storage)
     const creations = Array.from({ length: 64 }, (_, index) => {
       const body = { name: `pet ${index}`, categoryId: index }
-      const operation = createPet(store)
-      return operation.handle({ parameter: '', query: '', basePath: '', readBody: async () => body })
+      const operation = createPet(store, '')
+      return operation.handle({ parameter: '', query: '', readBody: async () => body })
     })
     await gate.reached
     gate.open()

@@ -1,6 +1,8 @@
-/** Bearer keys (RFC 6750, interface section 5): who may call. Knows the Authorization header and nothing else. */
+/** Bearer keys (RFC 6750, interface section 5): who may call. */
 import { hash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { HttpError, wrongKeyMessage } from './error-codes.ts'
+import { countLines } from './framing.ts'
 import { maxHeadBytes } from './limits.ts'
 
 /** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
@@ -18,8 +20,8 @@ export function keyFault(key: string): string | undefined {
   return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
 }
 
-/** Throws unauthorized unless the value of the Authorization header holds one of the keys. */
-export type BearerAuth = (authorization: string | undefined) => void
+/** Throws unauthorized unless the request's Authorization header holds one of the keys. */
+export type BearerAuth = (request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>) => void
 
 /**
  * Keys are held as SHA-256 digests, and a token is looked up by its digest: neither the number of keys nor the place
@@ -28,9 +30,11 @@ export type BearerAuth = (authorization: string | undefined) => void
 export function createBearerAuth(keys: readonly string[]): BearerAuth {
   const digests = new Set(keys.map(digest))
 
-  return (authorization) => {
+  return (request) => {
+    // Of two Authorization lines Node would silently use the first; they count as none.
+    const authorization = countLines(request, 'authorization') === 1 ? request.headers.authorization : ''
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
-    const token = authorization === undefined ? undefined : /^bearer +(.+)$/i.exec(authorization)?.[1]
+    const token = /^bearer +(.+)$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
     if (digests.has(digest(token))) return
     const refusal = `${challenge}, error="invalid_token"`

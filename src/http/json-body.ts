@@ -13,13 +13,13 @@ const whatToSend =
 export class RequestAborted extends Error {}
 
 /**
- * Throws unsupported_media_type, content_too_large, malformed_json, or RequestAborted. `sendContinue` is called when the
- * head decides nothing, for a client that waits for it (RFC 9110 section 10.1.1).
+ * Throws unsupported_media_type, content_too_large, malformed_json, or RequestAborted. `sendContinue` is called
+ * before the body is read, for a client that waits for it (RFC 9110 section 10.1.1).
  */
-export async function readJsonBody(request: IncomingMessage, sendContinue?: () => void): Promise<unknown> {
+export async function readJsonBody(request: IncomingMessage, sendContinue: () => void): Promise<unknown> {
   checkMediaType(request)
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw new HttpError('content_too_large')
-  sendContinue?.()
+  sendContinue()
   return parseBody(await readBytes(request))
 }
 

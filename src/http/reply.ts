@@ -14,10 +14,13 @@ export interface Reply {
   readonly type?: string
 }
 
+/** Shared by the replies without headers of their own. */
+export const noHeaders: readonly string[] = []
+
 /** Node joins a text to the head each time it is sent. From this length on, bytes that are made once are faster. */
 const minBytesLength = 4096
 
-export function jsonReply(status: number, text: string, headers: readonly string[] = []): Reply {
+export function jsonReply(status: number, text: string, headers = noHeaders): Reply {
   const body = text.length < minBytesLength ? text : Buffer.from(text)
   return { status, body, length: String(Buffer.byteLength(body)), headers }
 }
@@ -32,10 +35,15 @@ export function errorReply({ code, status, message, headers }: HttpError): Reply
   return jsonReply(status, JSON.stringify({ code, message, status }), headers)
 }
 
-/** Sends the reply, with the headers that every response has and those for the client's origin. */
-export function sendReply(response: ServerResponse, reply: Reply, corsHeaders: readonly string[]): void {
+/** Sends the reply, with the headers that every response has, those for the client's origin and those of the operation. */
+export function sendReply(
+  response: ServerResponse,
+  reply: Reply,
+  corsHeaders: readonly string[],
+  operationHeaders: readonly string[],
+): void {
   const { status, body, length } = reply
-  response.writeHead(status, listHeaders(reply, corsHeaders))
+  response.writeHead(status, listHeaders(reply, corsHeaders, operationHeaders))
   if (body === undefined) {
     response.end()
     return
@@ -53,7 +61,7 @@ export function sendReply(response: ServerResponse, reply: Reply, corsHeaders: r
 /** The reply as the bytes of an HTTP/1.1 message that closes its connection, for a request that has no response. */
 export function formatReply(reply: Reply, corsHeaders: readonly string[]): string {
   const { status, body = '' } = reply
-  const headers = listHeaders(reply, corsHeaders)
+  const headers = listHeaders(reply, corsHeaders, noHeaders)
   headers.push('Date', new Date().toUTCString(), 'Connection', 'close')
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`
@@ -64,8 +72,17 @@ export function formatReply(reply: Reply, corsHeaders: readonly string[]): strin
 function listHeaders(
   { body, length, type = 'application/json', headers }: Reply,
   cors: readonly string[],
+  operation: readonly string[],
 ): string[] {
-  const list = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff', ...cors, ...headers]
+  const list = [
+    'Cache-Control',
+    'no-store',
+    'X-Content-Type-Options',
+    'nosniff',
+    ...cors,
+    ...operation,
+    ...headers,
+  ]
   // A 204 has neither (RFC 9110 section 8.6).
   if (body !== undefined && length !== undefined) list.push('Content-Type', type, 'Content-Length', length)
   return list
