@@ -21,7 +21,7 @@ import { cleanEnvironment, makeFolder, root, send, startProgram } from './suppor
 
 const dist = buildOnce()
 
-/** `dist/server.js` alone in a folder that is otherwise empty, and to be what runProgram runs. */
+/** Copies `dist/server.js` into an empty folder, and makes runProgram run the copy. */
 function copyAlone(t: TestContext): string {
   const folder = makeFolder()
   copyFileSync(join(dist, 'server.js'), join(folder, 'server.js'))
@@ -61,13 +61,13 @@ test('serves from one file in an empty folder, and stops, without a warning', as
   assert.deepEqual(readdirSync(folder).toSorted(), ['data', 'server.js'])
 })
 
-test('starts the file by its own name, as a program', () => {
+test('can be started by its own name, as a program', () => {
   const path = join(dist, 'server.js')
   assert.equal(readFileSync(path, 'utf8').split('\n', 1)[0], '#!/usr/bin/env node')
   if (process.platform !== 'win32') accessSync(path, constants.X_OK)
 })
 
-test('can be read: names and lines are as in the source', () => {
+test('is readable: names and lines are as in the source', () => {
   const text = readFileSync(join(dist, 'server.js'), 'utf8')
   assert.match(
     text,
@@ -75,7 +75,7 @@ test('can be read: names and lines are as in the source', () => {
   )
 })
 
-test('needs nothing but Node: every module that it loads is one of Node', () => {
+test('loads no modules but those of Node', () => {
   for (const name of ['server.js', 'index.js', 'contract.test.js']) {
     const text = readFileSync(join(dist, name), 'utf8')
     const modules = [...text.matchAll(/(?:require|import)\("([^"]+)"\)/g)].map(([, module]) => module ?? '')
@@ -88,7 +88,7 @@ function fail(message: string): never {
   throw new Error(message)
 }
 
-/** Runs the built file in a Node of another version, as far as it can tell, which has no modules at all. */
+/** Runs the built file as if Node had this version and no modules. */
 function runOn(version: string, file: string): { printed: readonly string[]; outcome: string } {
   const printed: string[] = []
   const module = { exports: {} }
@@ -125,9 +125,9 @@ for (const name of ['server.js', 'contract.test.js']) {
     })
   }
 
-  test(`can be read by Node 16, which is to come as far as that line: ${name}`, async () => {
+  test(`can be parsed by Node 16, so that it prints that line: ${name}`, async () => {
     const text = readFileSync(join(dist, name), 'utf8')
-    // What Node 16 cannot read, esbuild would write in another way.
+    // If Node 16 could not parse something, esbuild would write it in another way.
     const [as16, asWritten] = await Promise.all(
       ['node16.11', 'esnext'].map((target) => transform(text, { target })),
     )
@@ -138,7 +138,7 @@ for (const name of ['server.js', 'contract.test.js']) {
   })
 }
 
-test('begins with the license, and those of all packages of which it has a part', () => {
+test('begins with its license, and those of all packages whose code it contains', () => {
   const ours = readFileSync(join(root, 'LICENSE'), 'utf8').trim()
   assert.match(ours, /^MIT License\n\nCopyright \(c\) 2026 the Petstore authors\n/)
   for (const name of ['server.js', 'index.js', 'contract.test.js']) {
@@ -167,7 +167,7 @@ test('is run by npx from a packed install, with its license', () => {
   const npm = (cwd: string, command: string): string =>
     execSync(command, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
   const archive = npm(source, 'npm pack --ignore-scripts --silent').trim()
-  // As npm would install it, but without the packages that it names: those are in the built files.
+  // Installs it as npm would, but without its dependencies: the built files contain them.
   const modules = join(makeFolder(), 'node_modules')
   mkdirSync(join(modules, '.bin'), { recursive: true })
   npm(modules, `tar -xzf "${join(source, archive)}" && mv package petstore`)

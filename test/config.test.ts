@@ -14,7 +14,7 @@ const defaults: Config = {
   hints: [],
 }
 
-/** What is wrong with the environment, a line each. */
+/** The errors in the environment, one line each. */
 function errorsOf(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   try {
     parseConfig(env)
@@ -25,7 +25,7 @@ function errorsOf(env: Readonly<Record<string, string | undefined>>): readonly s
   return []
 }
 
-test('takes the defaults from an environment that says nothing, or says it with nothing', () => {
+test('uses the defaults for variables that are not set or empty', () => {
   assert.deepEqual(parseConfig({ PATH: '/bin' }), defaults)
   assert.deepEqual(
     parseConfig({
@@ -94,7 +94,7 @@ for (const [name, texts] of badSettings) {
   }
 }
 
-test('reports all errors together, a line each', () => {
+test('reports all errors together, one line each', () => {
   const lines = errorsOf({
     PORT: 'abc',
     HOST: '0.0.0.0',
@@ -150,7 +150,7 @@ for (const [env, message] of messages) {
   })
 }
 
-test('leaves alone what Kubernetes and docker links set for a service called petstore', () => {
+test('ignores the variables that Kubernetes and docker links set for a service called petstore', () => {
   const env = {
     PETSTORE_SERVICE_HOST: '10.0.0.7',
     PETSTORE_SERVICE_PORT: '3000',
@@ -170,7 +170,7 @@ test('leaves alone what Kubernetes and docker links set for a service called pet
   assert.deepEqual(parseConfig(env), defaults)
 })
 
-test('refuses what only looks like it', () => {
+test('refuses variables that only resemble those of Kubernetes and docker links', () => {
   const env = {
     PETSTORE_PORT: '4000',
     PETSTORE_NAME: 'shop',
@@ -193,7 +193,7 @@ test('hints at PETSTORE_API_KEYS when PETSTORE_API_KEY is set instead', () => {
   ])
 })
 
-test('has the settings and defaults that the README has', () => {
+test('has the same settings and defaults as the README', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
   const rows = [...readme.matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
   assert.deepEqual(
@@ -202,14 +202,14 @@ test('has the settings and defaults that the README has', () => {
   )
 })
 
-test('names the settings there are for one that there is not', () => {
+test('lists the settings in the message about an unknown one', () => {
   const [line = ''] = errorsOf({ PETSTORE_APIKEYS: 'a' })
   for (const name of ['API_KEYS', 'DATA_FILE', 'CORS_ORIGINS', 'DELAY', 'LOG']) {
     assert.ok(line.includes(`PETSTORE_${name}`), line)
   }
 })
 
-test('leaves the settings of the contract suite alone', () => {
+test('ignores the variables of the contract suite', () => {
   assert.deepEqual(parseConfig({ PETSTORE_URL: 'http://a.test', PETSTORE_API_KEY: 'a' }), {
     ...defaults,
     hints: ['PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'],
@@ -229,7 +229,7 @@ test('prints no key in a message', () => {
   assert.ok(!lines.join('\n').includes('not a key'), lines.join('\n'))
 })
 
-test('wants keys for a host that others reach, and for a run that would not tell the key it made', () => {
+test('requires keys for a host that others can reach, and for a run that would not print a created key', () => {
   for (const HOST of ['0.0.0.0', '::', '192.0.2.1', 'pets.test']) {
     assert.match(errorsOf({ HOST }).join('\n'), /^PETSTORE_API_KEYS: is required .*HOST is /)
     assert.deepEqual(errorsOf({ HOST, PETSTORE_API_KEYS: 'a' }), [])
@@ -238,7 +238,7 @@ test('wants keys for a host that others reach, and for a run that would not tell
   assert.deepEqual(errorsOf({ PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: 'a' }), [])
 })
 
-test('takes for loopback only what is nothing else', () => {
+test('takes only loopback hosts for loopback', () => {
   for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '::1']) assert.ok(isLoopback(host), host)
   for (const host of [
     '0.0.0.0',

@@ -60,7 +60,7 @@ test('is required by a CommonJS module', async () => {
   assert.equal(await runScript(makeProject({ 'a.cjs': text }), 'a.cjs'), listed)
 })
 
-test('keeps no process alive that only made a store and never closed it', async () => {
+test('does not keep a process alive that created a store and never closed it', async () => {
   const text = `
     import { createPetStore } from 'petstore'
     await createPetStore(${optionsText})
@@ -78,7 +78,7 @@ test('reads no environment, prints nothing, and leaves signals, exit code and gl
     Object.defineProperty(process, 'env', {
       configurable: true,
       get() {
-        // Node itself reads the environment; what counts is who asks.
+        // Node itself reads the environment too, so only reads by the package count.
         const caller = new Error().stack.split('\\n')[2]
         if (caller.includes('petstore')) read.push(caller)
         return env
@@ -121,11 +121,11 @@ const typed = `
     const mountedShared: StorageHandle = await createPetStore({ apiKeys: ['k'], storage, basePath: '/a' })
     createServer(mountedShared.listener)
     await mountedShared.close()
-    // @ts-expect-error The pets of a storage are not ours to reset.
+    // @ts-expect-error A server on a storage has no reset,
     await shared.reset()
-    // @ts-expect-error Nor to count.
+    // @ts-expect-error and no countPets.
     shared.countPets()
-    // @ts-expect-error Neither is there on a handle.
+    // @ts-expect-error Nor does a handle have them.
     await (await createPetStore({ apiKeys: ['k'], storage })).reset()
     // @ts-expect-error Pets are on a storage or in a file.
     await startPetStore({ apiKeys: ['k'], storage, dataFile: 'a.json' })
@@ -143,7 +143,7 @@ const typed = `
     await createPetStore({ apiKeys: ['k'] })
     // @ts-expect-error There is no such status.
     await createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1, status: 'lost' }] })
-    // @ts-expect-error An option is left out, not undefined.
+    // @ts-expect-error Under exactOptionalPropertyTypes, an option may be left out, but not undefined.
     await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
     return store.countPets() + store.url.length + shared.url.length
   }`
@@ -173,7 +173,7 @@ for (const [module, resolution] of share(moduleSettings, 1)) {
   })
 }
 
-test('brings the pets in memory back with reset', async (t) => {
+test('brings back the pets in memory with reset', async (t) => {
   const store = await startPetStore(memory)
   t.after(() => store.close())
   assert.equal((await send(store.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })).status, 201)
@@ -185,7 +185,7 @@ test('brings the pets in memory back with reset', async (t) => {
   assert.equal(again.headers.get('location'), '/v1/pets/2')
 })
 
-test('is not changed through the pets that it was given', async (t) => {
+test('is not affected when the caller changes the pets that it passed', async (t) => {
   const pets = [{ ...rex }]
   const store = await startPetStore({ apiKeys: [key], pets })
   t.after(() => store.close())
@@ -195,7 +195,7 @@ test('is not changed through the pets that it was given', async (t) => {
   assert.equal((await send(store.url, '/v1/pets')).text, JSON.stringify([rex]))
 })
 
-test('takes with reset what the data file says now', async (t) => {
+test('reads the data file again with reset', async (t) => {
   const dataFile = makeDataFile([JSON.stringify(rex)])
   const store = await startPetStore({ apiKeys: [key], dataFile })
   t.after(() => store.close())
@@ -206,7 +206,7 @@ test('takes with reset what the data file says now', async (t) => {
   assert.equal(readPetLines(dataFile).length, 2)
 })
 
-test('closes once, however often it is told to, and gives port and file free', async () => {
+test('closes once, however often it is told to, and releases port and file', async () => {
   const dataFile = makeDataFile()
   const store = await startPetStore({ apiKeys: [key], dataFile })
   assert.deepEqual(await Promise.all([store.close(), store.close(), store[Symbol.asyncDispose]()]), [
@@ -255,7 +255,7 @@ test('runs several in one process, each with its own pets and keys', async (t) =
   }
 })
 
-test('rejects when it cannot start, and holds nothing then', async (t) => {
+test('rejects when it cannot start, and keeps neither port nor file', async (t) => {
   const dataFile = makeDataFile()
   await assert.rejects(startPetStore({ apiKeys: ['a b'], dataFile }), TypeError)
   await assert.rejects(createPetStore({ apiKeys: [key], pets: [rex, rex] }), TypeError)
@@ -268,7 +268,7 @@ test('rejects when it cannot start, and holds nothing then', async (t) => {
   await store.close()
 })
 
-test('tells every answer to onResponse, without its query', async (t) => {
+test('reports every response to onResponse, without the query', async (t) => {
   const told: string[] = []
   const onResponse = ({ method, path, status }: { method: string; path: string; status: number }): void => {
     told.push(`${method} ${path} ${status}`)
@@ -291,7 +291,7 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
   return `http://127.0.0.1:${address.port}`
 }
 
-test('is the listener of another server', async (t) => {
+test('works as the listener of another server', async (t) => {
   const store = await createPetStore(memory)
   t.after(() => store.close())
   const url = await listen(t, store.listener)
@@ -300,7 +300,7 @@ test('is the listener of another server', async (t) => {
   assertRefusal(await send(url, '/elsewhere'), 404, 'not_found')
 })
 
-test('leaves the head to the app around it: its headers, and its own writeHead', async (t) => {
+test('keeps the headers that the app around it sets, and calls its writeHead', async (t) => {
   const store = await createPetStore(memory)
   t.after(() => store.close())
   const own = await send(await listen(t, store.listener), '/v1/pets/1')
@@ -330,7 +330,7 @@ const mounts: Readonly<Record<string, (store: PetStoreHandle) => RequestListener
     if (request.url?.startsWith('/store/') === true) store.listener(request, response)
     else response.end('another app')
   },
-  'without its prefix, as Express and Connect hand it on': (store) => (request, response) => {
+  'without its prefix, as Express and Connect pass it on': (store) => (request, response) => {
     if (request.url?.startsWith('/store/') === true) {
       request.url = request.url.slice('/store'.length)
       store.listener(request, response)
@@ -339,7 +339,7 @@ const mounts: Readonly<Record<string, (store: PetStoreHandle) => RequestListener
 }
 
 for (const [how, mount] of Object.entries(mounts)) {
-  test(`is mounted under a path, when the request comes ${how}`, async (t) => {
+  test(`works under a path when the request comes ${how}`, async (t) => {
     const store = await createPetStore({ ...memory, pets: [rex, { ...rex, id: 2 }], basePath: '/store' })
     t.after(() => store.close())
     const url = await listen(t, mount(store))
@@ -362,7 +362,7 @@ for (const [how, mount] of Object.entries(mounts)) {
   })
 }
 
-test('answers /healthz with 503 while it shuts down', async (t) => {
+test('responds to /healthz with 503 while it shuts down', async (t) => {
   const store = await createPetStore(memory)
   const url = await listen(t, store.listener)
   const healthy = await send(url, '/healthz', { headers: { authorization: null } })

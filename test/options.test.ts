@@ -1,4 +1,4 @@
-/** What embedding code passes in: options that are wrong, and callbacks that fail. */
+/** Embedding code that passes wrong options, or callbacks that fail. */
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -100,7 +100,7 @@ for (const [options, expected] of wrongOptions) {
   })
 }
 
-test('refuses as the path to be mounted under what no request target has', async () => {
+test('refuses a base path that no request target can have', async () => {
   for (const basePath of ['store', '/store/', '/a b', '/ä', '/a\r\nX-A: 1', '/%zz', 5]) {
     const message = await errorOf(createPetStore(untyped({ ...good, basePath })))
     assert.match(message, /^basePath: expected a path such as \/store, got /)
@@ -108,7 +108,7 @@ test('refuses as the path to be mounted under what no request target has', async
   assert.match(await errorOf(createPetStore(untyped({ ...good, port: 0 }))), /^port: is unknown/)
 })
 
-test('refuses options that are no object', async () => {
+test('refuses options that are not an object', async () => {
   for (const options of [undefined, null, 'a', [good]]) {
     assert.match(await errorOf(startPetStore(untyped(options))), /^options: expected an object, got /)
   }
@@ -123,7 +123,7 @@ test('names all errors together, and shows no key', async () => {
   assert.doesNotMatch(message, /hush/)
 })
 
-test('takes an option that is undefined for one that is not given', async () => {
+test('treats an undefined option as not given', async () => {
   const options = { ...good, dataFile: undefined, port: undefined, host: undefined, timeouts: undefined }
   const callbacks = { onMessage: undefined, onResponse: undefined, onError: undefined }
   const store = await startPetStore(
@@ -133,7 +133,7 @@ test('takes an option that is undefined for one that is not given', async () => 
   await store.close()
 })
 
-test('takes the longest key, and a client can send it', async (t) => {
+test('accepts the longest key, and a client can send it', async (t) => {
   const longest = 'k'.repeat(15_360)
   const store = await startPetStore({ apiKeys: [longest], pets })
   t.after(() => store.close())
@@ -152,7 +152,7 @@ const failures: Readonly<Record<string, () => unknown>> = {
 }
 
 for (const [how, fail] of Object.entries(failures)) {
-  test(`answers as ever when onResponse ${how}, and tells onError`, async (t) => {
+  test(`responds as usual when onResponse ${how}, and tells onError`, async (t) => {
     const errors = new EventEmitter()
     const told = once(errors, 'told')
     const store = await startPetStore({
@@ -183,7 +183,7 @@ for (const [how, fail] of Object.entries(failures)) {
     assert.deepEqual(await told, ['onMessage failed: Error: mistake'])
   })
 
-  test(`answers as ever when onError ${how} as well`, async (t) => {
+  test(`responds as usual when onError ${how} as well`, async (t) => {
     let calls = 0
     const onError = (): unknown => {
       calls++

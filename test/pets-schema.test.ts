@@ -1,4 +1,4 @@
-/** The data file that comes with the service, and its schema, which editors read: both say what the code says. */
+/** The data file that comes with the service, and its schema for editors: both agree with the code. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ interface PetsJsonSchema {
   }
 }
 
-/** As it was committed: whoever has started the service here has other pets by now. */
+/** The committed version, because a service that was started here may have changed the file. */
 const dataFile = readCommitted('data/pets.json')
 
 function readCommitted(name: string): Buffer {
@@ -24,11 +24,11 @@ function readCommitted(name: string): Buffer {
   return status === 0 ? stdout : readFileSync(join(root, name))
 }
 
-// A file of ours, whose members are then looked at one by one.
+// The cast says what this repository's own file looks like; the tests check its members one by one.
 const schema = JSON.parse(readFileSync(join(root, 'data/pets.schema.json'), 'utf8')) as PetsJsonSchema
 const members = schema.definitions.pet.properties
 
-test('data/pets.json holds a dozen animals, of every status and of several categories', () => {
+test('data/pets.json holds a dozen pets, of every status and of several categories', () => {
   const { pets } = parsePetsText('data/pets.json', dataFile)
   assert.deepEqual(
     pets.map(({ id }) => id),
@@ -38,7 +38,7 @@ test('data/pets.json holds a dozen animals, of every status and of several categ
   assert.ok(new Set(pets.map(({ categoryId }) => categoryId)).size >= 3)
 })
 
-test('data/pets.json is written as the server writes, and names its schema', () => {
+test('data/pets.json has the layout that the server writes, and names its schema', () => {
   const { pets, isAppendable } = parsePetsText('data/pets.json', dataFile)
   const lines = pets.map((pet) => `    ${formatPet(pet)}`).join(',\n')
   const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
@@ -46,7 +46,7 @@ test('data/pets.json is written as the server writes, and names its schema', () 
   assert.ok(isAppendable)
 })
 
-test('data/pets.schema.json has the members of the file and of a pet, no more and no fewer', () => {
+test('data/pets.schema.json has exactly the members of the file and of a pet', () => {
   assert.deepEqual(Object.keys(schema.properties), ['$schema', 'pets'])
   const { entries } = SeedPetSchema.pipe[1]
   assert.deepEqual(Object.keys(members), Object.keys(entries))
@@ -57,7 +57,7 @@ test('data/pets.schema.json has the members of the file and of a pet, no more an
   )
 })
 
-test('data/pets.schema.json offers each status, and names the one that is given when it is left out', () => {
+test('data/pets.schema.json offers each status, and names the default one', () => {
   const { status } = members
   assert.ok(status !== undefined && 'enum' in status && 'default' in status)
   assert.deepEqual(status.enum, petStatuses)

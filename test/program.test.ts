@@ -26,7 +26,7 @@ import {
 const entry = join(buildOnce(), 'server.js')
 process.env['PETSTORE_TEST_ENTRY'] = entry
 
-/** The `curl` of the start text, pasted into bash. */
+/** Runs the `curl` of the start text in bash, as if it was pasted, and returns what it prints. */
 function pasteCurl(output: string, env: NodeJS.ProcessEnv = {}): string {
   const [, curl = ''] = /^ {2}(curl .*)$/m.exec(output) ?? []
   assert.notEqual(curl, '', output)
@@ -48,7 +48,7 @@ async function runToEnd(
   return { output: program.output(), code }
 }
 
-/** Runs the program with arguments, which are to end it. */
+/** Runs the program with arguments that make it end by itself. */
 function runWithArguments(args: readonly string[]): readonly (string | number | null)[] {
   const folder = makeFolder()
   copyFileSync(entry, join(folder, 'server.js'))
@@ -122,7 +122,7 @@ test('ends with exit code 1 after the line about a wrong argument, and starts no
   }
 })
 
-test('names itself in the way in which it was called', () => {
+test('names the command by which it was started', () => {
   const folder = join('/', 'home', 'ann', 'shop')
   assert.equal(formatCommand(join(folder, 'dist', 'server.js'), folder), `node ${join('dist', 'server.js')}`)
   assert.equal(formatCommand(join('/', 'opt', 'server.js'), folder), `node ${join('/', 'opt', 'server.js')}`)
@@ -151,21 +151,21 @@ test('says that other machines can reach it, and where, when it listens on every
   assert.doesNotMatch(alone, /Other machines/)
 })
 
-test('prints a curl with the created key that works when pasted, and a link with it to the page', async (t) => {
+test('prints a curl and a link to the page that work with the created key', async (t) => {
   const program = await startProgram(t, makeFolder(), { PETSTORE_API_KEYS: '' })
   assert.match(program.key, /^[\w-]{32}$/)
   assert.equal(pasteCurl(program.output()), '[]')
   await program.waitFor(new RegExp(`^Page: ${program.url}/#key=${program.key}$`, 'm'))
 })
 
-test('makes another key for each run, and none that was chosen before', async (t) => {
+test('creates another key for each run', async (t) => {
   const folder = makeFolder()
   const first = await startProgram(t, folder, { PETSTORE_API_KEYS: '', PETSTORE_DATA_FILE: 'a.json' })
   const second = await startProgram(t, folder, { PETSTORE_API_KEYS: '', PETSTORE_DATA_FILE: 'b.json' })
   assert.notEqual(first.key, second.key)
 })
 
-test('prints a curl that works in a shell that has the keys, and prints no key', async (t) => {
+test('prints a curl that works in a shell where the keys are set, and prints no key', async (t) => {
   const keys = { PETSTORE_API_KEYS: ' secret-one , secret-two' }
   const program = await startProgram(t, makeFolder(), keys)
   assert.equal(pasteCurl(program.output(), keys), '[]')
@@ -177,7 +177,7 @@ for (const [host, address] of [
   ['localhost', 'http://'],
   ['::1', 'http://[::1]:'],
 ] as const) {
-  test(`prints an address that is reached when the host is ${host}`, async (t) => {
+  test(`prints an address that works when the host is ${host}`, async (t) => {
     const program = runProgram(t, makeFolder(), { HOST: host, PETSTORE_API_KEYS: key })
     const outcome = await program.waitFor(/^Petstore listens on (\S+)\n[^]*curl .*\n|^HOST: .*\n/m)
     if (outcome[1] === undefined && host === '::1') {
@@ -197,7 +197,7 @@ test('says where the file is and how many pets are in it', async (t) => {
   assert.ok(program.output().includes(`Data file: ${join(folder, 'one.json')}, 1 pet\n`), program.output())
 })
 
-test('notes that PETSTORE_API_KEY alone is not used, beside the key that it created', async (t) => {
+test('notes, next to the created key, that PETSTORE_API_KEY is not used', async (t) => {
   const program = await startProgram(t, makeFolder(), { PETSTORE_API_KEYS: '', PETSTORE_API_KEY: 'mine' })
   await program.waitFor(
     /^API key for this run: [^\n]*\nNote: PETSTORE_API_KEY is set, but [^\n]*PETSTORE_API_KEYS/m,
@@ -206,7 +206,7 @@ test('notes that PETSTORE_API_KEY alone is not used, beside the key that it crea
 })
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  test(`ends in order at ${signal}, and closes sockets that never sent a request`, async (t) => {
+  test(`ends with exit code 0 at ${signal}, and closes sockets that never sent a request`, async (t) => {
     const program = await startProgram(t, makeFolder())
     const silent = await connectRaw(t, program.url)
     const half = await connectRaw(t, program.url)
@@ -221,7 +221,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   })
 }
 
-test('delivers the answers that are under way when it is told to stop', async (t) => {
+test('sends the responses in flight when it is told to stop', async (t) => {
   const program = await startProgram(t, makeFolder())
   const client = await connectRaw(t, program.url)
   const body = '{"name":"Rex","categoryId":1}'
@@ -254,7 +254,7 @@ const hangingDisk = `
   const fs = require('node:fs')
   const { fdatasync } = fs
   fs.fdatasync = (descriptor, callback) => {
-    // Opening a pipe that nobody writes to blocks the thread in the kernel, as a disk does that never answers.
+    // Opening a pipe that nobody writes to blocks the thread in the kernel, as a disk that never responds does.
     if (fs.existsSync('hang')) fs.open('hang', 'r', callback)
     else fdatasync(descriptor, callback)
   }`
@@ -275,7 +275,7 @@ async function startHanging(t: TestContext, wrapper: readonly string[] = []): Pr
   return program
 }
 
-test('is gone soon after a signal when a sync never returns', async (t) => {
+test('ends within seconds of a signal when a sync never returns', async (t) => {
   const program = await startHanging(t)
   const start = performance.now()
   program.child.kill('SIGTERM')
@@ -284,7 +284,7 @@ test('is gone soon after a signal when a sync never returns', async (t) => {
 })
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  test(`is gone at the second signal when a sync never returns: ${signal}`, async (t) => {
+  test(`ends at the second signal when a sync never returns: ${signal}`, async (t) => {
     const program = await startHanging(t)
     program.child.kill('SIGTERM')
     await refusesConnections(program.url)
@@ -294,7 +294,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   })
 }
 
-test('is gone at the second signal also as process 1 of a container', async (t) => {
+test('ends at the second signal even as process 1 of a container', async (t) => {
   const container = ['unshare', '--pid', '--fork', '--kill-child']
   if (spawnSync('unshare', [...container.slice(1), 'true']).status !== 0) {
     t.skip('needs Linux, and the right to make a process namespace')
@@ -310,14 +310,14 @@ test('is gone at the second signal also as process 1 of a container', async (t) 
   assert.notEqual(signal ?? code, 0)
 })
 
-test('takes the Ctrl-C that npm hands on for the same one', async (t) => {
+test('takes the Ctrl-C that npm passes on for the same one', async (t) => {
   const program = await startProgram(t, makeFolder(), { npm_lifecycle_event: 'start' })
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 2\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')
   assert.equal((await client.read()).status, 100)
   program.child.kill('SIGINT')
-  // Another one, since the system may deliver two of a kind as one.
+  // Another signal than the first, because the system may merge two of the same kind.
   program.child.kill('SIGTERM')
   await refusesConnections(program.url)
   client.write('{}')
@@ -377,8 +377,8 @@ const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] =
     /^\/dev\/null\/pets\.json: .*\n$/,
   ],
   ['a data file that is a folder', { PETSTORE_DATA_FILE: '.' }, /^\.: .*\n$/],
-  ['a setting that there is not', { PETSTORE_KEYS: 'a' }, /^PETSTORE_KEYS: is not a setting; .*\n$/],
-  ['several faults', { PORT: 'x', PETSTORE_LOG: 'x' }, /^PORT: .*\nPETSTORE_LOG: .*\n$/],
+  ['an unknown setting', { PETSTORE_KEYS: 'a' }, /^PETSTORE_KEYS: is not a setting; .*\n$/],
+  ['several errors', { PORT: 'x', PETSTORE_LOG: 'x' }, /^PORT: .*\nPETSTORE_LOG: .*\n$/],
   [
     'a data file whose "~" no shell expanded',
     { PETSTORE_DATA_FILE: '~/pets.json' },
@@ -399,7 +399,7 @@ for (const [what, env, expected] of refusedStarts) {
   })
 }
 
-test('names the place of a fault in the data file and leaves the file alone', async (t) => {
+test('names the place of an error in the data file, and leaves the file alone', async (t) => {
   const folder = makeFolder()
   mkdirSync(join(folder, 'data'))
   writeFileSync(join(folder, 'data/pets.json'), '{"pets":[\n{"name":1,"categoryId":1}\n]}')
@@ -408,7 +408,7 @@ test('names the place of a fault in the data file and leaves the file alone', as
   assert.match(program.output(), /^data\/pets\.json:2:\d+: pets\[0\]\.name: expected a string, got 1\n$/)
 })
 
-test('logs a line a request: method, path, status and time, and neither query nor key', async (t) => {
+test('logs one line per request: method, path, status and time, and neither query nor key', async (t) => {
   const program = await startProgram(t, makeFolder(), { PETSTORE_LOG: 'requests' })
   await send(program.url, '/v1/pets?limit=1&secret=hush')
   await send(program.url, '/v1/pets', { body: {} })
@@ -429,11 +429,11 @@ test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
   })
   await send(program.url, '/v1/pets')
   const [, heldMs] = await program.waitFor(/^GET \/v1\/pets 200 (\d+\.\d) ms$/m)
-  // A timer may be a millisecond early by this clock.
+  // By this clock, a timer may fire a millisecond early.
   assert.ok(Number(heldMs) >= 299, heldMs)
 })
 
-test('prints nothing at all when it is to be silent, but faults', async (t) => {
+test('prints only errors when it is to be silent', async (t) => {
   const port = await findFreePort()
   const folder = makeFolder()
   const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key, PORT: String(port) }
@@ -473,7 +473,7 @@ async function findFreePort(): Promise<number> {
   return port
 }
 
-test('goes on serving when whoever reads its output has gone', async (t) => {
+test('goes on serving when nobody reads its output any more', async (t) => {
   const folder = makeFolder()
   const program = await startProgram(t, folder, { PETSTORE_LOG: 'requests' })
   program.child.stdout?.destroy()
