@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
-import { formatAppend, formatPetsText, parsePetsText } from '../src/data-file/pets-text.ts'
+import { formatAppend, formatAppendable, parsePetsText } from '../src/data-file/pets-text.ts'
 import type { Pet } from '../src/types.ts'
 import { petLine } from './file-system.ts'
 
@@ -27,7 +27,7 @@ test('reads back what it wrote', () => {
   assert.deepEqual(pets[1], pet)
   assert.equal(isAppendable, true)
   assert.equal(end, text.length - closing.length)
-  assert.deepEqual(formatPetsText(text, parsePetsText('pets.json', text)), text)
+  assert.deepEqual(formatAppendable(parsePetsText('pets.json', text)), text)
 })
 
 test('fills in ids above those in the file and above those given before', () => {

@@ -1,13 +1,6 @@
 /** Why the data file cannot be read or written as it is. */
 import { errorCode } from '../system-error.ts'
 
-/** An error in the text, for a person: line and column from 1. */
-export interface PlacedFault {
-  readonly line: number
-  readonly column: number
-  readonly message: string
-}
-
 /** The file cannot be used as it is. The message names the file, and each error in it with its line and column. */
 export class DataFileInvalid extends Error {
   /** What is wrong, for clients too: it names no path and quotes nothing from the file. */
@@ -18,14 +11,6 @@ export class DataFileInvalid extends Error {
     super(message)
     this.place = place
     this.isSettled = isSettled
-  }
-
-  /** For errors in the text: the first of them, and how many there are in all. */
-  static ofText(path: string, faults: readonly PlacedFault[], faultCount: number): DataFileInvalid {
-    const lines = faults.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-    if (faultCount > faults.length) lines.push(`${path}: and ${faultCount - faults.length} more errors`)
-    const [first] = faults
-    return new DataFileInvalid(lines.join('\n'), `line ${first?.line}, column ${first?.column}`)
   }
 
   /** For a file that is no text to read, such as `is missing`. */

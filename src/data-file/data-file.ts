@@ -10,7 +10,8 @@ import { Appender } from './appender.ts'
 import { DataFileEdited, DataFileInvalid, throwEditedIfMissing } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import { formatEmptyText, formatPetsText, parsePetsText, type PetsText } from './pets-text.ts'
+import { isBlank } from './pets-parser.ts'
+import { formatAppendable, formatEmptyText, parsePetsText, type PetsText } from './pets-text.ts'
 import { readUnfinishedOverwrite, removeLeftovers, replaceFile, restoreReplacedFile } from './replace-file.ts'
 import { describeSystemError, errorCode } from '../system-error.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
@@ -242,7 +243,7 @@ export class DataFile implements Adapter<PetData> {
   async #makeAppendable(): Promise<void> {
     const whole = await this.#readWhole()
     if (!isSame(whole.identity, this.#appender.identity)) throw new DataFileEdited()
-    await this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, this.#parse(whole))))
+    await this.#adopt(await this.#replace(whole, formatAppendable(this.#parse(whole))))
   }
 
   /**
@@ -251,7 +252,7 @@ export class DataFile implements Adapter<PetData> {
    */
   async #adopt(whole: WholeFile, text = this.#parse(whole)): Promise<PetData> {
     if (text.filledIds.length > 0) {
-      return this.#adopt(await this.#replace(whole, formatPetsText(whole.bytes, text)))
+      return this.#adopt(await this.#replace(whole, formatAppendable(text)))
     }
     // It is served and appended to from now on, so it has to be durable too, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(throwEditedIfMissing)
@@ -271,9 +272,9 @@ export class DataFile implements Adapter<PetData> {
   /** What an edited file says, or what is wrong with it. An emptied file is as invalid as a missing one. */
   #check(whole: WholeFile): PetsText | DataFileInvalid {
     if (whole.identity === undefined) return DataFileInvalid.ofFile(this.path, 'is missing')
+    if (isBlank(whole.bytes)) return DataFileInvalid.ofFile(this.path, 'is empty')
     try {
-      const text = this.#parse(whole)
-      return text.isBlank ? DataFileInvalid.ofFile(this.path, 'is empty') : text
+      return this.#parse(whole)
     } catch (error) {
       if (error instanceof DataFileInvalid) return error
       throw error

@@ -1,13 +1,20 @@
 /**
- * Reads the text of the data file in one pass over its bytes. What is wrong with a value is noted and the pass goes on, so
- * that a person sees all errors together; a syntax error ends it. Touches no file.
+ * Reads the text of the data file in one pass over its bytes, without file I/O. A wrong value is noted and the pass goes on, so
+ * that a person sees all faults together; a syntax error ends it.
  */
 import { isUtf8 } from 'node:buffer'
 import { JsonFault, JsonReader } from '../json/exact-json.ts'
 import { isInt64 } from '../json/int64.ts'
 import { defaultStatus, petStatuses } from '../pets/pet-status.ts'
-import { type CheckedSeed, checkSeed, formatSeedFault, petMembers, SeedList } from '../pets/seeds.ts'
-import type { Pet } from '../types.ts'
+import {
+  type CheckedSeed,
+  checkSeed,
+  formatSeedFault,
+  noIdLeft,
+  petMembers,
+  SeedList,
+} from '../pets/seeds.ts'
+import type { Int64, Pet } from '../types.ts'
 
 /** Something that is wrong with the text, and at which byte. */
 export interface TextFault {
@@ -15,111 +22,145 @@ export interface TextFault {
   readonly offset: number
 }
 
-/** More errors than these are only counted. */
+/** What was read, up to the syntax error if there is one. Offsets are in bytes. */
+export interface ParsedPets {
+  /** The valid pets by ascending id, missing ids filled in. */
+  pets: Pet[]
+  /** The ids that were filled in, and where in the text they belong. */
+  filledIds: { readonly offset: number; readonly id: Int64 }[]
+  /** The first ten faults, by their place in the text. */
+  faults: TextFault[]
+  faultCount: number
+  /** The syntax error that ended the pass; it is one of the faults. */
+  syntaxFault: JsonFault | undefined
+  /** Whether the text has no other syntax error than that it is cut off. */
+  endsTooEarly: boolean
+  /** How many whole pets were read, valid or not. */
+  petCount: number
+  /** After the `[` of the pets; undefined if that was not reached. */
+  petsStart: number | undefined
+  /** After the last whole pet, or `petsStart` before the first. */
+  petsEnd: number
+  /** The value of `$schema` as it is written, and whether it comes after the pets. */
+  schema: { readonly text: Buffer; readonly followsPets: boolean } | undefined
+}
+
+/** Further faults are only counted. */
 const maxFaults = 10
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
-/** Positions in `petMembers`. */
-const idMember = 0
-const nameMember = 1
-const categoryIdMember = 2
+const idMember = petMembers.indexOf('id')
+const nameMember = petMembers.indexOf('name')
+const categoryIdMember = petMembers.indexOf('categoryId')
 const requiredMembers = (1 << nameMember) | (1 << categoryIdMember)
 
-const doubleQuote = 0x22
-const openBracket = 0x5b
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
-export class PetsParser {
+/** Whether there is nothing but white space in the text. */
+export function isBlank(bytes: Buffer): boolean {
+  return createReader(bytes).peek() === -1
+}
+
+/** Reads the text. Ids that are filled in are above `highestId`. */
+export function parsePets(bytes: Buffer, highestId: Int64 = 0): Readonly<ParsedPets> {
+  return new PetsParser(bytes).parse(highestId)
+}
+
+class PetsParser {
   readonly #bytes: Buffer
   /** Reads up to the first byte that is not UTF-8. */
   readonly #reader: JsonReader
+  readonly #seeds = new SeedList()
+  /** For each pet without an id, where in the text its id belongs. */
+  readonly #idOffsets: number[] = []
   /** The members of the file so far. */
   readonly #seenMembers = new Set<string>()
-  readonly seeds = new SeedList()
-  /** For each pet without an id, where in the text its id belongs. */
-  readonly idOffsets: number[] = []
-  /** The first ten errors, by their place in the text. */
-  readonly faults: TextFault[] = []
-  faultCount = 0
-  /** The syntax error that ended the pass. */
-  syntaxFault: JsonFault | undefined
-  /** How many whole pets were read, valid or not. */
-  petCount = 0
-  /** After the `[` of the pets; undefined while none was read. */
-  petsStart: number | undefined
-  /** After the last whole pet, or `petsStart` before the first. */
-  petsEnd = 0
-  /** The value of `$schema` as it is written, and whether it comes after the pets. */
-  schema: { readonly text: Buffer; readonly followsPets: boolean } | undefined
+  readonly #parsed: ParsedPets = {
+    pets: [],
+    filledIds: [],
+    faults: [],
+    faultCount: 0,
+    syntaxFault: undefined,
+    endsTooEarly: false,
+    petCount: 0,
+    petsStart: undefined,
+    petsEnd: 0,
+    schema: undefined,
+  }
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes
-    this.#reader = new JsonReader(isUtf8(bytes) ? bytes : bytes.subarray(0, findInvalidUtf8(bytes)))
-    if (bytes.subarray(0, 3).equals(byteOrderMark)) this.#reader.at = byteOrderMark.length
+    this.#reader = createReader(isUtf8(bytes) ? bytes : bytes.subarray(0, findInvalidUtf8(bytes)))
   }
 
-  /** Whether there is nothing to read but white space. */
-  get isBlank(): boolean {
-    return this.#reader.peek() === -1 && this.#reader.bytes.length === this.#bytes.length
-  }
-
-  /** Whether the text is valid but cut off. The cut may fall within a UTF-8 character: up to 3 bytes of it can be left. */
-  get endsTooEarly(): boolean {
-    const isCutCharacter = this.#reader.bytes.length + 3 >= this.#bytes.length
-    return this.syntaxFault?.atEnd === true && isCutCharacter
-  }
-
-  parse(): void {
+  parse(highestId: Int64): ParsedPets {
+    const parsed = this.#parsed
     try {
       this.#readFile()
-      if (this.#reader.bytes.length < this.#bytes.length) this.#reader.fail('UTF-8')
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      this.syntaxFault = error
-      const isNotUtf8 = error.offset === this.#reader.bytes.length && error.offset < this.#bytes.length
-      this.addFault(isNotUtf8 ? 'expected UTF-8' : error.message, error.offset)
+      const unreadBytes = this.#bytes.length - this.#reader.bytes.length
+      const isNotUtf8 = error.offset === this.#reader.bytes.length && unreadBytes > 0
+      this.#addFault(isNotUtf8 ? 'expected UTF-8' : error.message, error.offset)
+      parsed.syntaxFault = error
+      // The cut may fall within a character, of which up to 3 bytes are then left.
+      parsed.endsTooEarly = error.atEnd && unreadBytes <= 3
     }
-    this.faults.sort((a, b) => a.offset - b.offset)
+    const { pets, filledIds, withoutId } = this.#seeds.complete(highestId)
+    const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
+    parsed.pets = pets
+    parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
+    if (withoutId !== undefined)
+      this.#addFault(formatSeedFault(withoutId, noIdLeft), offsetOf(filledIds.length))
+    parsed.faults.sort((a, b) => a.offset - b.offset)
+    return parsed
   }
 
-  addFault(message: string, offset: number): void {
-    this.faultCount++
-    if (this.faults.length < maxFaults) this.faults.push({ message, offset })
+  #addFault(message: string, offset: number): void {
+    this.#parsed.faultCount++
+    if (this.#parsed.faults.length < maxFaults) this.#parsed.faults.push({ message, offset })
   }
 
   #readFile(): void {
     const reader = this.#reader
-    if (reader.peek() === openBracket) {
-      this.addFault('expected an object; put the array into one: {"pets": […]}', reader.at)
+    if (reader.acceptArrayStart()) {
+      this.#addFault('expected an object; put the array into one: {"pets": […]}', reader.at - 1)
       return
     }
     if (!reader.acceptObjectStart()) reader.fail('"{"')
+    this.#readMembers((name, offset) => this.#readMember(name, offset))
+    reader.readEnd()
+    if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
+    if (reader.at < this.#bytes.length) reader.fail('UTF-8')
+  }
+
+  /** Reads an object whose `{` was taken. Calls `readMember` for each member when its value comes next. */
+  #readMembers(readMember: (name: string, offset: number) => void): void {
+    const reader = this.#reader
     for (let first = true; reader.acceptMore('}', first, 'a member name'); first = false) {
       reader.peek()
       const offset = reader.at
       const name = reader.readString('a member name in double quotes')
       reader.readColon()
       reader.peek()
-      this.#readMember(name, offset)
+      readMember(name, offset)
     }
-    reader.readEnd()
-    if (!this.#seenMembers.has('pets')) this.addFault('pets: is required', 0)
   }
 
   #readMember(name: string, offset: number): void {
     const reader = this.#reader
     const isKnown = name === 'pets' || name === '$schema'
     if (!isKnown || this.#seenMembers.has(name)) {
-      this.addFault(`${name}: ${isKnown ? 'is given twice' : 'is not a member of the file'}`, offset)
+      this.#addFault(`${name}: ${isKnown ? 'is given twice' : 'is not a member of the file'}`, offset)
       reader.readValue()
     } else if (name === 'pets') {
       this.#readPets()
     } else {
       const valueOffset = reader.at
-      if (typeof reader.readValue() !== 'string') this.addFault('$schema: expected a string', valueOffset)
+      if (typeof reader.readValue() !== 'string') this.#addFault('$schema: expected a string', valueOffset)
       const text = reader.bytes.subarray(valueOffset, reader.at)
-      this.schema = { text, followsPets: this.#seenMembers.has('pets') }
+      this.#parsed.schema = { text, followsPets: this.#seenMembers.has('pets') }
     }
     this.#seenMembers.add(name)
   }
@@ -127,29 +168,29 @@ export class PetsParser {
   #readPets(): void {
     const reader = this.#reader
     if (!reader.acceptArrayStart()) {
-      this.addFault('pets: expected an array', reader.at)
+      this.#addFault('pets: expected an array', reader.at)
       reader.readValue()
       return
     }
-    this.petsStart = reader.at
-    this.petsEnd = reader.at
+    this.#parsed.petsStart = reader.at
+    this.#parsed.petsEnd = reader.at
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
       reader.peek()
       const offset = reader.at
       const seed = this.#readPlainPet() ?? this.#readAnyPet(offset)
       if (seed !== undefined) this.#addSeed(seed, offset)
-      this.petCount++
-      this.petsEnd = reader.at
+      this.#parsed.petCount++
+      this.#parsed.petsEnd = reader.at
     }
   }
 
   #addSeed(seed: CheckedSeed, offset: number): void {
-    if (seed.id === undefined) this.idOffsets.push(offset + 1)
-    const fault = this.seeds.add(seed)
-    if (fault !== undefined) this.addFault(formatSeedFault(this.petCount, fault), offset)
+    if (seed.id === undefined) this.#idOffsets.push(offset + 1)
+    const fault = this.#seeds.add(seed)
+    if (fault !== undefined) this.#addFault(formatSeedFault(this.#parsed.petCount, fault), offset)
   }
 
-  /** The fast path: a valid pet, with each member at most once. Undefined for any other, which #readAnyPet then reads. */
+  /** The fast path: a valid pet, with each member at most once. Returns undefined for any other, which #readAnyPet then reads. */
   #readPlainPet(): CheckedSeed | undefined {
     const reader = this.#reader
     if (!reader.acceptObjectStart()) return undefined
@@ -163,10 +204,8 @@ export class PetsParser {
       if (member === -1 || (seen & (1 << member)) !== 0) return undefined
       seen |= 1 << member
       reader.readColon()
-      const byte = reader.peek()
-      const isNumber = byte === 0x2d || (byte >= 0x30 && byte <= 0x39)
       const expectsNumber = member === idMember || member === categoryIdMember
-      if (expectsNumber ? !isNumber : byte !== doubleQuote) return undefined
+      if (expectsNumber ? !reader.isAtNumber() : !reader.isAtString()) return undefined
       if (member === idMember) id = reader.readNumber()
       else if (member === categoryIdMember) categoryId = reader.readNumber()
       else if (member === nameMember) name = reader.readString()
@@ -179,28 +218,24 @@ export class PetsParser {
     return isInt64(id) && id > 0 ? { id, name, categoryId, status } : undefined
   }
 
-  /** Reads any value as a pet. Notes everything that is wrong with it, and then gives undefined. */
+  /** Reads any value as a pet. If anything is wrong with it, notes all of that and returns undefined. */
   #readAnyPet(offset: number): CheckedSeed | undefined {
     const reader = this.#reader
     reader.at = offset
-    const faultCount = this.faultCount
+    const faultCount = this.#parsed.faultCount
     const offsets = new Map<string, number>()
     let value: unknown
     if (reader.acceptObjectStart()) {
       const members: [string, unknown][] = []
-      for (let first = true; reader.acceptMore('}', first, 'a member name'); first = false) {
-        reader.peek()
-        const memberOffset = reader.at
-        const name = reader.readString('a member name in double quotes')
+      this.#readMembers((name, memberOffset) => {
         if (offsets.has(name)) {
           const fault = { member: name, message: 'is given twice' }
-          this.addFault(formatSeedFault(this.petCount, fault), memberOffset)
+          this.#addFault(formatSeedFault(this.#parsed.petCount, fault), memberOffset)
         } else {
           offsets.set(name, memberOffset)
         }
-        reader.readColon()
         members.push([name, reader.readValue()])
-      }
+      })
       value = Object.fromEntries(members)
     } else {
       value = reader.readValue()
@@ -209,12 +244,19 @@ export class PetsParser {
     if ('faults' in checked) {
       for (const fault of checked.faults) {
         const place = offsets.get(fault.member ?? '') ?? offset
-        this.addFault(formatSeedFault(this.petCount, fault), place)
+        this.#addFault(formatSeedFault(this.#parsed.petCount, fault), place)
       }
       return undefined
     }
-    return this.faultCount === faultCount ? checked.seed : undefined
+    return this.#parsed.faultCount === faultCount ? checked.seed : undefined
   }
+}
+
+/** Reads the bytes from behind the byte order mark, if there is one. */
+function createReader(bytes: Buffer): JsonReader {
+  const reader = new JsonReader(bytes)
+  if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) reader.at = byteOrderMark.length
+  return reader
 }
 
 /** The offset of the first byte that is not UTF-8. */

@@ -48,6 +48,11 @@ const closeBracket = 0x5d
 const comma = 0x2c
 const colon = 0x3a
 const minus = 0x2d
+const zero = 0x30
+const nine = 0x39
+const dot = 0x2e
+const lowerE = 0x65
+const upperE = 0x45
 const numberBytes = Buffer.from('0123456789+-.eE')
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
@@ -90,6 +95,17 @@ export class JsonReader {
     if (this.peek() !== byte) return false
     this.at++
     return true
+  }
+
+  /** Whether a string comes next. */
+  isAtString(): boolean {
+    return this.peek() === quote
+  }
+
+  /** Whether a number comes next. */
+  isAtNumber(): boolean {
+    const byte = this.peek()
+    return byte === minus || (byte >= zero && byte <= nine)
   }
 
   acceptObjectStart(): boolean {
@@ -138,7 +154,7 @@ export class JsonReader {
   }
 
   readString(what = 'a string'): string {
-    if (this.peek() !== quote) this.fail(what)
+    if (!this.isAtString()) this.fail(what)
     const { bytes } = this
     const start = this.at + 1
     let ascii = 0
@@ -187,14 +203,14 @@ export class JsonReader {
     let { at } = this
     let value = 0
     for (; at < bytes.length; at++) {
-      const digit = (bytes[at] ?? 0) - 0x30
+      const digit = (bytes[at] ?? 0) - zero
       if (digit < 0 || digit > 9) break
       value = value * 10 + digit
     }
     const length = at - this.at
     const next = bytes[at] ?? 0
-    const isPlain = length > 0 && length < 16 && (bytes[this.at] !== 0x30 || length === 1)
-    if (isPlain && next !== 0x2e && next !== 0x65 && next !== 0x45) {
+    const isPlain = length > 0 && length < 16 && (bytes[this.at] !== zero || length === 1)
+    if (isPlain && next !== dot && next !== lowerE && next !== upperE) {
       this.at = at
       return value
     }
@@ -247,8 +263,8 @@ export class JsonReader {
       open.push(container)
       return container
     }
-    if (byte === quote) return this.readString()
-    if (byte === minus || (byte >= 0x30 && byte <= 0x39)) return this.readNumber()
+    if (this.isAtString()) return this.readString()
+    if (this.isAtNumber()) return this.readNumber()
     const word = /^[a-z]*/.exec(this.bytes.toString('latin1', this.at, this.at + 6))?.[0] ?? ''
     const literal = literals.find(([name]) => name === word)
     if (literal === undefined) {

@@ -1,6 +1,6 @@
 /**
  * Pets as a person writes them, in the data file or in a test: checks them, finds ids that are given twice, and fills in
- * the ids and statuses that were left out. Knows neither files nor JSON.
+ * the ids and statuses that were left out. Does not depend on files or JSON.
  */
 import * as v from 'valibot'
 import { nextInt64, normalizeInt64 } from '../json/int64.ts'
@@ -19,7 +19,7 @@ export interface SeedFault {
 /** The members of a pet, in the interface's order. */
 export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
 
-/** Gives the pet, or everything that is wrong with it. */
+/** Returns the pet, or everything that is wrong with it. */
 export function checkSeed(
   value: unknown,
 ): { readonly seed: CheckedSeed } | { readonly faults: readonly SeedFault[] } {
@@ -40,20 +40,23 @@ export function formatSeedFault(index: number, { member, message }: SeedFault): 
   return `pets[${index}]${member === undefined ? '' : `.${member}`}: ${message}`
 }
 
-/** Seeds in the order in which they are written. Ids are filled in when all are known: they follow the highest. */
+/** What is wrong with a seed when the highest id of all is taken. */
+export const noIdLeft: SeedFault = { member: undefined, message: 'no id is left for it' }
+
+/** Seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
 export class SeedList {
   /** A missing id is 0 until it is filled in. */
   readonly #pets: Pet[] = []
   readonly #withoutId: number[] = []
   #highestId: Int64 = 0
-  /** All ids, but only once they are out of order: as long as they ascend, none can be given twice. */
+  /** All ids so far. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
   #ids: Set<Int64> | undefined
 
   get count(): number {
     return this.#pets.length
   }
 
-  /** Adds the seed, unless its id is taken; returns the fault then. */
+  /** Adds the seed. If its id is taken, returns that fault instead. */
   add({ id, name, categoryId, status }: CheckedSeed): SeedFault | undefined {
     if (id === undefined) {
       this.#withoutId.push(this.count)
@@ -70,29 +73,27 @@ export class SeedList {
   }
 
   /**
-   * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Gives
-   * the pets by ascending id and the ids that were filled in, or what is wrong when there is no id left.
+   * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Returns the
+   * pets by ascending id, the ids that were filled in, and the first seed for which no id is left, if there is one.
    */
-  complete(
-    highestId: Int64,
-  ):
-    | { readonly pets: Pet[]; readonly filledIds: readonly Int64[] }
-    | { readonly index: number; readonly fault: SeedFault } {
+  complete(highestId: Int64): {
+    readonly pets: Pet[]
+    readonly filledIds: readonly Int64[]
+    readonly withoutId: number | undefined
+  } {
     let last = this.#highestId > highestId ? this.#highestId : highestId
     const filledIds: Int64[] = []
     for (const index of this.#withoutId) {
       const id = nextInt64(last)
       const pet = this.#pets[index]
-      if (id === undefined || pet === undefined) {
-        return { index, fault: { member: undefined, message: 'no id is left for it' } }
-      }
+      if (id === undefined || pet === undefined) break
       last = id
       filledIds.push(id)
       this.#pets[index] = { ...pet, id }
     }
     const isInOrder = this.#ids === undefined && this.#withoutId.length === 0
     const pets = isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    return { pets, filledIds }
+    return { pets, filledIds, withoutId: this.#withoutId[filledIds.length] }
   }
 }
 
@@ -111,10 +112,10 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
       if (fault !== undefined) faults.push(formatSeedFault(index, fault))
     }
   }
-  const completed = list.complete(0)
-  if ('fault' in completed) faults.push(formatSeedFault(completed.index, completed.fault))
-  else if (faults.length === 0) return completed.pets
-  throw new TypeError(faults.join('; '))
+  const { pets, withoutId } = list.complete(0)
+  if (withoutId !== undefined) faults.push(formatSeedFault(withoutId, noIdLeft))
+  if (faults.length > 0) throw new TypeError(faults.join('; '))
+  return pets
 }
 
 /** In JavaScript, `{ id: undefined }` usually means a missing id. */
