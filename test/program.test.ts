@@ -15,6 +15,7 @@ import { buildOnce } from './built.ts'
 import {
   cleanEnvironment,
   connectRaw,
+  holdClock,
   key,
   makeFolder,
   runProgram,
@@ -207,7 +208,8 @@ test('notes, next to the created key, that PETSTORE_API_KEY is not used', async 
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test(`ends with exit code 0 at ${signal}, and closes sockets that never sent a request`, async (t) => {
-    const program = await startProgram(t, makeFolder())
+    const folder = makeFolder()
+    const program = await startProgram(t, folder, holdClock(folder))
     const silent = await connectRaw(t, program.url)
     const half = await connectRaw(t, program.url)
     half.write('GET /v1/pets HTTP/1.1\r\nHost: a')
@@ -222,7 +224,8 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 }
 
 test('sends the responses in flight when it is told to stop', async (t) => {
-  const program = await startProgram(t, makeFolder())
+  const folder = makeFolder()
+  const program = await startProgram(t, folder, holdClock(folder))
   const client = await connectRaw(t, program.url)
   const body = '{"name":"Rex","categoryId":1}'
   const head = `POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${body.length}`
@@ -238,7 +241,8 @@ test('sends the responses in flight when it is told to stop', async (t) => {
 })
 
 test('ends at once at the second signal, by that signal', async (t) => {
-  const program = await startProgram(t, makeFolder())
+  const folder = makeFolder()
+  const program = await startProgram(t, folder, holdClock(folder))
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 9\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')
@@ -259,12 +263,15 @@ const hangingDisk = `
     else fdatasync(descriptor, callback)
   }`
 
-/** A program in which a creation waits for a sync that never returns. */
-async function startHanging(t: TestContext, wrapper: readonly string[] = []): Promise<StartedProgram> {
+/** A program in which a creation waits for a sync that never returns. Its clock is held unless real time is to pass. */
+async function startHanging(
+  t: TestContext,
+  { wrapper = [], isRealTime = false }: { wrapper?: readonly string[]; isRealTime?: boolean } = {},
+): Promise<StartedProgram> {
   const folder = makeFolder()
   writeFileSync(join(folder, 'hang.cjs'), hangingDisk)
-  const env = { NODE_OPTIONS: '--require ./hang.cjs', PETSTORE_LOG: 'requests' }
-  const program = await startProgram(t, folder, env, wrapper)
+  const { NODE_OPTIONS: clock } = isRealTime ? { NODE_OPTIONS: '' } : holdClock(folder)
+  const program = await startProgram(t, folder, { NODE_OPTIONS: `--require ./hang.cjs ${clock}` }, wrapper)
   assert.equal((await send(program.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })).status, 201)
   assert.equal(spawnSync('mkfifo', [join(folder, 'hang')]).status, 0)
   const creation = send(program.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
@@ -276,7 +283,7 @@ async function startHanging(t: TestContext, wrapper: readonly string[] = []): Pr
 }
 
 test('ends within seconds of a signal when a sync never returns', async (t) => {
-  const program = await startHanging(t)
+  const program = await startHanging(t, { isRealTime: true })
   const start = performance.now()
   program.child.kill('SIGTERM')
   assert.deepEqual(await program.ended, { code: null, signal: 'SIGKILL' })
@@ -289,7 +296,6 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     program.child.kill('SIGTERM')
     await refusesConnections(program.url)
     program.child.kill(signal)
-    // Not the SIGKILL that comes after 6 s.
     assert.deepEqual(await program.ended, { code: null, signal })
   })
 }
@@ -300,7 +306,7 @@ test('ends at the second signal even as process 1 of a container', async (t) => 
     t.skip('needs Linux, and the right to make a process namespace')
     return
   }
-  const program = await startHanging(t, container)
+  const program = await startHanging(t, { wrapper: container })
   const { pid } = program.child
   const inside = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'))
   process.kill(inside, 'SIGTERM')
@@ -311,7 +317,9 @@ test('ends at the second signal even as process 1 of a container', async (t) => 
 })
 
 test('takes the Ctrl-C that npm passes on for the same one', async (t) => {
-  const program = await startProgram(t, makeFolder(), { npm_lifecycle_event: 'start' })
+  const folder = makeFolder()
+  const env = { ...holdClock(folder), npm_lifecycle_event: 'start' }
+  const program = await startProgram(t, folder, env)
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 2\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')

@@ -160,7 +160,8 @@ export function cleanEnvironment(): NodeJS.ProcessEnv {
 
 /**
  * Runs the program in `cwd`, behind `wrapper` if given: the build that `npm test` made, or else the source. It may end by itself.
- * It is killed after the test.
+ * After the test it is killed and waited for: while it lives it holds the lock of its file, which goes by the folder's inode,
+ * and once that folder is removed a new one of another test may get the same inode.
  */
 export function runProgram(
   t: TestContext,
@@ -178,7 +179,6 @@ export function runProgram(
     env: { ...cleanEnvironment(), PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  t.after(() => child.kill('SIGKILL'))
   let output = ''
   const watchers = new Set<() => void>()
   for (const stream of [child.stdout, child.stderr]) {
@@ -191,6 +191,10 @@ export function runProgram(
     code: typeof code === 'number' ? code : null,
     signal: typeof signal === 'string' ? signal : null,
   }))
+  t.after(() => {
+    child.kill('SIGKILL')
+    return ended
+  })
   const waitFor = (pattern: RegExp): Promise<RegExpExecArray> =>
     new Promise((resolve, reject) => {
       const watch = (): void => {
@@ -217,6 +221,27 @@ export async function startProgram(
   const [, url = ''] = await program.waitFor(/listens on (http:\S+)\n/)
   const printed = /API key for this run: (\S+)/.exec(program.output())?.[1]
   return { ...program, url, key: printed ?? key }
+}
+
+/** A preloaded script: time stands still, and at each SIGUSR2 the shortest of all waits of more than a second ends. */
+const heldClock = `
+  performance.now = () => 0
+  const { setTimeout } = globalThis
+  const held = []
+  globalThis.setTimeout = (call, ms, ...args) => {
+    if (!(ms > 1_000)) return setTimeout(call, ms, ...args)
+    held.push({ ms, end: () => call(...args) })
+    return setTimeout(() => {}, 2 ** 31 - 1)
+  }
+  process.on('SIGUSR2', () => held.sort((a, b) => a.ms - b.ms).shift().end())`
+
+/**
+ * The environment for a program in this folder whose clock the test holds. Limits such as the 5 s for what is in flight when
+ * it stops then end in their order, and none of them while a busy machine pauses.
+ */
+export function holdClock(folder: string): NodeJS.ProcessEnv {
+  writeFileSync(join(folder, 'clock.cjs'), heldClock)
+  return { NODE_OPTIONS: '--require ./clock.cjs' }
 }
 
 export interface RawAnswer {
