@@ -11,7 +11,7 @@ import { after, test } from 'node:test'
 import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
-import { createRandom, isThorough, makeOld } from './support.ts'
+import { createRandom, formatDataFile, isThorough, makeOld } from './support.ts'
 
 const sectorBytes = 512
 let stateCount = 0
@@ -325,7 +325,7 @@ function assertKept(
   assert.ok(text.startsWith(whole.toString()))
 }
 
-const canonical = `{\n  "pets": [\n    ${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
+const canonical = formatDataFile(petLine(1, 'Rex'), petLine(2, 'Mia'))
 
 test('loses no acknowledged pet by a crash between and within appends', async () => {
   const recording = await record(canonical, async (recorder) => {
@@ -350,7 +350,7 @@ test('loses no acknowledged pet by a crash within a batch over many sectors', as
 
 test('heals wherever the border of a sector falls within the append', async () => {
   for (let shift = 0; shift < 24; shift++) {
-    const text = `{\n  "pets": [\n    ${petLine(1, 'x'.repeat(sectorBytes - 95 + shift))}\n  ]\n}\n`
+    const text = formatDataFile(petLine(1, 'x'.repeat(sectorBytes - 95 + shift)))
     const recording = await record(text, async (recorder) => {
       const store = await recorder.open()
       await recorder.create(store, 'Rex', 'Mia')

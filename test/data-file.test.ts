@@ -14,17 +14,16 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
-
 import { openPetStore } from '../src/pets/pet-store.ts'
 import { PetStoreError } from '../src/pets/store.ts'
 import { createGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
-import { makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
+import { formatDataFile, makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
 
 describe('takes a seed file', () => {
-  const canonical = `{\n  "pets": [\n    ${rex},\n    ${mia}\n  ]\n}\n`
+  const canonical = formatDataFile(rex, mia)
   const cases: readonly [what: string, text: string, ids?: readonly (number | bigint)[]][] = [
     ['as it writes it', canonical],
     ['on one line', `{"pets":[${rex},${mia}]}`],
@@ -89,7 +88,7 @@ test('makes a missing file, and the folders to it', async (t) => {
   const { store } = await openStore(t, path)
   assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), { pets: [] })
   await store.create(newPet('Rex'))
-  assert.equal(readFileSync(path, 'utf8'), `{\n  "pets": [\n    ${rex}\n  ]\n}\n`)
+  assert.equal(readFileSync(path, 'utf8'), formatDataFile(rex))
 })
 
 test('names the schema in a new file when it lies beside it', async (t) => {
@@ -102,7 +101,7 @@ test('names the schema in a new file when it lies beside it', async (t) => {
 })
 
 test('names the first ten errors, each on a line of its own, and how many more there are', async () => {
-  const path = makeDataFile(lines(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
+  const path = makeDataFile(formatDataFile(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileInvalid)
     const messages = Array.from({ length: 10 }, (_, index) => {
@@ -138,10 +137,6 @@ test('keeps the mode of a file that it writes anew', async (t) => {
   assert.match(readFileSync(path, 'utf8'), /"id":1/)
 })
 
-function lines(...pets: readonly string[]): string {
-  return `{\n  "pets": [\n${pets.map((pet) => `    ${pet}`).join(',\n')}\n  ]\n}\n`
-}
-
 function hole(text: string, from: number, to: number): string {
   return text.slice(0, from) + '\0'.repeat(to - from) + text.slice(to)
 }
@@ -149,16 +144,16 @@ function hole(text: string, from: number, to: number): string {
 describe('stops the start, with the place, and leaves the file byte for byte', () => {
   const many = Array.from({ length: 200 }, (_, index) => petLine(index + 1, `${index}`))
   const cases: readonly [what: string, text: string | Buffer, said: RegExp | string][] = [
-    ['a trailing comma', lines(rex, `${mia},`), ':5:3: expected a pet after the comma, got "]"'],
+    ['a trailing comma', formatDataFile(rex, `${mia},`), ':5:3: expected a pet after the comma, got "]"'],
     [
       'a trailing comma and an odd indent',
       `{\n "pets": [\n  ${rex},\n ]\n}\n`,
       ':4:2: expected a pet after the comma, got "]"',
     ],
-    ['a missing comma', lines(rex, mia).replace('},', '}'), ':4:5: expected "," or "]", got "{"'],
+    ['a missing comma', formatDataFile(rex, mia).replace('},', '}'), ':4:5: expected "," or "]", got "{"'],
     [
       'a missing comma behind a blank line',
-      lines(rex, mia).replace('},\n', '}\n\n'),
+      formatDataFile(rex, mia).replace('},\n', '}\n\n'),
       ':5:5: expected "," or',
     ],
     ['a missing bracket', '{"pets":[', ':1:10: expected a value, got the end'],
@@ -168,48 +163,56 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
       `{"pets":[${rex},{"id":2,"na`,
       /:1:\d+: expected the closing quote, got the end/,
     ],
-    ['something behind', `${lines(rex)}x`, ':6:1: expected the end, got "x"'],
-    ['a comment', lines(rex, '// mine', mia), ':4:5: expected a value, got "/"'],
+    ['something behind', `${formatDataFile(rex)}x`, ':6:1: expected the end, got "x"'],
+    ['a comment', formatDataFile(rex, '// mine', mia), ':4:5: expected a value, got "/"'],
     [
       'single quotes',
-      lines(rex.replaceAll('"', "'")),
+      formatDataFile(rex.replaceAll('"', "'")),
       `:3:6: expected a member name in double quotes, got "'"`,
     ],
     [
       'text that is not UTF-8',
-      Buffer.from(lines(rex.replace('Rex', 'R\u00e9x')), 'latin1'),
+      Buffer.from(formatDataFile(rex.replace('Rex', 'R\u00e9x')), 'latin1'),
       ':3:22: expected UTF-8',
     ],
-    ['NULs in the middle', hole(lines(rex, mia), 40, 44), /:3:27: expected an escape/],
+    ['NULs in the middle', hole(formatDataFile(rex, mia), 40, 44), /:3:27: expected an escape/],
     [
       'an empty sector with more behind it than one append',
-      hole(lines(...many), 512, 1024),
+      hole(formatDataFile(...many), 512, 1024),
       ':11:11: expected a value, got "\\u0000"',
     ],
     [
       'a bad status',
-      lines(rex, mia.replace('available', 'lost')),
+      formatDataFile(rex, mia.replace('available', 'lost')),
       ':4:41: pets[1].status: expected available, pending or sold, got "lost"',
     ],
-    ['an id twice', lines(rex, mia, rex), ':5:5: pets[2].id: 1 is given twice'],
+    ['an id twice', formatDataFile(rex, mia, rex), ':5:5: pets[2].id: 1 is given twice'],
     [
       'an id of 0',
-      lines(rex.replace('"id":1', '"id":0')),
+      formatDataFile(rex.replace('"id":1', '"id":0')),
       ':3:6: pets[0].id: expected an integer from 1 to 2^63-1, got 0',
     ],
     [
       'an id past 2^63-1',
-      lines(rex.replace('"id":1', '"id":9223372036854775808')),
+      formatDataFile(rex.replace('"id":1', '"id":9223372036854775808')),
       ':3:6: pets[0].id: expected an integer from 1 to 2^63-1, got 9223372036854775808',
     ],
-    ['a name that is missing', lines(rex.replace('"name":"Rex",', '')), ':3:5: pets[0].name: is required'],
-    ['a member twice', lines(rex.replace('}', ',"name":"x"}')), /:3:\d+: pets\[0\]\.name: is given twice/],
+    [
+      'a name that is missing',
+      formatDataFile(rex.replace('"name":"Rex",', '')),
+      ':3:5: pets[0].name: is required',
+    ],
+    [
+      'a member twice',
+      formatDataFile(rex.replace('}', ',"name":"x"}')),
+      /:3:\d+: pets\[0\]\.name: is given twice/,
+    ],
     [
       'a member that a pet does not have',
-      lines(rex.replace('}', ',"age":3}')),
+      formatDataFile(rex.replace('}', ',"age":3}')),
       /:3:\d+: pets\[0\]\.age: is not a member of a pet/,
     ],
-    ['a pet that is none', lines(rex, '5'), ':4:5: pets[1]: expected a pet, got 5'],
+    ['a pet that is none', formatDataFile(rex, '5'), ':4:5: pets[1]: expected a pet, got 5'],
     ['pets that are no array', '{"pets":{}}', ':1:9: pets: expected an array'],
     ['no pets', '{}', ':1:1: pets: is required'],
     ['pets twice', '{"pets":[],"pets":[]}', ':1:12: pets: is given twice'],
@@ -218,7 +221,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     ['an array', `[${rex}]`, ':1:1: expected an object; put the array into one: {"pets": […]}'],
     [
       'no id left for a pet',
-      lines(rex.replace('"id":1', '"id":9223372036854775807'), '{"name":"x","categoryId":1}'),
+      formatDataFile(rex.replace('"id":1', '"id":9223372036854775807'), '{"name":"x","categoryId":1}'),
       ':4:6: pets[1]: no id is left for it',
     ],
   ]
@@ -256,7 +259,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
 })
 
 test('refuses a file in another encoding, and does not take it for an empty one', async () => {
-  for (const bytes of [Buffer.from(`\ufeff${lines(rex)}`, 'utf16le'), Buffer.from([0x20, 0xff])]) {
+  for (const bytes of [Buffer.from(`\ufeff${formatDataFile(rex)}`, 'utf16le'), Buffer.from([0x20, 0xff])]) {
     const path = makeDataFile('')
     writeFileSync(path, bytes)
     makeOld(path)
@@ -267,7 +270,7 @@ test('refuses a file in another encoding, and does not take it for an empty one'
 
 test('waits for a file that is still being copied when it starts', async (t) => {
   const path = makeDataFile('')
-  const text = lines(rex, mia, petLine(3, 'Kit'))
+  const text = formatDataFile(rex, mia, petLine(3, 'Kit'))
   let reads = 0
   const fileSystem = watchFileSystem({
     before({ name }) {
@@ -319,7 +322,7 @@ test('a creation costs the same few calls and the bytes of the pet, at 100 and a
   for (const count of [100, 100_000]) {
     const path = join(makeFastFolder(), 'pets.json')
     const pets = Array.from({ length: count }, (_, index) => petLine(1_000_000 + index, 'Rex'))
-    writeFileSync(path, `{\n  "pets": [\n    ${pets.join(',\n    ')}\n  ]\n}\n`)
+    writeFileSync(path, formatDataFile(...pets))
     let calls: string[] = []
     let bytes = 0
     const fileSystem = watchFileSystem({

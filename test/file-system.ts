@@ -4,7 +4,7 @@ import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
-import type { NewPet } from '../src/types.ts'
+import type { NewPet, Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import { makeFolder } from './support.ts'
 
@@ -153,6 +153,18 @@ export function newPet(name: string): NewPet {
 export function countTime(t: TestContext, msPerLook: number): void {
   let now = 0
   t.mock.method(performance, 'now', () => (now += msPerLook))
+}
+
+/** The names of the first pets in the store. */
+export function namesIn(store: PetStore): readonly string[] {
+  return store.list({ limit: 100 }).pets.map(({ name }) => name)
+}
+
+/** The names of all pets in the data file, which is valid JSON. */
+export function namesInFile(path: string): readonly string[] {
+  // The tests that use it say what must be in the file.
+  const { pets } = JSON.parse(nodeFs.readFileSync(path, 'utf8')) as { pets: Pet[] }
+  return pets.map(({ name }) => name)
 }
 
 /** A pet's line in a data file. */

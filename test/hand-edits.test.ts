@@ -23,37 +23,31 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import type { Pet } from '../src/types.ts'
 import { PetStoreError } from '../src/pets/store.ts'
-import type { PetStore } from '../src/pets/pet-store.ts'
 import {
   countTime,
   createGate,
   makeFastFolder,
+  namesIn,
+  namesInFile,
   newPet,
   openStore,
   petLine,
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { assertRefusal, makeDataFile, makeFolder, readPetLines, startProgram, send } from './support.ts'
+import {
+  assertRefusal,
+  formatDataFile,
+  makeDataFile,
+  makeFolder,
+  readPetLines,
+  send,
+  startProgram,
+} from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
-
-function formatFile(...lines: readonly string[]): string {
-  return `{\n  "pets": [\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]\n}\n`
-}
-
-function names(store: PetStore): readonly string[] {
-  return store.list({ limit: 100 }).pets.map(({ name }) => name)
-}
-
-function namesInFile(path: string): readonly string[] {
-  // The tests that use it say what must be in the file.
-  const file = JSON.parse(readFileSync(path, 'utf8')) as { pets: Pet[] }
-  return file.pets.map(({ name }) => name)
-}
 
 /** How editors and tools put a new text into a file. */
 const saves: readonly [how: string, save: (path: string, text: string) => void][] = [
@@ -96,7 +90,7 @@ describe('sees an edit and swaps it in whole', () => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const path = makeDataFile([rex])
     const { lines } = await openStore(t, path)
-    writeFileSync(path, formatFile(rex, mia))
+    writeFileSync(path, formatDataFile(rex, mia))
     t.mock.timers.tick(1000)
     assert.equal(await lines.next(/./), 'reloaded 2 pets: 1 added, 0 removed, 0 changed')
   })
@@ -105,10 +99,10 @@ describe('sees an edit and swaps it in whole', () => {
     test(`saved ${how}`, async (t) => {
       const path = makeDataFile([rex, mia, petLine(3, 'Old')])
       const { store, lines } = await openStore(t, path)
-      save(path, formatFile(petLine(1, 'Max'), mia, petLine(4, 'New'), petLine(5, 'Newer')))
+      save(path, formatDataFile(petLine(1, 'Max'), mia, petLine(4, 'New'), petLine(5, 'Newer')))
       const line = await lines.next(/./)
       assert.equal(line, 'reloaded 4 pets: 2 added, 1 removed, 1 changed')
-      assert.deepEqual(names(store), ['Max', 'Mia', 'New', 'Newer'])
+      assert.deepEqual(namesIn(store), ['Max', 'Mia', 'New', 'Newer'])
       await store.create(newPet('next'))
       assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'New', 'Newer', 'next'])
     })
@@ -167,7 +161,7 @@ test('sees an edit of the same length that keeps the modification time', async (
   writeFileSync(path, readFileSync(path, 'utf8').replace('Rex', 'Max'))
   utimesSync(path, atimeMs / 1000, mtimeMs / 1000)
   await lines.next(/^reloaded 2 pets: 0 added, 0 removed, 1 changed$/)
-  assert.deepEqual(names(store), ['Max', 'Mia'])
+  assert.deepEqual(namesIn(store), ['Max', 'Mia'])
 })
 
 test('gives no id a second time after an edit removed its pet', async (t) => {
@@ -175,10 +169,10 @@ test('gives no id a second time after an edit removed its pet', async (t) => {
   const { store, lines } = await openStore(t, path)
   assert.equal((await store.create(newPet('Mia'))).id, 2)
   assert.equal((await store.create(newPet('Kit'))).id, 3)
-  writeFileSync(path, formatFile(rex))
+  writeFileSync(path, formatDataFile(rex))
   await lines.next(/^reloaded 1 pets/)
   assert.equal((await store.create(newPet('Otto'))).id, 4)
-  writeFileSync(path, formatFile(rex, '{"name":"Pip","categoryId":1}'))
+  writeFileSync(path, formatDataFile(rex, '{"name":"Pip","categoryId":1}'))
   await lines.next(/^reloaded 2 pets/)
   assert.deepEqual(
     store.list({ limit: 9 }).pets.map(({ id }) => id),
@@ -197,7 +191,7 @@ function saveInPlace(path: string, text: string): () => void {
 
 describe('keeps an edit and a creation that fall together', () => {
   // The edit is made in two steps, each before one of the calls that a creation makes, or within its sync.
-  const text = formatFile(petLine(1, 'Max'), mia)
+  const text = formatDataFile(petLine(1, 'Max'), mia)
   /** Each makes the first step and gives the second. */
   const steps: readonly [how: string, begin: (path: string) => () => void][] = [
     [
@@ -237,7 +231,7 @@ describe('keeps an edit and a creation that fall together', () => {
           // What is as long as what was just written, in the same tick of the kernel's clock, looks the same.
           if (index > moments.indexOf('writeSync') && how.endsWith('all that is there')) continue
           const path = join(folder, `${from}-${to}.json`)
-          writeFileSync(path, formatFile(rex, mia))
+          writeFileSync(path, formatDataFile(rex, mia))
           let step = 0
           let end: (() => void) | undefined
           const at = (moment: string): void => {
@@ -272,7 +266,7 @@ describe('keeps an edit and a creation that fall together', () => {
           await store.create(newPet('after'))
           const found = namesInFile(path).filter((name) => name !== 'before')
           assert.deepEqual(found, ['Max', 'Mia', ...created, 'after'], `${from} ${to}`)
-          assert.deepEqual(names(store), namesInFile(path))
+          assert.deepEqual(namesIn(store), namesInFile(path))
           assert.equal(
             lines.some((line) => line.includes('no pet can be added')),
             false,
@@ -303,7 +297,7 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
         isArmed = true
         const creations = [store.create(newPet('Kit')), store.create(newPet('Otto'))]
         await gate.reached
-        const current = contains ? readFileSync(path, 'utf8') : formatFile(rex, mia)
+        const current = contains ? readFileSync(path, 'utf8') : formatDataFile(rex, mia)
         save(path, current.replace('"Rex"', '"Max"'))
         gate.open()
         const pets = await Promise.all(creations)
@@ -312,7 +306,7 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
           [3, 4],
         )
         assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'Kit', 'Otto'])
-        assert.deepEqual(names(store), ['Max', 'Mia', 'Kit', 'Otto'])
+        assert.deepEqual(namesIn(store), ['Max', 'Mia', 'Kit', 'Otto'])
         assert.match(lines.join('\n'), /^reloaded \d pets: \d added, 0 removed, 1 changed$/)
         await store.close()
       }
@@ -335,7 +329,7 @@ test('keeps an edit in place that falls into a sync which then fails', async (t)
   isArmed = true
   const creation = store.create(newPet('refused'))
   await gate.reached
-  writeFileSync(path, formatFile(petLine(1, 'Maximilian the Great'), mia, petLine(3, 'Kit')))
+  writeFileSync(path, formatDataFile(petLine(1, 'Maximilian the Great'), mia, petLine(3, 'Kit')))
   gate.open()
   await assert.rejects(creation, (error) => error instanceof PetStoreError && error.code === 'storage_failed')
   await store.create(newPet('next'))
@@ -381,7 +375,7 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
     ],
     [
       'with a wrong value',
-      (path) => writeFileSync(path, formatFile(rex, mia.replace('available', 'lost'))),
+      (path) => writeFileSync(path, formatDataFile(rex, mia.replace('available', 'lost'))),
       /pets\.json:4:\d+: pets\[1\]\.status: expected available, pending or sold, got "lost"; the last valid data is still served/,
     ],
     ['empty', (path) => truncateSync(path), /pets\.json: is empty; the last valid data is still served/],
@@ -405,10 +399,10 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
       )
       await assert.rejects(store.create(newPet('refused, too')), PetStoreError)
       assert.match(lines.join('\n'), said)
-      assert.deepEqual(names(store), ['Rex', 'Mia'])
+      assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
       const left = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8'))
       assert.deepEqual(left, spoilt, 'nothing is written')
-      writeFileSync(path, formatFile(rex, mia, petLine(3, 'Kit')))
+      writeFileSync(path, formatDataFile(rex, mia, petLine(3, 'Kit')))
       assert.equal((await store.create(newPet('accepted'))).id, 4)
       assert.deepEqual(lines.slice(1), ['reloaded 3 pets: 1 added, 0 removed, 0 changed'])
     })
@@ -434,7 +428,7 @@ test('refuses new pets while a folder stands in the place of the file, and says 
 test('waits for a slow save without a word, and loses neither it nor the creations', async (t) => {
   countTime(t, 0)
   const path = makeDataFile([rex])
-  const text = formatFile(petLine(1, 'Max'), mia)
+  const text = formatDataFile(petLine(1, 'Max'), mia)
   const editor = openSync(path, 'r+')
   let looks = -2
   let written = 0

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { buildOnce } from './built.ts'
 import { petLine } from './file-system.ts'
-import { assertRefusal, makeFolder, runProgram, send, startProgram } from './support.ts'
+import { assertRefusal, formatDataFile, makeFolder, runProgram, send, startProgram } from './support.ts'
 
 const dist = buildOnce()
 const nobody = 65_534
@@ -14,7 +14,7 @@ const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-
 const canBeNobody = spawnSync(asNobody[0] ?? '', [...asNobody.slice(1), 'true']).status === 0
 const skip = canBeNobody ? false : 'only root on Linux can start a server as somebody else'
 
-const pets = `{\n  "pets": [\n    ${petLine(1, 'Rex')}\n  ]\n}\n`
+const pets = formatDataFile(petLine(1, 'Rex'))
 
 /** A folder of nobody's with a data file of root's, and the built server to be run there. */
 function makeStore(

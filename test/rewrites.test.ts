@@ -9,11 +9,19 @@ import { describe, test } from 'node:test'
 import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
 import { PetStoreError } from '../src/pets/store.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
-import type { Pet } from '../src/types.ts'
-import { makeFastFolder, newPet, openStore, petLine, systemError, watchFileSystem } from './file-system.ts'
-import { isThorough, makeOld } from './support.ts'
+import {
+  makeFastFolder,
+  namesIn,
+  namesInFile,
+  newPet,
+  openStore,
+  petLine,
+  systemError,
+  watchFileSystem,
+} from './file-system.ts'
+import { formatDataFile, isThorough, makeOld } from './support.ts'
 
-const edited = `{\n  "pets": [\n    ${petLine(1, 'Max')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`
+const edited = formatDataFile(petLine(1, 'Max'), petLine(2, 'Mia'))
 
 /** How an editor saves, in two steps. */
 const saves: readonly [how: string, begin: (path: string) => () => void][] = [
@@ -49,12 +57,6 @@ const causes: readonly [cause: string, text: string][] = [
   ['with pets that need ids', `{"pets":[{"name":"Rex","categoryId":1}]}`],
 ]
 
-function readNames(path: string): readonly string[] {
-  // The assertions say what must be in it.
-  const { pets } = JSON.parse(nodeFs.readFileSync(path, 'utf8')) as { pets: Pet[] }
-  return pets.map(({ name }) => name)
-}
-
 /** An editor that takes longer between its two steps is waited for, which other tests hold. */
 const maxDistance = 6
 
@@ -80,7 +82,7 @@ async function createWithRewrite(
       if (isArmed && (name !== 'writeSync' || place !== path)) before(calls++, path)
     },
   })
-  nodeFs.writeFileSync(path, `{\n  "pets": [\n    ${petLine(1, 'Rex')}\n  ]\n}\n`)
+  nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Rex')))
   const store = await openPetStore(path, { fileSystem })
   nodeFs.writeFileSync(path, text)
   isArmed = true
@@ -125,12 +127,8 @@ async function saveDuringRewrite(
   // An edit that ends only now was made without the pet, and so removes it.
   if (!isSaved) (end ?? begin(path))()
   await store.create(newPet('after'))
-  assert.deepEqual(readNames(path), ['Max', 'Mia', ...(isSaved ? ['Kit'] : []), 'after'])
-  const { pets } = store.list({ limit: 100 })
-  assert.deepEqual(
-    pets.map(({ name }) => name),
-    readNames(path),
-  )
+  assert.deepEqual(namesInFile(path), ['Max', 'Mia', ...(isSaved ? ['Kit'] : []), 'after'])
+  assert.deepEqual(namesIn(store), namesInFile(path))
   await store.close()
   assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
   return killed
@@ -189,7 +187,7 @@ test('keeps an edit through a file that an editor had opened before it was taken
     nodeFs.writeFileSync(path, text)
     const { store } = await openStore(t, path, fileSystem)
     await store.create(newPet('Kit'))
-    assert.deepEqual(readNames(path), ['Max', 'Mia', 'Kit'])
+    assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'Kit'])
   }
 })
 
@@ -231,5 +229,5 @@ test('rewrites on a file system without hard links', async (t) => {
   })
   const { store } = await openStore(t, path, fileSystem)
   await store.create(newPet('Kit'))
-  assert.deepEqual(readNames(path), ['Rex', 'Kit'])
+  assert.deepEqual(namesInFile(path), ['Rex', 'Kit'])
 })

@@ -47,12 +47,16 @@ export function makeFolder(base = tmpdir()): string {
   return folder
 }
 
+/** The text of a data file with these lines as its pets, as the store writes it. */
+export function formatDataFile(...lines: readonly string[]): string {
+  const pets = lines.length === 0 ? '[]' : `[\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]`
+  return `{\n  "pets": ${pets}\n}\n`
+}
+
 /** A data file in a new folder, with this text, or with these lines as its pets. */
 export function makeDataFile(content: string | readonly string[] = []): string {
   const path = join(makeFolder(), 'pets.json')
-  const lines = typeof content === 'string' ? [] : content
-  const pets = lines.length === 0 ? '[]' : `[\n${lines.map((line) => `    ${line}`).join(',\n')}\n  ]`
-  writeFileSync(path, typeof content === 'string' ? content : `{\n  "pets": ${pets}\n}\n`)
+  writeFileSync(path, typeof content === 'string' ? content : formatDataFile(...content))
   makeOld(path)
   return path
 }
