@@ -114,8 +114,9 @@ test('shows a walk by `after` on one server every pet that the other created mea
     return seen
   }
   const follows = servers.map(follow)
-  await Promise.all(servers.flatMap((server) => Array.from({ length: 8 }, () => create(server))))
-  isCreating = false
+  const creations = servers.flatMap((server) => Array.from({ length: 8 }, () => create(server)))
+  // Also when one fails: the walks would go on for ever.
+  await Promise.all(creations).finally(() => (isCreating = false))
   for (const seen of await Promise.all(follows)) {
     const missed = [...acknowledged.keys()].filter((id) => !seen.has(id))
     assert.deepEqual(missed, [])
