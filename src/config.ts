@@ -108,7 +108,7 @@ function whyKeysAreRequired(host: string, log: LogLevel): string | undefined {
     : undefined
 }
 
-/** A line for each variable that is not a setting but is named like one, since it may be misspelt. */
+/** A line for each variable that is not a setting but is named like one, since it may be misspelled. */
 function findUnknown(env: Environment): readonly string[] {
   const names = Object.keys(settings)
   return Object.entries(env)
