@@ -1,4 +1,4 @@
-/** The service for a program to start, or for an app to mount: puts store, app and listener together. No globals. */
+/** Assembles the service from store, app and listener, for a program to start or an app to mount. Has no global state. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
 import { readPetsSchema } from './bundled-texts.ts'
@@ -23,7 +23,7 @@ import type {
 
 type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
 
-/** Makes the service without listening. Rejects when the data file cannot be used or an option is wrong. */
+/** Creates the service without listening. Rejects if the data file cannot be used or an option is wrong. */
 export async function createPetStore(options: PetStoreOptions<StorageOptions>): Promise<StorageHandle>
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
@@ -32,7 +32,7 @@ export async function createPetStore(options: AnyOptions): Promise<StorageHandle
   return handle
 }
 
-/** Starts the service. Rejects as createPetStore does, and with the system's error when it cannot listen. */
+/** Starts the service. Rejects as createPetStore does, and with the system's error if it cannot listen. */
 export async function startPetStore(options: PetStoreServerOptions<StorageOptions>): Promise<StorageServer>
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
@@ -44,7 +44,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
       const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
-      // The listener first: it hands over what has arrived, and beginClosing refuses what comes later.
+      // Closing the listener first hands over what has arrived by now; the app refuses only what comes later.
       closed ??= listener.close().then(() => store.close(deadline))
       app.beginClosing()
       return closed
