@@ -41,12 +41,17 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   const listener = createListener(app, options.timeouts)
   try {
     const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
+    const closeOnce = async (): Promise<void> => {
+      const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
+      // This call hands the requests that have already arrived to the app. Only then may the app refuse new ones.
+      const listenerClosed = listener.close()
+      app.beginClosing()
+      await listenerClosed
+      await store.close(deadline)
+    }
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
-      const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
-      // Closing the listener first hands over what has arrived by now; the app refuses only what comes later.
-      closed ??= listener.close().then(() => store.close(deadline))
-      app.beginClosing()
+      closed ??= closeOnce()
       return closed
     }
     return { ...handle, url: formatUrl(address, port), close, [Symbol.asyncDispose]: close }

@@ -430,10 +430,15 @@ describe('HEAD (RFC 9110 9.3.2)', () => {
 describe('requests in one write (RFC 9112 9.3.2)', () => {
   test('nothing follows an answer that closes, not even a refusal (RFC 9112 9.6)', async (t) => {
     const { connect } = await start(t)
-    for (const first of ['GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close', 'GET /healthz HTTP/1.0']) {
+    const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n'
+    for (const [requests, status] of [
+      [`${request}Connection: close\r\n\r\n`, 200],
+      ['GET /healthz HTTP/1.0\r\n\r\n', 200],
+      [`${request}Expect: tea\r\n\r\n${request}\r\n`, 417],
+    ] as const) {
       const client = await connect()
-      client.write(`${first}\r\n\r\nGET /nowhere\r\n\r\n`)
-      assert.equal((await client.read()).status, 200)
+      client.write(`${requests}garbage\r\n\r\n`)
+      assert.equal((await client.read()).status, status)
       await assert.rejects(client.read(), /the connection ended behind ""/)
     }
   })

@@ -1,16 +1,22 @@
 /**
- * One client's connection. Its requests are handled one after the other, it is read no faster than they are answered, and
- * it closes so that the last response arrives. Knows Node's sockets and requests, and nothing of what is served.
+ * One client's connection: its requests are handled one after the other, it is read no faster than they are answered, and
+ * it is closed so that the last response arrives.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Expectation, Handler } from './handler.ts'
 import type { ErrorCode } from './error-codes.ts'
+import type { Expectation, Handler } from './handler.ts'
 
-/** A connection is paused while this many small requests wait on it, or one large one. A read may bring more than that. */
+/**
+ * A connection is paused while this much is waiting, in units of the smallest request: ten small requests, or one with
+ * 450 headers. A single read may bring more.
+ */
 const maxWaitingSize = 10
 
-/** How much of a sliced connection is parsed at once: up to some fifty requests. */
+/** Headers that take as much memory as the smallest request. */
+const headersPerUnit = 50
+
+/** How much of a connection is parsed at once under overload: up to some fifty requests. */
 const sliceBytes = 1_024
 
 /** How long a client may go on sending after its last response. */
@@ -28,7 +34,7 @@ export interface ConnectionContext {
   readonly handler: Handler
   /** Calls the function later, together with those of other connections. */
   callSoon(call: () => void): void
-  /** Is told by how much more is waiting, or less, in the size of the smallest request. */
+  /** Is told by how much more is waiting, or less, in units of the smallest request. */
   countWaiting(change: number): void
 }
 
@@ -36,10 +42,21 @@ interface WaitingRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly expectation: Expectation
-  /** What it takes in memory, in the size of the smallest request: two thousand short headers take forty times as much. */
+  /** In units of the smallest request. */
   readonly size: number
 }
 
+/**
+ * It ends in one of these ways:
+ *
+ * | Method | Waits for responses | Sends | Then |
+ * |---|---|---|---|
+ * | `closeSoon` | yes | | closes in stages; at once if it is idle |
+ * | `#closeWithRefusal` | yes | an error response | closes in stages |
+ * | `#closeWhenAnswered` | yes | | closes in stages |
+ * | `#close` | | | closes in stages |
+ * | `cutOff` | | | drops everything |
+ */
 export class Connection {
   readonly #socket: Socket
   readonly #context: ConnectionContext
@@ -47,13 +64,13 @@ export class Connection {
   #waiting: WaitingRequest[] = []
   #waitingSize = 0
   /** The response to the request that was handled last. */
-  #current: ServerResponse | undefined
+  #lastHandled: ServerResponse | undefined
   /** The response to the request that was parsed last. Responses go out in order: when this one is sent, all are. */
-  #newest: ServerResponse | undefined
+  #lastParsed: ServerResponse | undefined
   #isSliced = false
-  /** Whether the client has sent something that is not HTTP. Nothing after it can be parsed. */
-  #isBroken = false
-  /** What is sent after the newest response, before the connection closes. */
+  /** Nothing more from this client is parsed: it has made a syntax error, has been too slow, or wants a tunnel. */
+  #hasStoppedParsing = false
+  /** What is sent after the last response, before the connection closes. */
   #finalRefusal: ErrorCode | undefined
 
   constructor(socket: Socket, context: ConnectionContext) {
@@ -66,7 +83,7 @@ export class Connection {
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
     // still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    socket.destroySoon = () => this.close()
+    socket.destroySoon = () => this.#close()
   }
 
   get waitingSize(): number {
@@ -78,9 +95,10 @@ export class Connection {
    * that a list shows the pet that was created before it (RFC 9112 section 9.3.2).
    */
   add(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
+    // The last response has been sent, and the connection is closing.
     if (!this.#socket.writable) return
-    this.#newest = response
-    const size = 1 + request.rawHeaders.length / 100
+    this.#lastParsed = response
+    const size = 1 + request.rawHeaders.length / 2 / headersPerUnit
     this.#waiting.push({ request, response, expectation, size })
     this.#waitingSize += size
     this.#pauseIfBusy()
@@ -90,8 +108,9 @@ export class Connection {
 
   #handleNextWhenFree(): void {
     const { callSoon } = this.#context
-    if (this.#current === undefined || this.#current.writableFinished) callSoon(this.#handleNext)
-    else this.#current.once('close', () => callSoon(this.#handleNext))
+    const last = this.#lastHandled
+    if (last === undefined || last.writableFinished) callSoon(this.#handleNext)
+    else last.once('close', () => callSoon(this.#handleNext))
   }
 
   readonly #handleNext = (): void => {
@@ -99,20 +118,20 @@ export class Connection {
     if (next === undefined) return
     this.#waitingSize -= next.size
     this.#context.countWaiting(-next.size)
-    if (this.#current?.shouldKeepAlive === false) {
-      // Nothing after a response that closes the connection is looked at (RFC 9112 section 9.6).
-      this.#dropWaiting()
-      return
-    }
-    const { request, response, expectation } = next
-    this.#current = response
-    // Node no longer parses what follows a request that asks to change the protocol.
-    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    // It may have been refused while it waited.
-    if (!response.headersSent) this.#context.handler.handle(request, response, expectation)
+    // Nothing after a response that closes the connection is looked at (RFC 9112 section 9.6).
+    if (this.#lastHandled?.shouldKeepAlive === false) this.#dropWaiting()
+    else this.#handle(next)
     if (this.#waiting.length > 0) this.#handleNextWhenFree()
     this.#pauseIfBusy()
     this.#resumeIfFree()
+  }
+
+  #handle({ request, response, expectation }: WaitingRequest): void {
+    this.#lastHandled = response
+    // Node no longer parses what follows a request that asks to change the protocol.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+    // refuse() may have sent a response while the request waited.
+    if (!response.headersSent) this.#context.handler.handle(request, response, expectation)
   }
 
   #dropWaiting(): void {
@@ -136,9 +155,9 @@ export class Connection {
   }
 
   /**
-   * Node reads up to 64 KiB at once and makes requests of all of it before any other code runs: 2,500 of the smallest. From
-   * now on this connection is parsed slice by slice, and no further while it is paused. That makes each read dearer, so
-   * it is for times when clients have sent far too much.
+   * Node parses everything that it reads (up to 64 KiB, about 2,500 minimal requests) in one go, even if the socket is
+   * paused meanwhile. From now on its parser gets 1 KiB at a time, and nothing while the socket is paused. This makes each
+   * read slower, so it is only used under overload.
    */
   readInSlices(): void {
     if (this.#isSliced) return
@@ -146,90 +165,90 @@ export class Connection {
     this.#replaceReader()
   }
 
-  /** Node reads a socket by itself for as long as nobody else listens for its data, and then from the 'data' event. */
+  /** Node reads a socket past its stream, straight into the parser, until somebody else listens for 'data'. */
   #replaceReader(): void {
     const socket = this.#socket
-    // What Node's own reader has paused, only that reader starts again: replaced now, the socket would never be read.
+    // A client that has itself sent too much is paused. What Node's own reader has stopped reading, only that reader starts
+    // again: if it were replaced now, nothing would read the socket any more.
     // Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
     if (socket.isPaused()) {
       socket.once('resume', () => this.#replaceReader())
       return
     }
-    // Node's types give listeners only as functions.
+    // Node's own listener, which parses; gone after the request for a tunnel. Node's types say only that it is a function.
     const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
     if (parse === undefined) return
-    socket.on('data', (bytes: Buffer) => {
-      for (let start = 0; start < bytes.length && !this.#isBroken && socket.writable; start += sliceBytes) {
-        // Node resumes the socket after each request that it has parsed.
-        this.#pauseIfBusy()
-        if (socket.isPaused()) {
-          socket.unshift(bytes.subarray(start))
-          return
-        }
-        parse(bytes.subarray(start, start + sliceBytes))
-      }
-    })
+    socket.on('data', (bytes: Buffer) => this.#parseInSlices(bytes, parse))
     socket.off('data', parse)
   }
 
-  /** Answers what Node's parser or its time limits refuse, after the responses to the requests before it. */
+  #parseInSlices(bytes: Buffer, parse: (bytes: Buffer) => void): void {
+    for (let start = 0; start < bytes.length; start += sliceBytes) {
+      if (this.#hasStoppedParsing || !this.#socket.writable) return
+      // Node has resumed the socket after each request in the slice before.
+      this.#pauseIfBusy()
+      if (this.#socket.isPaused()) {
+        // The rest comes as 'data' again when the socket is resumed.
+        this.#socket.unshift(bytes.subarray(start))
+        return
+      }
+      parse(bytes.subarray(start, start + sliceBytes))
+    }
+  }
+
+  /** Answers what Node's parser or its timeouts refuse, after the responses to the requests before it. */
   refuse(error: NodeJS.ErrnoException): void {
-    // After one syntax error, all later bytes are errors too.
-    if (this.#isBroken) return
+    // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
+    if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
     // A paused connection is not read: the rest of the request may have come in time.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
-    this.#isBroken = true
-    if (error.code === 'ECONNRESET') {
-      this.#socket.destroy()
-      return
-    }
-    const response = this.#newest
-    if (response === undefined || response.req.complete) this.closeWithRefusal(code)
-    // The error is in the body of the newest request. It may have its response already; then there is nothing to add.
+    this.#hasStoppedParsing = true
+    const response = this.#lastParsed
+    if (response === undefined || response.req.complete) this.#closeWithRefusal(code)
+    // The error is in the body of the last request. It may have its response already; then there is nothing to add.
     else if (response.headersSent) this.#closeWhenAnswered()
     else this.#context.handler.refuse(response, code)
   }
 
   /** There are no tunnels here (RFC 9110 section 9.3.6), and Node no longer parses what follows the request for one. */
   refuseTunnel(): void {
-    this.#isBroken = true
-    this.#socket.on('error', () => this.#socket.destroy())
-    this.closeWithRefusal('method_not_allowed')
-    // Node has stopped reading, and it would not be noticed that the client closes.
+    this.#hasStoppedParsing = true
+    // Node no longer looks after the socket: an error would end the process, and a client that closes would not be noticed.
+    this.#socket.on('error', () => {})
     this.#socket.resume()
+    this.#closeWithRefusal('method_not_allowed')
   }
 
-  closeWithRefusal(code: ErrorCode): void {
+  #closeWithRefusal(code: ErrorCode): void {
     this.#finalRefusal = code
     this.#closeWhenAnswered()
   }
 
-  /** Closes once the requests so far have their responses. An idle connection is closed at once. */
   closeSoon(): void {
-    if (this.#newest !== undefined && !this.#newest.writableFinished) this.#closeWhenAnswered()
+    if (this.#lastParsed !== undefined && !this.#lastParsed.writableFinished) this.#closeWhenAnswered()
     else if (this.#socket.writable) this.#socket.destroy()
   }
 
   #closeWhenAnswered(): void {
-    const response = this.#newest
-    if (response === undefined || response.writableFinished) this.close()
-    else response.once('close', () => this.close())
+    const response = this.#lastParsed
+    if (response === undefined || response.writableFinished) this.#close()
+    else response.once('close', () => this.#close())
   }
 
   /**
-   * Closes in stages (RFC 9112 section 9.6). A client may still be sending, and a reset would make it lose the response:
-   * so the sending half is closed first, and what still comes is dropped for a while.
+   * A client may still be sending, and a reset would make it lose the response. So the sending half is closed first, and
+   * what still comes is dropped for a while (RFC 9112 section 9.6).
    */
-  close(): void {
+  #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
     // After a response with "Connection: close" there must be no other.
-    const code = this.#newest?.shouldKeepAlive === false ? undefined : this.#finalRefusal
+    const code = this.#lastHandled?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
-      const cutOff = setTimeout(() => socket.destroy(), lingerMs).unref()
-      socket.once('close', () => clearTimeout(cutOff))
+      const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
+      socket.once('close', () => clearTimeout(timer))
     })
   }
 

@@ -1,6 +1,6 @@
 /**
- * Node's HTTP server, which hands its events to one Connection a socket, holds them all to common limits, and closes in a
- * bounded time. Knows nothing of what is served.
+ * Node's HTTP server, with one Connection per socket. Limits what waits on all connections together, and closes in a bounded
+ * time. What the requests are about is for the handler alone.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -9,22 +9,29 @@ import type { Expectation, Handler } from './handler.ts'
 import { defaultTimeouts, maxHeadBytes } from './limits.ts'
 import type { Timeouts } from '../types.ts'
 
-/** From this many waiting requests of the smallest size on, all connections together, every one is read in slices. */
-const sliceFromWaiting = 5_000
+/** When this much is waiting on all connections together, in units of the smallest request, each is read in slices. */
+const sliceThreshold = 5_000
 
-/** At more of them than this, the connection with the most is cut off. */
-const maxWaitingInAll = 20_000
+/** When more than this is waiting, the connection with the most is cut off. */
+const maxWaitingTotal = 20_000
+
+/** How many connections the system holds ready while the service is busy. */
+const backlog = 1_024
 
 export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
   listen(port: number, host: string): Promise<AddressInfo>
-  /** Stops accepting, finishes what is in flight within the limit, and cuts off the rest. Can be called again. */
+  /**
+   * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. When it returns its promise, the
+   * handler has all requests that have arrived. Can be called again.
+   */
   close(): Promise<void>
 }
 
 export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {}): Listener {
   const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...timeouts }
   const server = createServer({
+    // How often Node looks for requests that are too slow: five times within the limit, and at least every 2 s.
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     headersTimeout: headersMs,
     requestTimeout: requestMs,
@@ -33,17 +40,17 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     // Node's own check responds with an empty body; the handler's does not.
     requireHostHeader: false,
   })
-  // Node drops header lines beyond this number without a word; 16 KiB is limit enough.
+  // By default Node silently drops headers after the 2,000th; 0 means no limit.
   server.maxHeadersCount = 0
   server.timeout = idleMs
-  // The timeout above ends an idle connection too. Node's own limit for that adds two timers to each request.
+  // server.timeout covers idle connections too; keepAliveTimeout would add two timers per request.
   server.keepAliveTimeout = 0
   // A client may close its sending half and wait for the responses (RFC 9112 section 9.6). Node's types lack its setting
   // for that. Test: "half gets the answer to the half that it sent".
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const connections = new Map<Socket, Connection>()
-  let waitingInAll = 0
+  let waitingTotal = 0
   let calls: (() => void)[] = []
   let closed: Promise<void> | undefined
 
@@ -59,16 +66,16 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Hundreds of clients may each send thousands of requests and read no response. Node would parse all that they have sent
-   * in one go, while nobody else is served and memory runs out.
+   * Keeps the total of what is waiting, and defends against overload: hundreds of clients may each send thousands of
+   * requests and read no response. Node would parse them all while nobody else is served and memory runs out.
    */
   function countWaiting(change: number): void {
-    const before = waitingInAll
-    waitingInAll += change
-    if (before < sliceFromWaiting && waitingInAll >= sliceFromWaiting) {
+    const before = waitingTotal
+    waitingTotal += change
+    if (before < sliceThreshold && waitingTotal >= sliceThreshold) {
       for (const connection of connections.values()) connection.readInSlices()
     }
-    if (waitingInAll > maxWaitingInAll) findGreediest()?.cutOff()
+    if (waitingTotal > maxWaitingTotal) findGreediest()?.cutOff()
   }
 
   function findGreediest(): Connection | undefined {
@@ -86,7 +93,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     const connection = new Connection(socket, { handler, callSoon, countWaiting })
     connections.set(socket, connection)
     socket.once('close', () => connections.delete(socket))
-    if (waitingInAll >= sliceFromWaiting) connection.readInSlices()
+    if (waitingTotal >= sliceThreshold) connection.readInSlices()
   })
   server.on('request', add('none'))
   server.on('checkContinue', add('continue'))
@@ -95,9 +102,9 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
   async function close(): Promise<void> {
-    // What has arrived is in flight: the handler is to get it before it refuses everything.
+    // What has arrived is in flight: the handler gets it before it is told to refuse new requests.
     runCalls()
-    // Node would take for idle a connection whose response is still on its way, and cut it off.
+    // Node would treat a connection whose response is still being sent as idle, and cut it off.
     // Test: "a long answer is sent to its end".
     server.closeIdleConnections = () => {}
     const ended = new Promise<void>((resolve) => {
@@ -105,11 +112,11 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     })
     // server.close() waits for connections that never sent a request, and for requests that never end.
     for (const connection of connections.values()) connection.closeSoon()
-    const cutOff = setTimeout(() => {
+    const timer = setTimeout(() => {
       for (const connection of connections.values()) connection.cutOff()
     }, closeMs)
     await ended
-    clearTimeout(cutOff)
+    clearTimeout(timer)
   }
 
   return {
@@ -129,7 +136,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
 function startListening(server: Server, port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ port, host, backlog: 1024 }, () => {
+    server.listen({ port, host, backlog }, () => {
       server.off('error', reject)
       // From here on, an error is a connection that could not be accepted, for want of file descriptors.
       server.on('error', () => {})
