@@ -11,12 +11,12 @@ import { randomBytes } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { build } from 'esbuild'
 import { defineCases, type Runner } from './contract-cases.ts'
 import { type Client, createClient } from './contract-client.ts'
 import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
-import { cleanEnvironment, makeFolder } from './support.ts'
+import { buildOnce } from './built.ts'
+import { cleanEnvironment } from './support.ts'
 import {
   type Behaviour,
   createStore,
@@ -31,6 +31,7 @@ import {
   startServer,
 } from './wrong-server.ts'
 
+const suite = join(buildOnce(), 'contract.test.js')
 const key = 'Workshop-key-1'
 const isError = (answer: Reply) => answer.status >= 400
 /** For a fault that shows in the Error bodies. */
@@ -519,28 +520,17 @@ describe('the server to verify', () => {
 
 describe('the built file', () => {
   test('passes against a right server, fails against a wrong one, and says in one sentence that there is none', async (t) => {
-    const suite = join(makeFolder(), 'contract.test.js')
-    await build({
-      entryPoints: [join(import.meta.dirname, 'contract.test.ts')],
-      outfile: suite,
-      bundle: true,
-      platform: 'node',
-      format: 'cjs',
-      target: 'node20',
-      // With an address, the suite has no use for this project's own server.
-      external: ['../src/index.ts'],
-    })
     const right = await startServer(key)
     t.after(() => right.close())
     const wrong = await startServer(key, { readLimit: () => 50 })
     t.after(() => wrong.close())
 
-    const passing = await runSuite(suite, right.url)
+    const passing = await runSuite(right.url)
     assert.equal(passing.exitCode, 0, passing.output)
     assert.match(passing.output, /^# fail 0$/m)
     assert.ok(Number(/^# pass (\d+)/m.exec(passing.output)?.[1]) >= 60, passing.output)
 
-    const failing = await runSuite(suite, wrong.url)
+    const failing = await runSuite(wrong.url)
     assert.equal(failing.exitCode, 1)
     const failed = [...failing.output.matchAll(/^ *not ok \d+ - (\d[\d.]*) /gm)].map(([, number]) => number)
     assert.deepEqual(failed, ['4.1', '8'])
@@ -548,7 +538,7 @@ describe('the built file', () => {
     assert.ok(!failing.output.includes(key), 'the key is printed')
     assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
 
-    const none = await runSuite(suite, 'http://127.0.0.1:1')
+    const none = await runSuite('http://127.0.0.1:1')
     assert.equal(none.exitCode, 1)
     assert.match(none.output, /does not respond/)
     assert.match(none.output, /^# tests 1$/m)
@@ -558,7 +548,7 @@ describe('the built file', () => {
 })
 
 /** Runs the built suite as users do, in a process of its own. */
-function runSuite(suite: string, address: string): Promise<{ exitCode: unknown; output: string }> {
+function runSuite(address: string): Promise<{ exitCode: unknown; output: string }> {
   const env = { ...cleanEnvironment(), PETSTORE_URL: address, PETSTORE_API_KEY: key }
   return new Promise((resolve) => {
     execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>

@@ -16,9 +16,9 @@ import { createRandom, formatDataFile, isThorough, makeOld } from './support.ts'
 const sectorBytes = 512
 let stateCount = 0
 after(() => console.log(`# ${stateCount} states after a crash were opened`))
-// `npm test` opens one state in eight, the same ones in each run.
+// `npm test` opens one state in sixteen, the same ones in each run.
 const random = createRandom(20301205)
-const isInShare = (): boolean => isThorough || random(8) === 0
+const isInShare = (): boolean => isThorough || random(16) === 0
 
 /** What happened, in order. Files are numbered, since a rename moves them; `since` is where a sync began. */
 type Entry =

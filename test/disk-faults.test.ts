@@ -200,7 +200,7 @@ const workloads: readonly Workload[] = [
 
 const cases = share(
   workloads.flatMap((workload) => faultKinds.map((kind) => ({ workload, kind }))),
-  200,
+  120,
 )
 
 for (const workload of workloads) {
@@ -289,7 +289,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
   const folder = makeFastFolder()
   let number = 0
   for (const text of [lines, withoutIds, `${lines.slice(0, -20)}`, undefined]) {
-    await forEachFault(share(faultKinds, 24), async (fault) => {
+    await forEachFault(share(faultKinds, 16), async (fault) => {
       const path = join(folder, String(number++), 'pets.json')
       nodeFs.mkdirSync(dirname(path))
       if (text !== undefined) nodeFs.writeFileSync(path, text)
@@ -438,7 +438,7 @@ test('answers 507 when the quota is exceeded', async (t) => {
 test('starts after a write that stored only its first bytes, a roll back that did too, and a kill', async () => {
   const folder = makeFastFolder()
   const lengths = Array.from({ length: 60 }, (_, length) => length)
-  for (const written of share(lengths, 20)) {
+  for (const written of share(lengths, 10)) {
     for (const rolledBack of [-1, ...Array.from({ length: 8 }, (_, length) => length)]) {
       const path = join(folder, `${written}-${rolledBack}.json`)
       nodeFs.writeFileSync(path, lines)

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import type { Pet } from '../src/types.ts'
 import { authorization, createRandom, isThorough, makeFolder, startProgram } from './support.ts'
 
-const rounds = isThorough ? 30 : 3
+const rounds = isThorough ? 30 : 2
 const connections = 16
 
 test('loses nothing that it acknowledged when it is killed under load, again and again', async (t) => {

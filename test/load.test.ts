@@ -125,11 +125,11 @@ describe('under load', { concurrency: true }, () => {
         for (let i = 0; i < count; i++) assert.equal((await client.read()).status, 200)
     })
 
-    test('1,000 idle connections keep nobody waiting, and leave nothing behind', async (t) => {
+    test('hundreds of idle connections keep nobody waiting, and leave nothing behind', async (t) => {
       const app = await startApp(t)
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
-        const idle = await open(1000)
+        const idle = await open(isThorough ? 1000 : 300)
         for (const [index, socket] of idle.entries())
           if (index % 2 === 0) socket.write('GET /v1/pets HTTP/1.1\r\nHost: x')
         await assertAnswers(app.url)
@@ -142,7 +142,7 @@ describe('under load', { concurrency: true }, () => {
       const app = await startApp(t, { pets, timeouts: { idleMs: 500 } })
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
-        const deaf = await open(10)
+        const deaf = await open(isThorough ? 10 : 4)
         for (const [index, socket] of deaf.entries())
           socket.pause().write(list.repeat(index % 2 === 0 ? 1 : 200))
         await assertAnswersAtLast(app.url)

@@ -149,7 +149,7 @@ describe(
           for (let from = 0; from < calls; from++)
             for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
           // The step spreads the moments over all calls.
-          const step = isThorough ? 1 : 17
+          const step = isThorough ? 1 : 31
           for (const moment of moments.filter((_, index) => index % step === 0)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, text, begin, moment)) {

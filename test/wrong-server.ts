@@ -102,11 +102,13 @@ export async function startServer(
 ): Promise<WrongServer> {
   const store = createStore(key, change, pets)
   const server = createServer((request, response) => void answerRequest(store, request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // On Linux an address of its own: when the server is gone, no server of another test may get its port.
+  const host = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
+  await new Promise<void>((resolve) => server.listen(0, host, resolve))
   // A server that listens on a port has an address of this form (Node's documentation of server.address).
   const { port } = server.address() as AddressInfo
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `http://${host}:${port}/v1`,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   }
 }
