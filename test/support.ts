@@ -296,10 +296,12 @@ export async function connectRaw(t: TestContext, url: string): Promise<RawClient
   t.after(() => socket.destroy())
   await once(socket, 'connect')
   let received = Buffer.alloc(0)
+  // Thousands of them may come before the next answer is read. They are joined only then.
+  const chunks: Buffer[] = []
   let isEnded = false
   let wake: (() => void) | undefined
   socket.on('data', (chunk) => {
-    received = Buffer.concat([received, chunk])
+    chunks.push(chunk)
     wake?.()
   })
   const closed = new Promise<void>((resolve) => {
@@ -313,6 +315,7 @@ export async function connectRaw(t: TestContext, url: string): Promise<RawClient
   })
   const read = async (to?: 'HEAD'): Promise<RawAnswer> => {
     for (;;) {
+      if (chunks.length > 0) received = Buffer.concat([received, ...chunks.splice(0)])
       const answer = takeAnswer(received, to === 'HEAD')
       if (answer !== undefined) {
         received = received.subarray(answer.length)
