@@ -1,9 +1,9 @@
 /**
- * Appends pets to the data file in place, and rolls back what fails. Knows where the file ends and in which state it was
- * last seen; reads no text.
+ * Appends pets to the data file in place, and rolls back what fails. Knows where the file ends and in which state it was last
+ * seen; does not parse it.
  */
 import type { Pet } from '../types.ts'
-import { DataFileEdited, throwEditedIfMissing } from './data-file-error.ts'
+import { DataFileEdited, rethrowMissingAsEdited } from './data-file-error.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { closingBrackets, formatAppend } from './pets-text.ts'
 
@@ -18,7 +18,7 @@ export class Appender {
   #descriptor: number | undefined
   /** Whether bytes of a failed append are still to be removed. */
   #needsRollBack = false
-  #mayHoldAppend = false
+  #mayBeStored = false
 
   /** `end` is needed only for a file that ends with our closing brackets: no other can be appended to. */
   constructor(disk: Disk, path: string, identity: Identity, end = 0) {
@@ -28,13 +28,9 @@ export class Appender {
     this.#end = end
   }
 
-  get identity(): Identity {
-    return this.#identity
-  }
-
   /** Whether the pets of the last append, which failed, may still be in the file or in an editor's copy of it. */
-  get mayHoldAppend(): boolean {
-    return this.#mayHoldAppend
+  get mayBeStored(): boolean {
+    return this.#mayBeStored
   }
 
   /** Whether somebody else has written or replaced the file since it was read or written here. */
@@ -44,10 +40,11 @@ export class Appender {
 
   /**
    * Adds pets after the last one, or the first ones, and returns when they are durable. Throws the file system's error, or a
-   * DataFileEdited when the file has to be read first; see `mayHoldAppend` for what is then in it.
+   * DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in it.
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
-    this.#mayHoldAppend = false
+    this.#mayBeStored = false
+    await this.rollBack()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     // 1. Nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
@@ -56,7 +53,7 @@ export class Appender {
     try {
       // 2. The closing brackets are overwritten with the pets and new closing brackets.
       this.#needsRollBack = true
-      this.#mayHoldAppend = true
+      this.#mayBeStored = true
       this.#disk.write(descriptor, bytes, this.#end)
       // 3. The length is as expected: no editor has saved in place at this very moment.
       written = this.#disk.fstatIdentity(descriptor)
@@ -72,7 +69,7 @@ export class Appender {
       throw error
     }
     this.#needsRollBack = false
-    this.#mayHoldAppend = false
+    this.#mayBeStored = false
     this.#identity = written
     this.#end += bytes.length - closingBrackets.length
   }
@@ -83,7 +80,7 @@ export class Appender {
     try {
       return this.#disk.fs.openSync(this.#path, 'r+')
     } catch (error) {
-      return throwEditedIfMissing(error)
+      return rethrowMissingAsEdited(error)
     }
   }
 
@@ -114,11 +111,11 @@ export class Appender {
       if (isEdited) this.#markUnknown()
       else await this.#removeAppend(descriptor)
     } catch {
-      // The disk fails in this too: the next write and the next look for edits try again.
+      // Removing it failed as well: the next append and the next look for edits try again.
     }
   }
 
-  /** Puts the closing brackets back where the append began. Opening the file repairs a crash in between. */
+  /** Puts the closing brackets back where the append began. If the process dies between the two, the next start repairs the file. */
   async #removeAppend(descriptor: number): Promise<void> {
     try {
       this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
@@ -129,12 +126,12 @@ export class Appender {
     }
     await this.#disk.syncData(descriptor)
     this.#needsRollBack = false
-    this.#mayHoldAppend = false
+    this.#mayBeStored = false
   }
 
   /**
-   * Removes what a failed append has left, if that could not be done at once. Not if somebody else has written into the
-   * file since: then it is theirs. Returns whether it did. Throws the file system's error.
+   * Removes what a failed append has left, if that could not be done at once. Does nothing if somebody else has written to the
+   * file since. Returns whether the append was removed. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

@@ -1,21 +1,25 @@
 /** Why the data file cannot be read or written as it is. */
 import { errorCode } from '../system-error.ts'
 
-/** The file cannot be used as it is. The message names the file, and each error in it with its line and column. */
+/** The file cannot be used as it is. The message names the file, and each fault in it with its line and column. */
 export class DataFileInvalid extends Error {
   /** What is wrong, for clients too: it names no path and quotes nothing from the file. */
   readonly place: string
-  /** False while somebody may still be in the middle of saving it. */
-  readonly isSettled: boolean
-  constructor(message: string, place: string, isSettled = true) {
+  /** Whether somebody is still saving the file, so that it is too early to report it. */
+  readonly isBeingSaved: boolean
+  constructor(message: string, place: string, isBeingSaved = false) {
     super(message)
     this.place = place
-    this.isSettled = isSettled
+    this.isBeingSaved = isBeingSaved
   }
 
   /** For a file that is no text to read, such as `is missing`. */
-  static ofFile(path: string, what: string, isSettled = true): DataFileInvalid {
-    return new DataFileInvalid(`${path}: ${what}`, `it ${what}`, isSettled)
+  static ofFile(path: string, what: string): DataFileInvalid {
+    return new DataFileInvalid(`${path}: ${what}`, `it ${what}`)
+  }
+
+  static beingSaved(path: string): DataFileInvalid {
+    return new DataFileInvalid(`${path}: is being written`, 'it is being written', true)
   }
 }
 
@@ -23,6 +27,16 @@ export class DataFileInvalid extends Error {
 export class DataFileEdited extends Error {}
 
 /** Some editors remove the file and write it again: it may be missing at any moment. */
-export function throwEditedIfMissing(error: unknown): never {
+export function rethrowMissingAsEdited(error: unknown): never {
   throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
+}
+
+/** Undefined when somebody has edited the file in the meantime, so that it has to be read again. */
+export async function unlessEdited<T>(task: Promise<T>): Promise<T | undefined> {
+  try {
+    return await task
+  } catch (error) {
+    if (error instanceof DataFileEdited) return undefined
+    throw error
+  }
 }

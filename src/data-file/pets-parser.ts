@@ -23,24 +23,24 @@ export interface TextFault {
 }
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
-export interface ParsedPets {
+export class ParsedPets {
   /** The valid pets by ascending id, missing ids filled in. */
-  pets: Pet[]
+  pets: Pet[] = []
   /** The ids that were filled in, and where in the text they belong. */
-  filledIds: { readonly offset: number; readonly id: Int64 }[]
+  filledIds: { readonly offset: number; readonly id: Int64 }[] = []
   /** The first ten faults, by their place in the text. */
-  faults: TextFault[]
-  faultCount: number
+  faults: TextFault[] = []
+  faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */
   syntaxFault: JsonFault | undefined
   /** Whether the text has no other syntax error than that it is cut off. */
-  endsTooEarly: boolean
+  endsTooEarly = false
   /** How many whole pets were read, valid or not. */
-  petCount: number
+  petCount = 0
   /** After the `[` of the pets; undefined if that was not reached. */
   petsStart: number | undefined
   /** After the last whole pet, or `petsStart` before the first. */
-  petsEnd: number
+  petsEnd = 0
   /** The value of `$schema` as it is written, and whether it comes after the pets. */
   schema: { readonly text: Buffer; readonly followsPets: boolean } | undefined
 }
@@ -76,18 +76,7 @@ class PetsParser {
   readonly #idOffsets: number[] = []
   /** The members of the file so far. */
   readonly #seenMembers = new Set<string>()
-  readonly #parsed: ParsedPets = {
-    pets: [],
-    filledIds: [],
-    faults: [],
-    faultCount: 0,
-    syntaxFault: undefined,
-    endsTooEarly: false,
-    petCount: 0,
-    petsStart: undefined,
-    petsEnd: 0,
-    schema: undefined,
-  }
+  readonly #parsed = new ParsedPets()
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes

@@ -50,9 +50,6 @@ const colon = 0x3a
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
-const dot = 0x2e
-const lowerE = 0x65
-const upperE = 0x45
 const numberBytes = Buffer.from('0123456789+-.eE')
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
@@ -210,7 +207,7 @@ export class JsonReader {
     const length = at - this.at
     const next = bytes[at] ?? 0
     const isPlain = length > 0 && length < 16 && (bytes[this.at] !== zero || length === 1)
-    if (isPlain && next !== dot && next !== lowerE && next !== upperE) {
+    if (isPlain && next !== 0x2e && next !== 0x65 && next !== 0x45) {
       this.at = at
       return value
     }

@@ -1,9 +1,9 @@
 /**
- * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a
- * time, in the order in which they came; a batch that fails rejects only its own callers. Knows neither pets nor files.
+ * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a time, in
+ * the order in which they came; a batch that fails rejects only its own callers. Does not depend on pets or files.
  */
 
-/** Gives a result or an error for each item, in order; if it throws, the whole batch failed. */
+/** Returns a result or an error for each item, in order; if it rejects, the whole batch failed. */
 export type Commit<Item, Result> = (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
 
 interface Batch<Item, Result> {
@@ -24,7 +24,7 @@ export class CommitQueue<Item, Result> {
     this.#maxBatchItems = maxBatchItems
   }
 
-  /** Puts the item into the next batch, and settles as that batch does. */
+  /** Puts the item into the next batch. Resolves or rejects with the item's own result. */
   async add(item: Item): Promise<Result> {
     const batch = (this.#open ??= this.#openBatch())
     const index = batch.items.push(item) - 1
@@ -37,7 +37,7 @@ export class CommitQueue<Item, Result> {
 
   /** Runs the task alone, after everything that came before it. */
   run<T>(task: () => Promise<T>): Promise<T> {
-    // What comes from now on comes after the task.
+    // Items added from now on form a new batch, after the task.
     this.#open = undefined
     const done = this.#last.then(task)
     this.#last = done.catch(() => {})
@@ -48,7 +48,7 @@ export class CommitQueue<Item, Result> {
     const items: Item[] = []
     const results = this.run(async () => {
       // When the queue is idle, a batch has its turn at once: those who add in the same tick still share it.
-      await restOfTick()
+      await waitForTickEnd()
       if (this.#open === batch) this.#open = undefined
       return this.#commit(items)
     })
@@ -57,6 +57,6 @@ export class CommitQueue<Item, Result> {
   }
 }
 
-function restOfTick(): Promise<void> {
+function waitForTickEnd(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve))
 }

@@ -1,15 +1,9 @@
 /**
- * The store in memory, with or without a data file: with one, only what is durable is listed. Pets come in by `create` and by hand
- * edits of the file; both go through one queue, so that neither overtakes the other. Knows no HTTP.
+ * The store in memory, with or without a data file: with one, only what is durable is listed. `create` and hand edits of the
+ * file go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import {
-  type DataFile,
-  type DataFileOptions,
-  lookEveryMs,
-  openDataFile,
-  type PetData,
-} from '../data-file/data-file.ts'
+import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileEdited, DataFileInvalid } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../system-error.ts'
@@ -19,6 +13,9 @@ import { CommitQueue } from './commit-queue.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from './seeds.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
+
+/** How often the data file is looked at for edits. */
+const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
@@ -43,7 +40,7 @@ export class PetStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #invalid: DataFileInvalid | undefined
-  /** Whether the current failure of the disk was reported. */
+  /** Whether the disk failed when it was last used. */
   #isFailing = false
   #closed: Promise<void> | undefined
   #version = 0
@@ -86,12 +83,9 @@ export class PetStore implements Store {
   reset(): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.run(async () => {
-      if (this.#file === undefined) {
-        this.#low.data = { pets: [...this.#seeds] }
-        this.#reindex()
-      } else {
-        await this.#reload(this.#file)
-      }
+      if (this.#file !== undefined) return this.#reload(this.#file)
+      this.#low.data = { pets: [...this.#seeds] }
+      this.#reindex()
     })
   }
 
@@ -102,55 +96,71 @@ export class PetStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch; gives the pet for each, or an error where no id is left. Throws a PetStoreError for the whole batch. */
+  /** Stores a batch. Returns the pet for each item, or an error where no id is left; throws a PetStoreError if all of it failed. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
-    let results: readonly (Pet | Error)[] = []
-    let mayBeStored = false
+    const file = this.#file
     // The file may have been fixed since it was last looked at.
-    if (this.#file !== undefined && this.#invalid !== undefined) await this.#reload(this.#file)
+    if (file !== undefined && this.#invalid !== undefined) await this.#reload(file)
+    let mayBeStored = false
+    let results = this.#assignIds(newPets, [])
     for (;;) {
-      const { pets } = this.#low.data
-      const count = pets.length
-      results = this.#assignIds(newPets, results)
-      const added = results.filter((pet): pet is Pet => !(pet instanceof Error) && !this.#isStored(pet))
-      pets.push(...added)
       try {
-        await this.#low.write()
+        await this.#append(results)
+        if (file !== undefined) this.#noteWorking(file)
+        return results
       } catch (error) {
-        pets.length = count
-        if (this.#file === undefined) throw error
-        mayBeStored ||= this.#file.mayHoldLastWrite
-        if (!(error instanceof DataFileEdited)) throw this.#reportFailure(this.#file, error, mayBeStored)
-        // The edit comes first; the batch is then added to it.
-        await this.#reload(this.#file, mayBeStored)
-        continue
+        if (file === undefined) throw error
+        mayBeStored ||= file.mayBeStored
+        if (!(error instanceof DataFileEdited)) {
+          this.#note(file, error)
+          throw refusal(error, mayBeStored)
+        }
       }
-      for (const pet of added) this.#index.add(pet)
-      this.#version++
-      if (this.#file !== undefined) this.#reportWorking(this.#file)
-      return results
+      // Somebody has edited the file. The edit comes first; the batch is then added to it.
+      await this.#reload(file, mayBeStored)
+      results = this.#assignIds(newPets, results)
     }
   }
 
-  /** Gives ids, in order. After an edit, a pet of the first attempt that is in the edited file keeps its id. */
-  #assignIds(newPets: readonly NewPet[], earlier: readonly (Pet | Error)[]): readonly (Pet | Error)[] {
-    let last = this.#file?.highestId ?? this.#index.highestId
+  /**
+   * Assigns ids, in order. On a retry after an edit: if an earlier attempt reached the file before the editor read it, the pet
+   * is in the edited file already and keeps its id; otherwise it would be stored twice.
+   */
+  #assignIds(newPets: readonly NewPet[], attempted: readonly (Pet | Error)[]): readonly (Pet | Error)[] {
+    let highestId = this.#file?.highestId ?? this.#index.highestId
     return newPets.map((newPet, index) => {
-      const before = earlier[index]
-      if (before !== undefined && !(before instanceof Error) && this.#isStored(before)) return before
-      const id = nextInt64(last)
+      const attempt = attempted[index]
+      if (attempt !== undefined && this.#isStored(attempt)) return attempt
+      const id = nextInt64(highestId)
       if (id === undefined) return new PetStoreError('insufficient_storage', noIdLeft)
-      last = id
+      highestId = id
       return { id, ...newPet }
     })
   }
 
-  #isStored(pet: Pet): boolean {
+  #isStored(pet: Pet | Error): boolean {
+    if (pet instanceof Error) return false
     const stored = this.#index.get(pet.id)
     return stored !== undefined && isSamePet(stored, pet)
   }
 
-  /** Swaps in a hand edit, whole, if there is one. Throws a PetStoreError while the file cannot be used. */
+  /** Writes the pets that are not stored yet, and lists them when they are durable. If that fails, nothing has changed in memory. */
+  async #append(results: readonly (Pet | Error)[]): Promise<void> {
+    const { pets } = this.#low.data
+    const count = pets.length
+    const added = results.filter((pet): pet is Pet => !(pet instanceof Error) && !this.#isStored(pet))
+    pets.push(...added)
+    try {
+      await this.#low.write()
+    } catch (error) {
+      pets.length = count
+      throw error
+    }
+    for (const pet of added) this.#index.add(pet)
+    this.#version++
+  }
+
+  /** If the file was edited, replaces all pets with its content. Throws a PetStoreError while the file cannot be used. */
   async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
       const isRolledBack = await file.rollBack()
@@ -160,11 +170,12 @@ export class PetStore implements Store {
         this.#invalid = undefined
         this.#reindex()
       }
-      if (isRolledBack || isEdited) this.#reportWorking(file)
+      if (isRolledBack || isEdited) this.#noteWorking(file)
     } catch (error) {
-      throw this.#reportFailure(file, error, mayBeStored)
+      this.#note(file, error)
+      throw refusal(error, mayBeStored)
     }
-    if (this.#invalid !== undefined) throw this.#reportFailure(file, this.#invalid, mayBeStored)
+    if (this.#invalid !== undefined) throw refusal(this.#invalid, mayBeStored)
   }
 
   #reindex(): void {
@@ -180,47 +191,42 @@ export class PetStore implements Store {
     const look = async (): Promise<void> => {
       if (isLooking) return
       isLooking = true
-      // It was reported when it was found, and whoever adds a pet is told too.
+      // The failure was already reported; clients that add a pet get the error.
       await this.#queue.run(() => this.#reload(file)).catch(() => {})
       isLooking = false
     }
     return setInterval(look, lookEveryMs).unref()
   }
 
-  /** Makes the client's error, and reports the cause once to the person who runs the server. */
-  #reportFailure(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
-    const outcome = mayBeStored ? perhapsStored : notStored
+  /** Notes why no pet can be added, and says so once. */
+  #note(file: DataFile, error: unknown): void {
     if (error instanceof DataFileInvalid) {
-      if (error !== this.#invalid) this.#reportInvalid(file, error)
-      return new PetStoreError(
-        'data_file_invalid',
-        `The data file is not valid (${error.place}); ${outcome}.`,
-      )
+      this.#invalid = error
+      this.#version++
+      if (error.isBeingSaved) return
+      const consequence = 'the last valid data is still served, and no pet can be added until this is fixed'
+      const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
+      this.#onMessage(`${error.message}${separator}${consequence}`)
+    } else if (!this.#isFailing) {
+      this.#isFailing = true
+      const reason = file.describeError(error)
+      this.#onMessage(`${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`)
     }
-    this.#reportFailing(file, error)
-    const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
-    return storageFailure(isFull, outcome, error)
   }
 
-  #reportInvalid(file: DataFile, error: DataFileInvalid): void {
-    this.#invalid = error
-    this.#version++
-    if (!error.isSettled) return
-    const consequence = 'the last valid data is still served, and no pet can be added until this is fixed'
-    const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
-    this.#onMessage(`${error.message}${separator}${consequence}`)
-  }
-
-  #reportFailing(file: DataFile, error: unknown): void {
-    if (this.#isFailing) return
-    this.#isFailing = true
-    const reason = file.describeError(error)
-    this.#onMessage(`${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`)
-  }
-
-  #reportWorking(file: DataFile): void {
-    if (!this.#isFailing) return
+  #noteWorking(file: DataFile): void {
+    if (this.#isFailing) this.#onMessage(`${file.path}: can be used again`)
     this.#isFailing = false
-    this.#onMessage(`${file.path}: can be used again`)
   }
+}
+
+/** What a client is told when no pet can be added. */
+function refusal(error: unknown, mayBeStored: boolean): PetStoreError {
+  const outcome = mayBeStored ? perhapsStored : notStored
+  if (error instanceof DataFileInvalid) {
+    const message = `The data file is not valid (${error.place}); ${outcome}.`
+    return new PetStoreError('data_file_invalid', message)
+  }
+  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
+  return storageFailure(isFull, outcome, error)
 }

@@ -1,0 +1,32 @@
+/** Why the data file, or its folder, cannot be written: in words, for the person who runs the server. */
+import { dirname, resolve } from 'node:path'
+import { describeSystemError, errorCode } from '../system-error.ts'
+import type { Disk } from './disk.ts'
+
+/** A system error in words. Names the folder when that is what cannot be written. */
+export function describeFileError(disk: Disk, path: string, error: unknown): string {
+  const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+  const folder = resolve(dirname(path))
+  const isFolder = isRefused && whyUnwritable(disk, folder) !== undefined
+  return `${isFolder ? `the folder ${folder} cannot be written: ` : ''}${describeSystemError(error)}`
+}
+
+/** What cannot be done because the file or its folder is not writable, and why; undefined when both are. */
+export function describeUnwritable(disk: Disk, path: string): string | undefined {
+  const target = disk.followLinks(resolve(path))
+  const file = whyUnwritable(disk, target)
+  if (file !== undefined) return `${path}: cannot be written: ${file}; pets can be listed, but not added`
+  const folder = whyUnwritable(disk, dirname(target))
+  if (folder === undefined) return undefined
+  const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
+  return `${dirname(target)}: this folder cannot be written: ${folder}; ${consequence}`
+}
+
+function whyUnwritable(disk: Disk, path: string): string | undefined {
+  try {
+    disk.checkWritable(path)
+    return undefined
+  } catch (error) {
+    return describeSystemError(error)
+  }
+}
