@@ -60,26 +60,31 @@ function runWithArguments(args: readonly string[]): readonly (string | number | 
   return [stdout, stderr, status]
 }
 
-for (const option of ['--version', '-v']) {
-  test(`prints the version at ${option}, and starts nothing`, () => {
-    const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-    const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? []
-    assert.deepEqual(runWithArguments([option]), [`${version}\n`, '', 0])
-  })
-}
+test('prints the version at --version, and starts nothing', () => {
+  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? []
+  assert.deepEqual(runWithArguments(['--version']), [`${version}\n`, '', 0])
+})
 
-for (const option of ['--help', '-h']) {
-  test(`prints usage and all settings at ${option}, in lines that fit a window, and starts nothing`, () => {
-    const [stdout, ...rest] = runWithArguments([option])
-    assert.deepEqual(rest, ['', 0])
-    const lines = String(stdout).split('\n')
-    assert.equal(lines[0], 'Usage: node server.js')
-    for (const [name, { fallback }] of Object.entries(settings)) {
-      assert.ok(
-        lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || 'none'} `)),
-      )
-    }
-    assert.ok(lines.every((line) => line.length <= 100))
+test('prints usage and all settings at --help, in lines that fit a window, and starts nothing', () => {
+  const [stdout, ...rest] = runWithArguments(['--help'])
+  assert.deepEqual(rest, ['', 0])
+  const lines = String(stdout).split('\n')
+  assert.equal(lines[0], 'Usage: node server.js')
+  for (const [name, { fallback }] of Object.entries(settings)) {
+    assert.ok(lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || 'none'} `)))
+  }
+  assert.ok(lines.every((line) => line.length <= 100))
+})
+
+for (const [short, long] of [
+  ['-v', '--version'],
+  ['-h', '--help'],
+] as const) {
+  test(`takes ${short} for ${long}`, () => {
+    const answer = handleArguments([short], 'node server.js', '1.0.0')
+    assert.deepEqual(answer, handleArguments([long], 'node server.js', '1.0.0'))
+    assert.equal(answer?.exitCode, 0)
   })
 }
 
@@ -118,9 +123,8 @@ for (const [args, expected] of wrongArguments) {
 }
 
 test('ends with exit code 1 after the line about a wrong argument, and starts nothing', () => {
-  for (const [args, expected] of wrongArguments.slice(0, 2)) {
-    assert.deepEqual(runWithArguments(args), ['', `${expected}\n`, 1])
-  }
+  const [[args, expected] = assert.fail()] = wrongArguments
+  assert.deepEqual(runWithArguments(args), ['', `${expected}\n`, 1])
 })
 
 test('names the command by which it was started', () => {
@@ -385,17 +389,10 @@ const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] =
     /^\/dev\/null\/pets\.json: .*\n$/,
   ],
   ['a data file that is a folder', { PETSTORE_DATA_FILE: '.' }, /^\.: .*\n$/],
-  ['an unknown setting', { PETSTORE_KEYS: 'a' }, /^PETSTORE_KEYS: is not a setting; .*\n$/],
-  ['several errors', { PORT: 'x', PETSTORE_LOG: 'x' }, /^PORT: .*\nPETSTORE_LOG: .*\n$/],
   [
-    'a data file whose "~" no shell expanded',
-    { PETSTORE_DATA_FILE: '~/pets.json' },
-    /^PETSTORE_DATA_FILE: expected a path, got "~\/pets\.json": no shell expanded the "~"; write out your home folder\n$/,
-  ],
-  [
-    'an open host without keys',
-    { HOST: '0.0.0.0', PETSTORE_API_KEYS: '' },
-    /^PETSTORE_API_KEYS: is required when HOST is not a loopback address, and HOST is 0\.0\.0\.0\n$/,
+    'several wrong settings',
+    { PORT: 'x', HOST: '0.0.0.0', PETSTORE_API_KEYS: '', PETSTORE_KEYS: 'a' },
+    /^PORT: .*\nPETSTORE_API_KEYS: is required .*\nPETSTORE_KEYS: is not a setting; .*\n$/,
   ],
 ]
 
