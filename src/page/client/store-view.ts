@@ -7,6 +7,10 @@ import type { Session } from './session.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireRequest, type WireResponse } from './wire.ts'
 
+/** The choices of how many animals a page of the list shows, and the one made at first. */
+const pageSizes = [5, 10, 20, 50, 100]
+const firstPageSize = 10
+
 /** How long after a response the list is requested again. */
 const pollAfterMs = 1500
 
@@ -38,6 +42,9 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   const previous = getElement('previous', HTMLElement)
   const next = getElement('next', HTMLElement)
   const addForm = createAddForm(add)
+  const pageSize = getElement('page-size', HTMLSelectElement)
+  pageSize.append(...pageSizes.map((size) => createElement('option', {}, String(size))))
+  pageSize.value = String(firstPageSize)
 
   let requested: Place = firstPage(filter)
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
