@@ -32,13 +32,14 @@ export function createBearerAuth(keys: readonly string[]): BearerAuth {
 
   return (request) => {
     // Of two Authorization lines Node would silently use the first; they count as none.
-    const authorization = countLines(request, 'authorization') === 1 ? request.headers.authorization : ''
+    const authorization =
+      countLines(request, 'authorization') === 1 ? request.headers.authorization : undefined
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
     if (digests.has(digest(token))) return
-    const refusal = `${challenge}, error="invalid_token"`
-    throw new HttpError('unauthorized', wrongKeyMessage, ['WWW-Authenticate', refusal])
+    const invalidToken = `${challenge}, error="invalid_token"`
+    throw new HttpError('unauthorized', wrongKeyMessage, ['WWW-Authenticate', invalidToken])
   }
 }
 

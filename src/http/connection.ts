@@ -7,14 +7,8 @@ import type { Socket } from 'node:net'
 import type { ErrorCode } from './error-codes.ts'
 import type { Expectation, Handler } from './handler.ts'
 
-/**
- * A connection is paused while this much is waiting, in units of the smallest request: ten small requests, or one with
- * 450 headers. A single read may bring more.
- */
+/** A connection is paused while so much is waiting: ten small requests, or one with 450 headers. A read may bring more. */
 const maxWaitingSize = 10
-
-/** Headers that take as much memory as the smallest request. */
-const headersPerUnit = 50
 
 /** How much of a connection is parsed at once under overload: up to some fifty requests. */
 const sliceBytes = 1_024
@@ -34,16 +28,21 @@ export interface ConnectionContext {
   readonly handler: Handler
   /** Calls the function later, together with those of other connections. */
   callSoon(call: () => void): void
-  /** Is told by how much more is waiting, or less, in units of the smallest request. */
-  countWaiting(change: number): void
+  /** Is told by what size more is waiting, or less. */
+  countWaiting(sizeChange: number): void
 }
 
 interface WaitingRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly expectation: Expectation
-  /** In units of the smallest request. */
   readonly size: number
+}
+
+/** How much memory a request takes while it waits: 1 for the smallest, and 1 more for every 50 headers. */
+function sizeOf({ rawHeaders }: IncomingMessage): number {
+  // Names and values in turn.
+  return 1 + rawHeaders.length / 2 / 50
 }
 
 /**
@@ -98,7 +97,7 @@ export class Connection {
     // The last response has been sent, and the connection is closing.
     if (!this.#socket.writable) return
     this.#lastParsed = response
-    const size = 1 + request.rawHeaders.length / 2 / headersPerUnit
+    const size = sizeOf(request)
     this.#waiting.push({ request, response, expectation, size })
     this.#waitingSize += size
     this.#pauseIfBusy()
@@ -196,7 +195,7 @@ export class Connection {
     }
   }
 
-  /** Answers what Node's parser or its timeouts refuse, after the responses to the requests before it. */
+  /** Responds to what Node's parser or its timeouts refuse, after the responses to the requests before it. */
   refuse(error: NodeJS.ErrnoException): void {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
     if (this.#hasStoppedParsing || !this.#socket.writable) return

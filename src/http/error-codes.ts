@@ -42,7 +42,7 @@ export const wrongKeyMessage = 'The API key is not valid.'
 
 export type ErrorCode = keyof typeof errorCodes
 
-/** A refusal: becomes a response with the Error body of interface section 2. */
+/** Becomes a response with the Error body of interface section 2. */
 export class HttpError extends Error {
   readonly code: ErrorCode
   readonly status: number

@@ -1,9 +1,9 @@
-/** What makes a request well-formed beyond what Node checks: Host, codings, versions, expectations. Knows no paths. */
+/** Whether a request is well-formed, as far as Node does not check it. The same for every path. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpError } from './error-codes.ts'
 import type { Expectation } from './handler.ts'
 
-/** Checks what Node does not: one well-formed Host (RFC 9112 section 3.2), known codings, versions and expectations. */
+/** Throws unless a request has one well-formed Host (RFC 9112 section 3.2), and a known coding, version and expectation. */
 export function checkFraming(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,4 +1,4 @@
-/** What answers requests, as the listener sees it. */
+/** What the listener needs of the app: the response to each request, and to what is none. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from './error-codes.ts'
 
@@ -8,8 +8,8 @@ export type Expectation = 'none' | 'continue' | 'unknown'
 /** One method for each way that a request can arrive. */
 export interface Handler {
   handle(request: IncomingMessage, response: ServerResponse, expectation?: Expectation): void
-  /** Answers a request whose body could not be read to its end; the connection closes. */
+  /** Responds to a request whose body could not be read to its end; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
-  /** The bytes of the response to what is not a readable request; the connection closes. */
+  /** The bytes of the response to what could not be parsed; the connection closes. */
   formatRefusal(code: ErrorCode): string
 }

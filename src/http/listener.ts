@@ -1,6 +1,6 @@
 /**
  * Node's HTTP server, with one Connection per socket. Limits what waits on all connections together, and closes in a bounded
- * time. What the requests are about is for the handler alone.
+ * time. How to respond is for the handler to say.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -9,7 +9,7 @@ import type { Expectation, Handler } from './handler.ts'
 import { defaultTimeouts, maxHeadBytes } from './limits.ts'
 import type { Timeouts } from '../types.ts'
 
-/** When this much is waiting on all connections together, in units of the smallest request, each is read in slices. */
+/** When so much is waiting on all connections together (5,000 small requests), each of them is read in slices. */
 const sliceThreshold = 5_000
 
 /** When more than this is waiting, the connection with the most is cut off. */
@@ -69,9 +69,9 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
    * Keeps the total of what is waiting, and defends against overload: hundreds of clients may each send thousands of
    * requests and read no response. Node would parse them all while nobody else is served and memory runs out.
    */
-  function countWaiting(change: number): void {
+  function countWaiting(sizeChange: number): void {
     const before = waitingTotal
-    waitingTotal += change
+    waitingTotal += sizeChange
     if (before < sliceThreshold && waitingTotal >= sliceThreshold) {
       for (const connection of connections.values()) connection.readInSlices()
     }

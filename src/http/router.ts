@@ -1,6 +1,6 @@
 /**
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
- * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Knows no methods and no pets.
+ * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. What can be done with a resource is for the caller to say.
  */
 import { HttpError } from './error-codes.ts'
 
