@@ -1,7 +1,7 @@
 /**
  * What the data file needs of a disk: the identity of a file, its bytes in one state, complete writes, syncs, and new files
- * with their folders. Knows no pets. Every file system call goes through `FileSystem`, the seam where tests record the
- * calls, delay them and make them fail.
+ * with their folders. Does not depend on what a file contains. Every file system call goes through `FileSystem`, the seam
+ * where tests record the calls, delay them and make them fail.
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -63,7 +63,7 @@ export class Disk {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** The whole file; undefined when it was written to in the meantime. Throws a DataFileInvalid on anything but a file. */
+  /** Returns the whole file; undefined when it was written to meanwhile. Throws a DataFileInvalid on anything but a file. */
   read(path: string): WholeFile | undefined {
     let descriptor: number
     try {

@@ -1,5 +1,5 @@
 /**
- * One server a file. The lock is a listening local socket, which the OS closes when the process exits: no crash, power cut
+ * One server per data file. The lock is a listening local socket, which the OS closes when the process exits: no crash, power cut
  * or reused process id can leave it behind.
  */
 import { hash } from 'node:crypto'
@@ -14,7 +14,7 @@ export interface FileLock {
 }
 
 /**
- * Takes the lock of the file `name` in this folder; undefined when a living process holds it. The folder counts by its
+ * Takes the lock of the file `name` in this folder; returns undefined when a living process holds it. The folder counts by its
  * device and inode, so that it is the same one through a symbolic link or a bind mount.
  */
 export async function lockFile(folder: Identity, name: string): Promise<FileLock | undefined> {

@@ -1,16 +1,16 @@
 /**
- * Replaces a file's text while editors may save it at any moment. No edit is lost, and a crash leaves at least one of the
- * two texts. Knows no pets.
+ * Replaces the content of a file while editors may save it at any moment. No edit is lost, and a crash leaves at least the old
+ * content or the new one. Does not depend on what the file contains.
  *
  * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file
- * and our rename, and then its text is gone. So the old file is first moved aside, and compared under a name that no
- * editor writes to; and the new one gets the name only if no editor has put a file there in the meantime.
+ * and our rename, and then its save is gone. So the old file is first moved aside, and compared under a name that no editor
+ * writes to; and the new one is put at the path only if no editor has created a file there meanwhile.
  */
 import { dirname } from 'node:path'
 import { type Disk, type Identity, isSame, type WholeFile } from './disk.ts'
 import { errorCode } from '../system-error.ts'
 
-/** Beside the file while it is replaced: the new text, the old file, and the new text of a file that is overwritten. */
+/** Beside the file while it is replaced: the new content, the old file, and the new content if it has to be overwritten. */
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 const overwriteName = (target: string): string => `${target}.petstore-overwrite`
@@ -45,29 +45,29 @@ export async function replaceFile(
   }
 }
 
-/** Puts the new file in the place of the old one. */
+/** Puts the new file in the place of the old one. Returns false if an editor has saved something else, which is then there. */
 async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeFile): Promise<boolean> {
   const oldPath = oldName(target)
-  // 1. The old file is moved aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
+  // 1. Move the old file aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
   if (identity !== undefined) disk.fs.renameSync(target, oldPath)
 
-  // 2. Is it the one that was read? If an editor has saved until now, its file goes back. This is quick, since there is no
-  // file at the path for so long.
+  // 2. Is it still the file that was read? If not, it goes back. Only `stat` here: until step 3 there is no file at the path.
   const isExpected = identity === undefined || isSameButMoved(disk.statIdentity(oldPath), identity)
 
-  // 3. The right one gets the name, unless an editor has put a file there in the meantime.
+  // 3. Put the right one at the path, unless an editor has created a file there meanwhile.
   const isLinked = linkIfMissing(disk, isExpected ? newName(target) : oldPath, target)
+  const isReplaced = isExpected && isLinked
 
   // 4. Whatever is at the path now has to be durable before the old file is removed.
   await disk.syncFile(target)
 
   // 5. An editor may have opened the old file before step 1 and written into it since. Then it goes back.
-  if (identity !== undefined && isExpected && isLinked && !disk.fs.readFileSync(oldPath).equals(bytes)) {
+  if (isReplaced && identity !== undefined && !disk.fs.readFileSync(oldPath).equals(bytes)) {
     disk.fs.renameSync(oldPath, target)
     return false
   }
   disk.fs.rmSync(oldPath, { force: true })
-  return isExpected && isLinked
+  return isReplaced
 }
 
 /** A rename changes the change time. */
@@ -75,7 +75,10 @@ function isSameButMoved(found: Identity, expected: Identity & object): boolean {
   return isSame(found && { ...found, ctimeNs: expected.ctimeNs }, expected)
 }
 
-/** Puts back the file that an interrupted replaceFile moved aside, if there is none at the path. Returns whether it did. */
+/**
+ * If an interrupted replaceFile has moved the file aside, puts it back, or deletes it when there is a file at the path again.
+ * Returns whether it was put back.
+ */
 export async function restoreReplacedFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)
   try {
@@ -90,7 +93,7 @@ export async function restoreReplacedFile(disk: Disk, target: string): Promise<b
   }
 }
 
-/** Links the file at `path` as `target`, atomically, if that name is free. False when it is not. */
+/** Links the file at `path` as `target`, atomically, if that name is free. Returns whether it was. */
 function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)
@@ -110,7 +113,7 @@ export function removeLeftovers(disk: Disk, target: string): void {
   for (const name of [oldName, newName, overwriteName]) disk.removeQuietly(name(target))
 }
 
-/** The new text of a mounted file, if a crash has interrupted its overwriting. */
+/** The new content of a mounted file, if a crash has interrupted its overwriting: see overwriteMounted. */
 export function readUnfinishedOverwrite(disk: Disk, target: string): Buffer | undefined {
   const path = overwriteName(target)
   return disk.statIdentity(path) === undefined ? undefined : disk.fs.readFileSync(path)
@@ -118,7 +121,7 @@ export function readUnfinishedOverwrite(disk: Disk, target: string): Buffer | un
 
 /**
  * A single file that is mounted into a container cannot be renamed, only overwritten, and a crash in the middle damages it. So
- * the new text first gets a name that it has only while the file is overwritten: a start that finds that name beside a
+ * the new content first gets a name that it has only while the file is overwritten: a start that finds that name beside a
  * damaged file finishes the work.
  */
 async function overwriteMounted(
@@ -138,7 +141,7 @@ async function overwriteMounted(
     isWhole = true
     return true
   } catch (error) {
-    // A full disk, say: there is room for the old text.
+    // A full disk, say: there is room for the old content.
     if (!isWhole) await disk.overwriteFile(target, expected)
     isWhole = true
     throw error

@@ -35,6 +35,12 @@ export interface RepairedText {
 /** A disk writes each sector whole or not at all. `cp` reads whole pages, which are some sectors each. */
 const sectorBytes = 512
 
+/** What every append begins with; the first one of all has no comma. */
+const appendPrefix = Buffer.from(`${separator}{"id":`)
+const firstAppendPrefix = appendPrefix.subarray(1)
+/** How many bytes of it overwrite the closing brackets. */
+const overwritingBytes = closingBrackets.length
+
 /** Returns undefined when the text is not damaged in one of these ways. */
 export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   let bytes = damaged
@@ -47,13 +53,12 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
     if (petsStart === undefined || faultCount > (syntaxFault === undefined ? 0 : 1)) return undefined
     if (syntaxFault === undefined) return damagedAt === undefined ? undefined : { bytes, damagedAt, isCopy }
     damagedAt ??= petsEnd
-    const appended = formatAppendStart(petCount === 0)
-    const overwriting = appended.subarray(0, closingBrackets.length)
-    if (isCopySeam(bytes, petsEnd, overwriting)) {
+    const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
+    if (isCopySeam(bytes, petsEnd, prefix)) {
       isCopy = true
-      const rest = bytes.subarray(petsEnd + overwriting.length)
-      bytes = Buffer.concat([bytes.subarray(0, petsEnd), overwriting, rest])
-    } else if (isTornAppend(bytes, parsed, appended)) {
+      bytes = Buffer.from(bytes)
+      prefix.copy(bytes, petsEnd, 0, overwritingBytes)
+    } else if (isTornAppend(bytes, parsed, prefix)) {
       return { bytes: Buffer.concat([bytes.subarray(0, petsEnd), closingBrackets]), damagedAt, isCopy }
     } else {
       return undefined
@@ -61,20 +66,15 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   }
 }
 
-/** What every append begins with. Its first 7 bytes overwrite the closing brackets. */
-function formatAppendStart(isFirst: boolean): Buffer {
-  return Buffer.from(`${isFirst ? separator.slice(1) : separator}{"id":`)
-}
-
 /** Case 3. */
-function isCopySeam(bytes: Buffer, petsEnd: number, overwriting: Buffer): boolean {
-  const tail = bytes.subarray(petsEnd)
-  const found = tail.subarray(0, overwriting.length)
-  if (tail.length <= overwriting.length || found.equals(overwriting) || !isMixture(found, overwriting))
-    return false
-  // A person who leaves out a comma before a blank line has written a line feed where the comma should be, and the right bytes
-  // after it. That is a seam only where a sector ends, since `cp` can have changed from one read to the next there.
-  const isBlankLine = found.subarray(1).equals(overwriting.subarray(1))
+function isCopySeam(bytes: Buffer, petsEnd: number, prefix: Buffer): boolean {
+  const expected = prefix.subarray(0, overwritingBytes)
+  const found = bytes.subarray(petsEnd, petsEnd + overwritingBytes)
+  const goesOn = bytes.length > petsEnd + overwritingBytes
+  if (!goesOn || found.equals(expected) || !isMixture(found, prefix)) return false
+  // A person who forgets the comma before a blank line writes these bytes too: a line feed in its place, and then the right
+  // ones. That is a seam only where a sector ends, since only there `cp` can have changed from one read to the next.
+  const isBlankLine = found.subarray(1).equals(expected.subarray(1))
   return !isBlankLine || (petsEnd + 1) % sectorBytes === 0
 }
 
@@ -82,39 +82,42 @@ function isCopySeam(bytes: Buffer, petsEnd: number, overwriting: Buffer): boolea
 function isTornAppend(
   bytes: Buffer,
   { petCount, petsEnd, endsTooEarly }: ParsedPets,
-  appended: Buffer,
+  prefix: Buffer,
 ): boolean {
   const tail = bytes.subarray(petsEnd)
   // More pets than one append adds: some of them were acknowledged, so nothing may be cut off.
   if (countPets(tail) > maxAppendPets) return false
+  // Case 4.
   if (hasUnwrittenSectors(bytes, petsEnd)) return true
   // The first append of all overwrites the closing brackets. A tail shorter than those was typed by a person.
-  if (petCount === 0 && tail.length < closingBrackets.length) return false
-  if (tail.length <= closingBrackets.length) return isMixture(tail, appended) && !isTrailingComma(bytes, tail)
-  return endsTooEarly && tail.subarray(0, appended.length).equals(appended.subarray(0, tail.length))
+  if (petCount === 0 && tail.length < overwritingBytes) return false
+  // Case 2, and case 1 within the 7 bytes.
+  if (tail.length <= overwritingBytes) return isMixture(tail, prefix) && !isTrailingComma(bytes, tail)
+  // Case 1 after them.
+  return endsTooEarly && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
 }
 
-/** How many pets begin in the tail, each on its line as an append writes it. */
+/** How many pets begin in the tail, in the layout of an append. */
 function countPets(tail: Buffer): number {
-  return tail.toString('latin1').split(formatAppendStart(true).toString()).length - 1
+  return tail.toString('latin1').split(firstAppendPrefix.toString()).length - 1
 }
 
 /** Whether each byte is either the old one, a closing bracket's, or the new one. */
-function isMixture(found: Buffer, appended: Buffer): boolean {
-  return found.every((byte, index) => byte === appended[index] || byte === closingBrackets[index])
+function isMixture(found: Buffer, prefix: Buffer): boolean {
+  return found.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
 }
 
 const trailingComma = Buffer.from(',\n ]\n}\n')
 
 /**
- * A person who indents by one space and leaves a comma after the last pet writes the same 7 bytes as an append of which two
- * bytes were stored. The one space before `"pets"` tells them apart: the server writes two.
+ * A person who indents by one space and leaves a comma after the last pet writes the same bytes as an append of which two were
+ * stored, followed by five old ones. The one space before `"pets"` tells them apart: the server writes two.
  */
 function isTrailingComma(bytes: Buffer, tail: Buffer): boolean {
   return tail.equals(trailingComma) && bytes.includes('\n "pets"')
 }
 
-/** Case 4: whether the first NULs begin at the old end of the file or with a sector, and end with a sector or the file. */
+/** Whether the first NULs begin at the old end of the file or with a sector, and end with a sector or the file. */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)
   if (from === -1) return false

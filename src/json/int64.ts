@@ -1,4 +1,4 @@
-/** Integers of the interface's format int64: from -2^63 to 2^63-1, held exactly. Knows numbers, not JSON. */
+/** Integers of the interface's format int64: from -2^63 to 2^63-1, held exactly. */
 import type { Int64 } from '../types.ts'
 
 export const maxInt64 = 2n ** 63n - 1n
@@ -21,7 +21,7 @@ export function normalizeInt64(value: Int64): Int64 {
   return typeof value === 'bigint' ? narrow(value) : value
 }
 
-/** The integer after this one, or undefined past 2^63-1. */
+/** Returns the integer after this one, or undefined past 2^63-1. */
 export function nextInt64(value: Int64): Int64 | undefined {
   if (typeof value === 'number' && value < Number.MAX_SAFE_INTEGER) return value + 1
   const next = BigInt(value) + 1n
