@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readVersion } from './bundled-texts.ts'
 import { formatCommand, handleArguments } from './command-line.ts'
 import { type Config, ConfigError, parseConfig } from './config.ts'
-import { DataFileInvalid } from './data-file/data-file-error.ts'
+import { DataFileUnusable } from './data-file/data-file-error.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { startPetStore } from './pet-store-server.ts'
 import { formatRequestLog } from './request-log.ts'
@@ -97,7 +97,7 @@ function endAtOnce(signal: NodeJS.Signals): void {
 /** The lines to print if a person can correct the failure; undefined for anything else, such as a bug. */
 function describeFailure(error: unknown, config: Config | undefined): readonly string[] | undefined {
   if (error instanceof ConfigError) return error.lines
-  if (error instanceof DataFileInvalid) return [error.message]
+  if (error instanceof DataFileUnusable) return [error.message]
   if (config === undefined) return undefined
   const { host, port } = config
   switch (errorCode(error)) {

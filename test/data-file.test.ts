@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { openPetStore } from '../src/pets/pet-store.ts'
 import { PetStoreError } from '../src/pets/store.ts'
 import { createGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
@@ -103,7 +103,7 @@ test('names the schema in a new file when it lies beside it', async (t) => {
 test('names the first ten errors, each on a line of its own, and how many more there are', async () => {
   const path = makeDataFile(formatDataFile(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
   await assert.rejects(openPetStore(path), (error) => {
-    assert.ok(error instanceof DataFileInvalid)
+    assert.ok(error instanceof DataFileUnusable)
     const messages = Array.from({ length: 10 }, (_, index) => {
       return `${path}:${index + 4}:5: pets[${index + 1}].categoryId: is required`
     })
@@ -231,7 +231,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
       writeFileSync(path, text)
       makeOld(path)
       await assert.rejects(openPetStore(path), (error) => {
-        assert.ok(error instanceof DataFileInvalid)
+        assert.ok(error instanceof DataFileUnusable)
         assert.ok(error.message.startsWith(path))
         const place = error.message.slice(path.length)
         if (typeof said === 'string') assert.equal(place.slice(0, said.length), said)
@@ -292,7 +292,7 @@ test('names the place of a fault at the end of a long line', async () => {
   const text = `{"pets":[${pets.join()},]}`
   const path = makeDataFile(text)
   await assert.rejects(openPetStore(path), (error) => {
-    assert.ok(error instanceof DataFileInvalid)
+    assert.ok(error instanceof DataFileUnusable)
     assert.equal(error.message, `${path}:1:${text.length - 1}: expected a pet after the comma, got "]"`)
     return true
   })

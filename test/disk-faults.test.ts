@@ -9,7 +9,7 @@ import nodeFs from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
@@ -302,7 +302,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
         await store.close()
         isWhole = false
       } catch (error) {
-        assert.ok(error instanceof DataFileInvalid, `${JSON.stringify(fault)}: ${error}`)
+        assert.ok(error instanceof DataFileUnusable, `${JSON.stringify(fault)}: ${error}`)
         assert.match(
           error.message,
           /^\S+pets\.json: cannot be opened: (?:the folder \S+ cannot be written: )?[a-z /-]+ \(E[A-Z]+\)$/,
@@ -510,7 +510,7 @@ test('puts a mounted file back when it cannot be overwritten, and finishes after
         throw systemError('ENOSPC')
       },
     })
-    await assert.rejects(openPetStore(path, { fileSystem }), DataFileInvalid)
+    await assert.rejects(openPetStore(path, { fileSystem }), DataFileUnusable)
     if (isKilled) makeOld(path)
     else assert.equal(nodeFs.readFileSync(path, 'utf8').slice(0, text.length), text)
     const again = await openPetStore(path)

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
-import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { lockFile } from '../src/data-file/file-lock.ts'
 import { openPetStore } from '../src/pets/pet-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
@@ -12,7 +12,7 @@ import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts
 
 async function assertLocked(path: string): Promise<void> {
   await assert.rejects(openPetStore(path), (error) => {
-    assert.ok(error instanceof DataFileInvalid)
+    assert.ok(error instanceof DataFileUnusable)
     assert.match(error.message, /: is used by another server, and a file belongs to one server;/)
     return true
   })
@@ -64,7 +64,7 @@ test('locks each file by itself', async (t) => {
 
 test('gives the lock back when the file cannot be opened', async (t) => {
   const path = makeDataFile('{')
-  await assert.rejects(openPetStore(path), DataFileInvalid)
+  await assert.rejects(openPetStore(path), DataFileUnusable)
   writeFileSync(path, '{"pets":[]}')
   const { store } = await openStore(t, path)
   assert.equal(store.size, 0)

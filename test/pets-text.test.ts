@@ -1,7 +1,7 @@
 /** The text of the data file, without a file: what is read from it, and what is appended. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { formatAppend, formatAppendable, parsePetsText } from '../src/data-file/pets-text.ts'
 import type { Pet } from '../src/types.ts'
 import { petLine } from './file-system.ts'
@@ -15,7 +15,7 @@ function findErrors(text: string): readonly string[] {
   try {
     parsePetsText('pets.json', Buffer.from(text))
   } catch (error) {
-    assert.ok(error instanceof DataFileInvalid)
+    assert.ok(error instanceof DataFileUnusable)
     return error.message.split('\n')
   }
   throw new assert.AssertionError({ message: `valid: ${text}` })

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { DataFileInvalid } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { PetStoreError } from '../src/pets/store.ts'
 import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
 import {
@@ -215,7 +215,7 @@ test('leaves an invalid edit alone that was saved after a rewrite was killed', a
   const mistake = edited.replace('"Max",', '"Max"')
   nodeFs.writeFileSync(killed, mistake)
   makeOld(killed)
-  await assert.rejects(openPetStore(killed), DataFileInvalid)
+  await assert.rejects(openPetStore(killed), DataFileUnusable)
   assert.equal(nodeFs.readFileSync(killed, 'utf8'), mistake)
 })
 

@@ -2,24 +2,24 @@
 import { errorCode } from '../system-error.ts'
 
 /** The file cannot be used as it is. The message names the file, and each fault in it with its line and column. */
-export class DataFileInvalid extends Error {
+export class DataFileUnusable extends Error {
   /** What is wrong, for clients too: it names no path and quotes nothing from the file. */
-  readonly place: string
+  readonly summary: string
   /** Whether somebody is still saving the file, so that it is too early to report it. */
   readonly isBeingSaved: boolean
-  constructor(message: string, place: string, isBeingSaved = false) {
+  constructor(message: string, summary: string, isBeingSaved = false) {
     super(message)
-    this.place = place
+    this.summary = summary
     this.isBeingSaved = isBeingSaved
   }
 
   /** For a file that is no text to read, such as `is missing`. */
-  static ofFile(path: string, what: string): DataFileInvalid {
-    return new DataFileInvalid(`${path}: ${what}`, `it ${what}`)
+  static ofFile(path: string, what: string): DataFileUnusable {
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
   }
 
-  static beingSaved(path: string): DataFileInvalid {
-    return new DataFileInvalid(`${path}: is being written`, 'it is being written', true)
+  static beingSaved(path: string): DataFileUnusable {
+    return new DataFileUnusable(`${path}: is being written`, 'it is being written', true)
   }
 }
 

@@ -8,7 +8,7 @@ import type { Adapter } from 'lowdb'
 import { errorCode } from '../system-error.ts'
 import type { Int64, Pet } from '../types.ts'
 import { Appender } from './appender.ts'
-import { DataFileEdited, DataFileInvalid, rethrowMissingAsEdited, unlessEdited } from './data-file-error.ts'
+import { DataFileEdited, DataFileUnusable, rethrowMissingAsEdited, unlessEdited } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { isBlank } from './pets-parser.ts'
@@ -39,7 +39,7 @@ export interface DataFileOptions {
   readonly fileSystem?: FileSystem
 }
 
-/** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileInvalid. */
+/** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileUnusable. */
 export async function openDataFile(
   path: string,
   { fileSystem, onMessage = () => {} }: DataFileOptions = {},
@@ -50,7 +50,7 @@ export async function openDataFile(
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
     lock = await lockFile(disk.statIdentity(dirname(target)), basename(target))
-    if (lock === undefined) throw DataFileInvalid.ofFile(path, usedByAnother)
+    if (lock === undefined) throw DataFileUnusable.ofFile(path, usedByAnother)
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
     const unwritable = describeUnwritable(disk, path)
@@ -58,8 +58,8 @@ export async function openDataFile(
     return { file, data }
   } catch (error) {
     await lock?.release()
-    if (error instanceof DataFileInvalid || errorCode(error) === '') throw error
-    throw DataFileInvalid.ofFile(path, `cannot be opened: ${describeFileError(disk, path, error)}`)
+    if (error instanceof DataFileUnusable || errorCode(error) === '') throw error
+    throw DataFileUnusable.ofFile(path, `cannot be opened: ${describeFileError(disk, path, error)}`)
   }
 }
 
@@ -98,7 +98,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#appender.isEdited()
   }
 
-  /** For openDataFile. Throws a DataFileInvalid, or the file system's error. */
+  /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
   async open(): Promise<PetData> {
     if (await restoreReplacedFile(this.#disk, this.#followLinks())) {
       this.#say('restored; a crash had interrupted its replacement')
@@ -117,7 +117,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       return await this.#adopt(whole, this.#parse(whole))
     } catch (error) {
-      if (!(error instanceof DataFileInvalid)) throw error
+      if (!(error instanceof DataFileUnusable)) throw error
       // Somebody may still be copying or saving it, unless it was last written long ago.
       const ageMs = Date.now() - Number(whole.identity.mtimeNs / 1_000_000n)
       if (ageMs < settleMs && (await this.#isBeingSaved(whole.identity))) return undefined
@@ -132,7 +132,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Reads an edited file. Throws a DataFileInvalid; isEdited() is then false until the file changes again. */
+  /** Reads an edited file. Throws a DataFileUnusable; isEdited() is then false until the file changes again. */
   async read(): Promise<PetData> {
     const deadline = performance.now() + maxWaitMs
     for (;;) {
@@ -146,11 +146,11 @@ export class DataFile implements Adapter<PetData> {
   async #readOnce(): Promise<PetData | undefined> {
     const whole = await this.#readWhole()
     try {
-      if (whole.identity === undefined) throw DataFileInvalid.ofFile(this.path, 'is missing')
-      if (isBlank(whole.bytes)) throw DataFileInvalid.ofFile(this.path, 'is empty')
+      if (whole.identity === undefined) throw DataFileUnusable.ofFile(this.path, 'is missing')
+      if (isBlank(whole.bytes)) throw DataFileUnusable.ofFile(this.path, 'is empty')
       return await this.#adopt(whole, this.#parse(whole))
     } catch (error) {
-      if (!(error instanceof DataFileInvalid)) throw error
+      if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest.
       if (await this.#isBeingSaved(whole.identity)) return undefined
       // A replacement that failed halfway has left the file under its other name.
@@ -201,7 +201,7 @@ export class DataFile implements Adapter<PetData> {
     await this.#lock.release()
   }
 
-  /** The file in one state, even while somebody writes it. Throws a DataFileInvalid on anything but a file. */
+  /** The file in one state, even while somebody writes it. Throws a DataFileUnusable on anything but a file. */
   async #readWhole(): Promise<WholeFile> {
     const deadline = performance.now() + maxWaitMs
     for (;;) {
@@ -210,7 +210,7 @@ export class DataFile implements Adapter<PetData> {
         if (whole !== undefined) return whole
       } catch (error) {
         // A folder, say. isEdited() is false until something else is there.
-        if (error instanceof DataFileInvalid) this.#remember(this.#disk.statIdentity(this.path))
+        if (error instanceof DataFileUnusable) this.#remember(this.#disk.statIdentity(this.path))
         throw error
       }
       await this.#lookAgain(deadline)
@@ -228,9 +228,9 @@ export class DataFile implements Adapter<PetData> {
     return false
   }
 
-  /** Waits until the file is to be looked at again. Throws a DataFileInvalid after the deadline. */
+  /** Waits until the file is to be looked at again. Throws a DataFileUnusable after the deadline. */
   async #lookAgain(deadline: number): Promise<void> {
-    if (performance.now() > deadline) throw DataFileInvalid.beingSaved(this.path)
+    if (performance.now() > deadline) throw DataFileUnusable.beingSaved(this.path)
     await delay(lookAgainMs)
   }
 

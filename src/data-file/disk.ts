@@ -5,7 +5,7 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { DataFileInvalid } from './data-file-error.ts'
+import { DataFileUnusable } from './data-file-error.ts'
 import { errorCode } from '../system-error.ts'
 
 /** The calls that go through the seam. */
@@ -63,7 +63,7 @@ export class Disk {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** Returns the whole file; undefined when it was written to meanwhile. Throws a DataFileInvalid on anything but a file. */
+  /** Returns the whole file; undefined when it was written to meanwhile. Throws a DataFileUnusable on anything but a file. */
   read(path: string): WholeFile | undefined {
     let descriptor: number
     try {
@@ -75,8 +75,8 @@ export class Disk {
     }
     try {
       const before = this.fs.fstatSync(descriptor, { bigint: true })
-      if (before.isDirectory()) throw DataFileInvalid.ofFile(path, 'is a folder, not a file')
-      if (!before.isFile()) throw DataFileInvalid.ofFile(path, 'is not a regular file')
+      if (before.isDirectory()) throw DataFileUnusable.ofFile(path, 'is a folder, not a file')
+      if (!before.isFile()) throw DataFileUnusable.ofFile(path, 'is not a regular file')
       const bytes = this.fs.readFileSync(descriptor)
       return isSame(this.fstatIdentity(descriptor), before) ? { bytes, identity: before } : undefined
     } finally {

@@ -5,7 +5,7 @@
 import { placeOf } from '../json/exact-json.ts'
 import { formatPet } from '../pets/pet.ts'
 import type { Int64, Pet } from '../types.ts'
-import { DataFileInvalid } from './data-file-error.ts'
+import { DataFileUnusable } from './data-file-error.ts'
 import { isBlank, parsePets, type ParsedPets } from './pets-parser.ts'
 
 /** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */
@@ -31,7 +31,7 @@ export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
 }
 
 /**
- * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileInvalid that names all faults, and the path for
+ * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names all faults, and the path for
  * the person who has to find them.
  */
 export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
@@ -53,14 +53,14 @@ export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0)
 }
 
 /** Names each fault with its line and column for the person who edits the file, and the place of the first for clients. */
-function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileInvalid {
+function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileUnusable {
   const { faults, faultCount } = parsed
   const places = faults.map(({ offset }) => placeOf(bytes, offset))
   const lines = places.map(
     ({ line, column }, index) => `${path}:${line}:${column}: ${faults[index]?.message}`,
   )
   if (faultCount > faults.length) lines.push(`${path}: and ${faultCount - faults.length} more errors`)
-  return new DataFileInvalid(lines.join('\n'), `line ${places[0]?.line}, column ${places[0]?.column}`)
+  return new DataFileUnusable(lines.join('\n'), `line ${places[0]?.line}, column ${places[0]?.column}`)
 }
 
 /** The bytes to write at `end`: the pets, then the closing brackets again. The first pet of all has no comma before it. */

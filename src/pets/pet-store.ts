@@ -4,7 +4,7 @@
  */
 import { Low, Memory } from 'lowdb'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
-import { DataFileEdited, DataFileInvalid } from '../data-file/data-file-error.ts'
+import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../system-error.ts'
 import { nextInt64 } from '../json/int64.ts'
@@ -39,7 +39,7 @@ export class PetStore implements Store {
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
-  #invalid: DataFileInvalid | undefined
+  #unusable: DataFileUnusable | undefined
   /** Whether the disk failed when it was last used. */
   #isFailing = false
   #closed: Promise<void> | undefined
@@ -63,7 +63,7 @@ export class PetStore implements Store {
   }
 
   get dataFileError(): string | undefined {
-    return this.#invalid?.place
+    return this.#unusable?.summary
   }
 
   get(id: Int64): Pet | undefined {
@@ -100,7 +100,7 @@ export class PetStore implements Store {
   async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
     const file = this.#file
     // The file may have been fixed since it was last looked at.
-    if (file !== undefined && this.#invalid !== undefined) await this.#reload(file)
+    if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
     let mayBeStored = false
     let results = this.#assignIds(newPets, [])
     for (;;) {
@@ -167,7 +167,7 @@ export class PetStore implements Store {
       const isEdited = file.isEdited()
       if (isEdited) {
         await this.#low.read()
-        this.#invalid = undefined
+        this.#unusable = undefined
         this.#reindex()
       }
       if (isRolledBack || isEdited) this.#noteWorking(file)
@@ -175,7 +175,7 @@ export class PetStore implements Store {
       this.#note(file, error)
       throw refusal(error, mayBeStored)
     }
-    if (this.#invalid !== undefined) throw refusal(this.#invalid, mayBeStored)
+    if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
   }
 
   #reindex(): void {
@@ -200,8 +200,8 @@ export class PetStore implements Store {
 
   /** Notes why no pet can be added, and says so once. */
   #note(file: DataFile, error: unknown): void {
-    if (error instanceof DataFileInvalid) {
-      this.#invalid = error
+    if (error instanceof DataFileUnusable) {
+      this.#unusable = error
       this.#version++
       if (error.isBeingSaved) return
       const consequence = 'the last valid data is still served, and no pet can be added until this is fixed'
@@ -223,8 +223,8 @@ export class PetStore implements Store {
 /** What a client is told when no pet can be added. */
 function refusal(error: unknown, mayBeStored: boolean): PetStoreError {
   const outcome = mayBeStored ? perhapsStored : notStored
-  if (error instanceof DataFileInvalid) {
-    const message = `The data file is not valid (${error.place}); ${outcome}.`
+  if (error instanceof DataFileUnusable) {
+    const message = `The data file is not valid (${error.summary}); ${outcome}.`
     return new PetStoreError('data_file_invalid', message)
   }
   const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))

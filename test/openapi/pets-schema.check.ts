@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { DataFileInvalid } from '../../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../../src/data-file/data-file-error.ts'
 import { parsePetsText } from '../../src/data-file/pets-text.ts'
 import { petStatuses } from '../../src/pets/pet-status.ts'
 import { root } from '../support.ts'
@@ -148,7 +148,7 @@ function isTaken(text: string): boolean {
     parsePetsText('pets.json', Buffer.from(text))
     return true
   } catch (error) {
-    if (error instanceof DataFileInvalid) return false
+    if (error instanceof DataFileUnusable) return false
     throw error
   }
 }
