@@ -16,7 +16,7 @@ import { describe, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { openPetStore } from '../src/pets/pet-store.ts'
 import { PetStoreError } from '../src/pets/store.ts'
-import { createGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
+import { createSyncGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
 import { formatDataFile, makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
 
 const rex = petLine(1, 'Rex')
@@ -367,13 +367,9 @@ test('64 clients at once share their syncs', async (t) => {
 })
 
 test('lists a pet, and answers, only when its sync has returned', async (t) => {
-  const gate = createGate()
-  let isArmed = false
-  const fileSystem = watchFileSystem({
-    before: ({ name }) => (isArmed && name === 'fdatasync' ? gate.pass() : undefined),
-  })
-  const { store } = await openStore(t, makeDataFile([rex]), fileSystem)
-  isArmed = true
+  const gate = createSyncGate()
+  const { store } = await openStore(t, makeDataFile([rex]), gate.fileSystem)
+  gate.hold()
   let isAnswered = false
   const creation = store.create(newPet('Mia')).then(() => {
     isAnswered = true

@@ -17,11 +17,12 @@ import { PetStoreError } from '../src/pets/store.ts'
 import {
   type Call,
   countTime,
-  createGate,
+  createSyncGate,
   Lines,
   makeFastFolder,
   namesIn,
   newPet,
+  openStore,
   petLine,
   systemError,
   watchFileSystem,
@@ -392,17 +393,11 @@ test('says that nothing was stored only when that is known', async (t) => {
 
 test('says that it is not known when an editor has saved while the pet was being stored', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
-  const gate = createGate()
-  let isArmed = false
-  const fileSystem = watchFileSystem({
-    before: ({ name }) => (isArmed && name === 'fdatasync' ? gate.pass() : undefined),
-  })
-  const store = await openPetStore(path, { fileSystem })
-  t.after(() => store.close())
-  isArmed = true
+  const gate = createSyncGate()
+  const { store } = await openStore(t, path, gate.fileSystem)
+  gate.hold()
   const creation = store.create(newPet('Kit'))
   await gate.reached
-  isArmed = false
   nodeFs.writeFileSync(path, nodeFs.readFileSync(path, 'utf8').replace('"Rex",', '"Rex"'))
   gate.open()
   await assert.rejects(

@@ -2,13 +2,23 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { dirname, join } from 'node:path'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createPetStore, type PetStoreHandle, startPetStore } from '../src/index.ts'
 import { buildOnce } from './built.ts'
-import { assertRefusal, key, makeDataFile, makeFolder, readPetLines, root, send, share } from './support.ts'
+import {
+  assertRefusal,
+  key,
+  listen,
+  makeDataFile,
+  makeFolder,
+  readPetLines,
+  root,
+  send,
+  share,
+} from './support.ts'
 
 const dist = buildOnce()
 const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
@@ -280,16 +290,6 @@ test('reports every response to onResponse, without the query', async (t) => {
   await send(store.url, '/v1/pets', { headers: { authorization: null } })
   assert.deepEqual(told, ['GET /v1/pets 200', 'POST /v1/pets 400', 'GET /v1/pets 401'])
 })
-
-/** Starts a plain server of `node:http` and gives its address. */
-async function listen(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  t.after(() => server.close())
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
-  return `http://127.0.0.1:${address.port}`
-}
 
 test('works as the listener of another server', async (t) => {
   const store = await createPetStore(memory)

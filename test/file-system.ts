@@ -85,6 +85,31 @@ export function createGate(): Gate {
   }
 }
 
+/** A gate before one sync of a file system: the first after `hold` was called. It fails, if told so, once the gate is open. */
+export interface SyncGate extends Omit<Gate, 'pass'> {
+  readonly fileSystem: FileSystem
+  readonly hold: () => void
+}
+
+export function createSyncGate(errorCode?: string): SyncGate {
+  const { pass, ...gate } = createGate()
+  let isHeld = false
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (!isHeld || name !== 'fdatasync') return undefined
+      isHeld = false
+      return errorCode === undefined ? pass() : pass().then(() => Promise.reject(systemError(errorCode)))
+    },
+  })
+  return {
+    ...gate,
+    fileSystem,
+    hold: () => {
+      isHeld = true
+    },
+  }
+}
+
 /** The lines that a store says; `next` resolves with the first that matches among those not yet taken by it. */
 export class Lines extends Array<string> {
   static override get [Symbol.species](): ArrayConstructor {

@@ -1,7 +1,5 @@
 /** What Node would answer by itself, and how requests follow each other on a connection: raw bytes over real sockets. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { describe, test, type TestContext } from 'node:test'
 import { createPetStore } from '../src/pet-store-server.ts'
 import type { Timeouts } from '../src/types.ts'
@@ -13,6 +11,7 @@ import {
   formatRequest,
   isThorough,
   key,
+  listen,
   makeDataFile,
   type RawAnswer,
   type RawClient,
@@ -812,13 +811,9 @@ describe('while the service closes', () => {
 
   test('a request to a mounted one is refused', async (t) => {
     const store = await createPetStore({ apiKeys: [key], pets: [] })
-    const server = createServer(store.listener).listen(0, '127.0.0.1')
-    t.after(() => server.close())
-    await once(server, 'listening')
-    const address = server.address()
-    assert.ok(typeof address === 'object' && address !== null)
+    const url = await listen(t, store.listener)
     await store.close()
-    const answer = await send(`http://127.0.0.1:${address.port}`, '/v1/pets')
+    const answer = await send(url, '/v1/pets')
     assertRefusal(answer, 503, 'shutting_down')
     assert.equal(answer.headers.get('connection'), 'close')
   })

@@ -26,7 +26,7 @@ import { describe, test } from 'node:test'
 import { PetStoreError } from '../src/pets/store.ts'
 import {
   countTime,
-  createGate,
+  createSyncGate,
   makeFastFolder,
   namesIn,
   namesInFile,
@@ -284,17 +284,9 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
     test(`saved ${how}, with and without the pet that is being stored`, async (t) => {
       for (const contains of [false, true]) {
         const path = makeDataFile([rex, mia])
-        const gate = createGate()
-        let isArmed = false
-        const fileSystem = watchFileSystem({
-          before({ name }) {
-            if (!isArmed || name !== 'fdatasync') return undefined
-            isArmed = false
-            return gate.pass()
-          },
-        })
-        const { store, lines } = await openStore(t, path, fileSystem)
-        isArmed = true
+        const gate = createSyncGate()
+        const { store, lines } = await openStore(t, path, gate.fileSystem)
+        gate.hold()
         const creations = [store.create(newPet('Kit')), store.create(newPet('Otto'))]
         await gate.reached
         const current = contains ? readFileSync(path, 'utf8') : formatDataFile(rex, mia)
@@ -316,17 +308,9 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
 
 test('keeps an edit in place that falls into a sync which then fails', async (t) => {
   const path = makeDataFile([rex, mia])
-  const gate = createGate()
-  let isArmed = false
-  const fileSystem = watchFileSystem({
-    before({ name }) {
-      if (!isArmed || name !== 'fdatasync') return undefined
-      isArmed = false
-      return gate.pass().then(() => Promise.reject(systemError('EIO')))
-    },
-  })
-  const { store } = await openStore(t, path, fileSystem)
-  isArmed = true
+  const gate = createSyncGate('EIO')
+  const { store } = await openStore(t, path, gate.fileSystem)
+  gate.hold()
   const creation = store.create(newPet('refused'))
   await gate.reached
   writeFileSync(path, formatDataFile(petLine(1, 'Maximilian the Great'), mia, petLine(3, 'Kit')))

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -138,6 +139,16 @@ export async function startApp(
   const server = await startPetStore(dataFile === undefined ? { ...common, pets } : { ...common, dataFile })
   t.after(() => server.close())
   return { server, url: server.url, lines, send: (path, request) => send(server.url, path, request) }
+}
+
+/** Starts a plain server of `node:http`, closes it after the test, and gives its address. */
+export async function listen(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  return `http://127.0.0.1:${address.port}`
 }
 
 export interface StartedProgram {
