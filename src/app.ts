@@ -7,15 +7,7 @@ import { errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
 import type { Expectation, Handler } from './http/handler.ts'
 import { readJsonBody, RequestAborted } from './http/json-body.ts'
-import {
-  errorReply,
-  formatReply,
-  jsonReply,
-  noHeaders,
-  type Reply,
-  sendReply,
-  textReply,
-} from './http/reply.ts'
+import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
 import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
@@ -23,23 +15,17 @@ import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
 import { PetStoreError, type Store } from './pets/store.ts'
 import { createRequestLog } from './request-log.ts'
-import type { DelayMs, RequestLog } from './types.ts'
+import type { PetStoreOptions } from './types.ts'
 
-export interface AppOptions {
+/** The callbacks must not throw. Requests come with the base path or without it. */
+export interface AppOptions extends Pick<
+  PetStoreOptions,
+  'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'
+> {
   readonly store: Store
-  readonly apiKeys: readonly string[]
-  readonly corsOrigins?: '*' | readonly string[] | undefined
-  /** The path of another app that this one is mounted under, such as `/store`; requests come with it or without. */
-  readonly basePath?: string | undefined
-  /** How long each response under `/v1` is held back. */
-  readonly delayMs?: DelayMs | undefined
   readonly page: Page
   /** The JSON Schema of the data file, for whoever has no copy of this repository. */
   readonly petsSchema: string
-  /** Called for each response. It must not throw, nor must onError. */
-  readonly onResponse?: ((log: RequestLog) => void) | undefined
-  /** Takes a line for each internal_error. */
-  readonly onError?: ((line: string) => void) | undefined
 }
 
 export interface App extends Handler {
@@ -56,10 +42,10 @@ interface Exchange {
   readonly response: ServerResponse
   /** What the client still expects before it sends its body. */
   expectation: Expectation
-  /** Empty until the operation is known. */
-  operationHeaders: readonly string[]
   /** When it began (`performance.now()`), for the request log. */
   readonly start: number
+  /** Known when path and method are. */
+  operation: Operation | undefined
 }
 
 export function createApp(options: AppOptions): App {
@@ -102,7 +88,7 @@ export function createApp(options: AppOptions): App {
     const operation = operations[method === 'HEAD' ? 'GET' : method]
     if (operation === undefined)
       throw new HttpError('method_not_allowed', undefined, ['Allow', formatAllow(operations)])
-    exchange.operationHeaders = operation.headers ?? noHeaders
+    exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)
     return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
   }
@@ -155,22 +141,15 @@ export function createApp(options: AppOptions): App {
     return new HttpError('internal_error')
   }
 
-  function send({ request, response, expectation, operationHeaders, start }: Exchange, reply: Reply): void {
+  function send({ request, response, expectation, start, operation }: Exchange, reply: Reply): void {
     // A request that was cut short has its response already, or nobody to read it.
     if (response.headersSent || response.destroyed) return
     // Without 100 Continue we cannot know whether the next bytes are the body or a new request, so close.
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
-    sendReply(response, reply, cors.responseHeaders(request.headers.origin), operationHeaders)
-    onResponse?.(createRequestLog(request, reply.status, start))
-  }
-
-  function createExchange(
-    request: IncomingMessage,
-    response: ServerResponse,
-    expectation: Expectation,
-  ): Exchange {
-    const start = onResponse === undefined ? 0 : performance.now()
-    return { request, response, expectation, operationHeaders: noHeaders, start }
+    const corsHeaders = cors.responseHeaders(request.headers.origin)
+    const more = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
+    sendReply(response, reply, more)
+    onResponse?.(createRequestLog(reply.status, start, request))
   }
 
   function isUnderV1({ url = '' }: IncomingMessage): boolean {
@@ -180,19 +159,28 @@ export function createApp(options: AppOptions): App {
 
   return {
     handle(request, response, expectation = 'none') {
-      const exchange = createExchange(request, response, expectation)
+      const start = onResponse === undefined ? 0 : performance.now()
+      const exchange: Exchange = { request, response, expectation, start, operation: undefined }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange))
       else handleNow(exchange)
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
-      sendError(createExchange(response.req, response, 'none'), new HttpError(code))
+      const { req: request } = response
+      const exchange: Exchange = {
+        request,
+        response,
+        expectation: 'none',
+        start: performance.now(),
+        operation: undefined,
+      }
+      sendError(exchange, new HttpError(code))
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
       const reply = errorReply(new HttpError(code, undefined, headers))
-      onResponse?.(createRequestLog(undefined, reply.status, performance.now()))
+      onResponse?.(createRequestLog(reply.status, performance.now()))
       return formatReply(reply, cors.responseHeaders(undefined))
     },
     beginClosing() {

@@ -19,29 +19,24 @@ const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
 const newPet: NewPet = { name: 'Pip', categoryId: 3, status: 'pending' }
 const createdPet: Pet = { id: 13, ...newPet }
 
-/** Example messages, where those of the error codes are not what clients get, by the name of the example. */
-const exampleMessages: Partial<Record<ErrorCode, Readonly<Record<string, string>>>> = {
-  malformed_request: {
-    malformed_request: 'request target: "%zz" has an escape ("%…") that is not one of UTF-8',
-  },
-  invalid_parameter: {
-    invalid_parameter: `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
-  },
-  malformed_json: { malformed_json: 'body: is empty; expected a JSON object' },
-  invalid_body: { invalid_body: 'name: is required; categoryId: expected an int64 integer, got "x"' },
-  not_found: { not_found: 'There is no pet with the id "99".' },
-  data_file_invalid: {
-    data_file_invalid: 'The data file is not valid (line 7, column 3); nothing was stored.',
-  },
-  storage_failed: {
-    storage_failed: 'The storage failed; nothing was stored.',
-    storage_failed_outcome_unknown: 'The storage failed; it is not known whether the pet was stored.',
-  },
-  insufficient_storage: {
-    insufficient_storage: 'There is no room left; nothing was stored.',
-    insufficient_storage_outcome_unknown:
-      'There is no room left; it is not known whether the pet was stored.',
-  },
+/** Example messages, where those of the error codes are not what clients get. */
+const exampleMessages: Partial<Record<ErrorCode, readonly [known: string, outcomeUnknown?: string]>> = {
+  malformed_request: ['request target: "%zz" has an escape ("%…") that is not one of UTF-8'],
+  invalid_parameter: [
+    `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
+  ],
+  malformed_json: ['body: is empty; expected a JSON object'],
+  invalid_body: ['name: is required; categoryId: expected an int64 integer, got "x"'],
+  not_found: ['There is no pet with the id "99".'],
+  data_file_invalid: ['The data file is not valid (line 7, column 3); nothing was stored.'],
+  storage_failed: [
+    'The storage failed; nothing was stored.',
+    'The storage failed; it is not known whether the pet was stored.',
+  ],
+  insufficient_storage: [
+    'There is no room left; nothing was stored.',
+    'There is no room left; it is not known whether the pet was stored.',
+  ],
 }
 
 /** Of an operation, what is bound to certain values (interface section 9). None carries a stability marker now. */
@@ -114,10 +109,7 @@ function listPets(basePath: string): OperationDescription {
         ref('PetStatus'),
         'sold',
       ),
-      {
-        ...query('after', afterDescription, { ...idSchema, minimum: 0 }, 37),
-        ...extension,
-      },
+      { ...query('after', afterDescription, { ...idSchema, minimum: 0 }, 37), ...extension },
     ],
     responses: {
       200: {
@@ -354,8 +346,11 @@ function json(schema: object, examples: Readonly<Record<string, unknown>>): obje
 function errorResponse(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
   const examples = codes.flatMap((code) => {
     const { status, message } = errorCodes[code]
-    const messages = Object.entries(exampleMessages[code] ?? { [code]: message })
-    return messages.map(([name, text]) => [name, { code, message: text, status }] as const)
+    const messages = exampleMessages[code] ?? [message]
+    return messages.map((text, i) => [
+      i === 0 ? code : `${code}_outcome_unknown`,
+      { code, message: text, status },
+    ])
   })
   return { description, headers, content: json(ref('Error'), Object.fromEntries(examples)) }
 }

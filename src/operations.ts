@@ -8,7 +8,7 @@ import { parseId } from './json/int64.ts'
 import { formatPet, NewPetSchema } from './pets/pet.ts'
 import { petStatusChoice, petStatuses } from './pets/pet-status.ts'
 import type { Store } from './pets/store.ts'
-import type { Int64, Pet, PetPage, PetQuery, PetStatus } from './types.ts'
+import type { Int64, Pet, PetPage, PetQuery } from './types.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
@@ -38,9 +38,10 @@ export interface Operation {
  * service is mounted; empty at the root of a server.
  */
 export function listPets(store: Store, basePath: string): Operation {
-  const cache = createReplyCache(store)
+  const getCache = createReplyCache(store)
   return {
     handle({ query }) {
+      const cache = getCache()
       const cachedReply = cache.get(query)
       if (cachedReply !== undefined) return cachedReply
       const petQuery = parsePetQuery(parseQuery(query))
@@ -48,7 +49,7 @@ export function listPets(store: Store, basePath: string): Operation {
       // A storage is asked each time, since other servers may change it.
       if (page instanceof Promise) return page.then((later) => formatPage(store, later, petQuery, basePath))
       const reply = formatPage(store, page, petQuery, basePath)
-      cache.add(query, reply)
+      if ((reply.body?.length ?? 0) <= maxCachedLength) cache.set(query, reply)
       return reply
     },
   }
@@ -58,20 +59,14 @@ export function listPets(store: Store, basePath: string): Operation {
 const maxCachedReplies = 64
 const maxCachedLength = 65_536
 
-/** Keeps the replies to queries until a pet changes: formatting one again would be about half of the work of a list. */
-function createReplyCache(store: Store) {
+/** The replies to earlier queries, until a pet changes: formatting one again would be about half of the work of a list. */
+function createReplyCache(store: Store): () => Map<string, Reply> {
   const replies = new Map<string, Reply>()
   let version = store.version
-  return {
-    get(query: string): Reply | undefined {
-      if (version !== store.version) replies.clear()
-      version = store.version
-      return replies.get(query)
-    },
-    add(query: string, reply: Reply): void {
-      if (replies.size >= maxCachedReplies) replies.clear()
-      if ((reply.body?.length ?? 0) <= maxCachedLength) replies.set(query, reply)
-    },
+  return () => {
+    if (version !== store.version || replies.size >= maxCachedReplies) replies.clear()
+    version = store.version
+    return replies
   }
 }
 
@@ -137,7 +132,7 @@ function parsePetQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery 
   }
   const { minimum, maximum } = pageSizes
   const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
-  const status = read('status', parseStatus, petStatusChoice)
+  const status = read('status', (text) => petStatuses.find((each) => each === text), petStatusChoice)
   const after = read('after', parseAfter, 'the id of a pet or 0')
   if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
   return { limit: limit ?? pageSizes.default, status, after }
@@ -151,10 +146,6 @@ function parseLimit(text: string): number | undefined {
 /** 0 is not an id; it stands for the first page, so that a client can start its loop with `after=0`. */
 function parseAfter(text: string): Int64 | undefined {
   return text === '0' ? 0 : parseId(text)
-}
-
-function parseStatus(text: string): PetStatus | undefined {
-  return petStatuses.find((status) => status === text)
 }
 
 function describeIssue(issue: v.BaseIssue<unknown>): string {

@@ -62,13 +62,12 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 }
 
 async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; app: App; store: Store }> {
-  const { apiKeys, corsOrigins, basePath, delayMs } = options
   const { onMessage, ...callbacks } = guardCallbacks(options)
   const page = await loadPage()
   const petsSchema = readPetsSchema()
   const store = await openStore(options, onMessage)
   try {
-    const app = createApp({ store, apiKeys, corsOrigins, basePath, delayMs, page, petsSchema, ...callbacks })
+    const app = createApp({ ...options, ...callbacks, store, page, petsSchema })
     const close = (): Promise<void> => {
       app.beginClosing()
       return store.close()

@@ -3,12 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { findPath } from './http/router.ts'
 import type { RequestLog } from './types.ts'
 
-/** The entry of a response. The request is undefined if it could not be parsed; `start` is by `performance.now()`. */
-export function createRequestLog(
-  request: IncomingMessage | undefined,
-  status: number,
-  start: number,
-): RequestLog {
+/** The entry of a response. `start` is by `performance.now()`; the request is undefined if it could not be parsed. */
+export function createRequestLog(status: number, start: number, request?: IncomingMessage): RequestLog {
   const { method = '-', url } = request ?? {}
   const path = url === undefined ? '-' : findPath(url)
   return { method, path, status, milliseconds: performance.now() - start }

@@ -20,29 +20,23 @@ export function keyFault(key: string): string | undefined {
   return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
 }
 
-/** Throws unauthorized unless the request's Authorization header holds one of the keys. */
-export type BearerAuth = (request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>) => void
-
 /**
- * Keys are held as SHA-256 digests, and a token is looked up by its digest: neither the number of keys nor the place
- * where one differs changes the work.
+ * Makes a check that throws unauthorized unless the request's Authorization header holds one of the keys. Keys are held as
+ * SHA-256 digests, and a token is looked up by its digest: neither the number of keys nor the place where one differs
+ * changes the work.
  */
-export function createBearerAuth(keys: readonly string[]): BearerAuth {
-  const digests = new Set(keys.map(digest))
+export function createBearerAuth(keys: readonly string[]) {
+  const digests = new Set(keys.map((key) => hash('sha256', key, 'base64')))
 
-  return (request) => {
+  return (request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): void => {
     // Of two Authorization lines Node would silently use the first; they count as none.
     const authorization =
       countLines(request, 'authorization') === 1 ? request.headers.authorization : undefined
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
-    if (digests.has(digest(token))) return
+    if (digests.has(hash('sha256', token, 'base64'))) return
     const invalidToken = `${challenge}, error="invalid_token"`
     throw new HttpError('unauthorized', wrongKeyMessage, ['WWW-Authenticate', invalidToken])
   }
-}
-
-function digest(key: string): string {
-  return hash('sha256', key, 'base64')
 }

@@ -51,9 +51,8 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
  * | Method | Waits for responses | Sends | Then |
  * |---|---|---|---|
  * | `closeSoon` | yes | | closes in stages; at once if it is idle |
- * | `#closeWithRefusal` | yes | an error response | closes in stages |
- * | `#closeWhenAnswered` | yes | | closes in stages |
- * | `#close` | | | closes in stages |
+ * | `#closeWhenAnswered` | yes | an error response, if there is one | closes in stages |
+ * | `#close` | | the same | closes in stages |
  * | `cutOff` | | | drops everything |
  */
 export class Connection {
@@ -204,7 +203,7 @@ export class Connection {
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastParsed
-    if (response === undefined || response.req.complete) this.#closeWithRefusal(code)
+    if (response === undefined || response.req.complete) this.#closeWhenAnswered(code)
     // The error is in the body of the last request. It may have its response already; then there is nothing to add.
     else if (response.headersSent) this.#closeWhenAnswered()
     else this.#context.handler.refuse(response, code)
@@ -216,12 +215,7 @@ export class Connection {
     // Node no longer looks after the socket: an error would end the process, and a client that closes would not be noticed.
     this.#socket.on('error', () => {})
     this.#socket.resume()
-    this.#closeWithRefusal('method_not_allowed')
-  }
-
-  #closeWithRefusal(code: ErrorCode): void {
-    this.#finalRefusal = code
-    this.#closeWhenAnswered()
+    this.#closeWhenAnswered('method_not_allowed')
   }
 
   closeSoon(): void {
@@ -229,7 +223,8 @@ export class Connection {
     else if (this.#socket.writable) this.#socket.destroy()
   }
 
-  #closeWhenAnswered(): void {
+  #closeWhenAnswered(refusal?: ErrorCode): void {
+    this.#finalRefusal ??= refusal
     const response = this.#lastParsed
     if (response === undefined || response.writableFinished) this.#close()
     else response.once('close', () => this.#close())

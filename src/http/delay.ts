@@ -2,7 +2,7 @@
 import type { DelayMs } from '../types.ts'
 
 export interface Delay {
-  /** Makes the call after the delay, or at once when the delay has been ended. */
+  /** Makes the call after the delay. */
   hold(call: () => void): void
   /** Makes all calls that are held back, now. */
   end(): void
@@ -12,13 +12,8 @@ export interface Delay {
 export function createDelay(delayMs: DelayMs): Delay {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
   const held = new Map<NodeJS.Timeout, () => void>()
-  let isEnded = false
   return {
     hold(call) {
-      if (isEnded) {
-        call()
-        return
-      }
       const timer = setTimeout(
         () => {
           held.delete(timer)
@@ -29,7 +24,6 @@ export function createDelay(delayMs: DelayMs): Delay {
       held.set(timer, call)
     },
     end() {
-      isEnded = true
       for (const [timer, call] of held) {
         clearTimeout(timer)
         call()

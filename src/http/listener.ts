@@ -2,7 +2,8 @@
  * Node's HTTP server, with one Connection per socket. Limits what waits on all connections together, and closes in a bounded
  * time. How to respond is for the handler to say.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler.ts'
@@ -75,15 +76,10 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     if (before < sliceThreshold && waitingTotal >= sliceThreshold) {
       for (const connection of connections.values()) connection.readInSlices()
     }
-    if (waitingTotal > maxWaitingTotal) findGreediest()?.cutOff()
-  }
-
-  function findGreediest(): Connection | undefined {
-    let greediest: Connection | undefined
-    for (const connection of connections.values()) {
-      if (connection.waitingSize > (greediest?.waitingSize ?? 0)) greediest = connection
+    if (waitingTotal > maxWaitingTotal) {
+      const [greediest] = [...connections.values()].toSorted((a, b) => b.waitingSize - a.waitingSize)
+      greediest?.cutOff()
     }
-    return greediest
   }
 
   const add = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) =>
@@ -121,26 +117,16 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
 
   return {
     async listen(port, host) {
-      await startListening(server, port, host)
-      const address = server.address()
-      if (address === null || typeof address === 'string') throw new Error('the server has no address')
-      return address
+      server.listen({ port, host, backlog })
+      await once(server, 'listening')
+      // From here on, an error is a connection that could not be accepted, for want of file descriptors.
+      server.on('error', () => {})
+      // It listens on a port, and so has an address that is neither null nor the path of a socket.
+      return server.address() as AddressInfo
     },
     close() {
       closed ??= close()
       return closed
     },
   }
-}
-
-function startListening(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ port, host, backlog }, () => {
-      server.off('error', reject)
-      // From here on, an error is a connection that could not be accepted, for want of file descriptors.
-      server.on('error', () => {})
-      resolve()
-    })
-  })
 }

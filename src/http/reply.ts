@@ -14,13 +14,10 @@ export interface Reply {
   readonly type?: string
 }
 
-/** Shared by the replies without headers of their own. */
-export const noHeaders: readonly string[] = []
-
 /** Node joins a text to the head each time it is sent. From this length on, bytes that are made once are faster. */
 const minBytesLength = 4096
 
-export function jsonReply(status: number, text: string, headers = noHeaders): Reply {
+export function jsonReply(status: number, text: string, headers: readonly string[] = []): Reply {
   const body = text.length < minBytesLength ? text : Buffer.from(text)
   return { status, body, length: String(Buffer.byteLength(body)), headers }
 }
@@ -35,15 +32,10 @@ export function errorReply({ code, status, message, headers }: HttpError): Reply
   return jsonReply(status, JSON.stringify({ code, message, status }), headers)
 }
 
-/** Sends the reply, with the headers that every response has, those for the client's origin and those of the operation. */
-export function sendReply(
-  response: ServerResponse,
-  reply: Reply,
-  corsHeaders: readonly string[],
-  operationHeaders: readonly string[],
-): void {
+/** Sends the reply, with the headers that every response has and `moreHeaders`: names and values in turn. */
+export function sendReply(response: ServerResponse, reply: Reply, moreHeaders: readonly string[]): void {
   const { status, body, length } = reply
-  response.writeHead(status, listHeaders(reply, corsHeaders, operationHeaders))
+  response.writeHead(status, listHeaders(reply, moreHeaders))
   if (body === undefined) {
     response.end()
     return
@@ -59,30 +51,18 @@ export function sendReply(
 }
 
 /** The reply as the bytes of an HTTP/1.1 message that closes its connection, for a request that has no response. */
-export function formatReply(reply: Reply, corsHeaders: readonly string[]): string {
+export function formatReply(reply: Reply, moreHeaders: readonly string[]): string {
   const { status, body = '' } = reply
-  const headers = listHeaders(reply, corsHeaders, noHeaders)
+  const headers = listHeaders(reply, moreHeaders)
   headers.push('Date', new Date().toUTCString(), 'Connection', 'close')
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`
   return `${text}\r\n${body.toString()}`
 }
 
-/** Names and values in turn. */
-function listHeaders(
-  { body, length, type = 'application/json', headers }: Reply,
-  cors: readonly string[],
-  operation: readonly string[],
-): string[] {
-  const list = [
-    'Cache-Control',
-    'no-store',
-    'X-Content-Type-Options',
-    'nosniff',
-    ...cors,
-    ...operation,
-    ...headers,
-  ]
+function listHeaders(reply: Reply, moreHeaders: readonly string[]): string[] {
+  const { body, length, type = 'application/json', headers } = reply
+  const list = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff', ...moreHeaders, ...headers]
   // A 204 has neither (RFC 9110 section 8.6).
   if (body !== undefined && length !== undefined) list.push('Content-Type', type, 'Content-Length', length)
   return list

@@ -1,6 +1,6 @@
 /**
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
- * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. What can be done with a resource is for the caller to say.
+ * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not.
  */
 import { HttpError } from './error-codes.ts'
 
@@ -12,13 +12,11 @@ export interface Match<Resource> {
   readonly query: string
 }
 
-export type Router<Resource> = (target: string) => Match<Resource> | undefined
-
 /**
  * Makes a router of paths such as `/v1/pets`, and of templates such as `/v1/pets/{petId}`, whose last segment is a
  * parameter. A path that is written out wins. Throws on a template of any other form.
  */
-export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>): Router<Resource> {
+export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>) {
   const fixed = new Map<string, Resource>()
   const templates: { prefix: string; resource: Resource }[] = []
   for (const [template, resource] of Object.entries(resources)) {
@@ -29,7 +27,7 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
     else fixed.set(template, resource)
   }
 
-  return (target) => {
+  return (target: string): Match<Resource> | undefined => {
     const { path: rawPath, query } = splitTarget(target)
     const path = rawPath.includes('%') ? rawPath.split('/').map(decodeSegment).join('/') : rawPath
     const resource = fixed.get(path)
