@@ -108,14 +108,16 @@ export class Appender {
       const isEdited =
         error instanceof DataFileEdited ||
         (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
-      if (isEdited) this.#markUnknown()
-      else await this.#removeAppend(descriptor)
+      if (!isEdited) return await this.#removeAppend(descriptor)
+      // What is known of the file is no longer true: it has to be read, whatever `stat` says.
+      this.close()
+      this.#identity = unknownIdentity
     } catch {
       // Removing it failed as well: the next append and the next look for edits try again.
     }
   }
 
-  /** Puts the closing brackets back where the append began. If the process dies between the two, the next start repairs the file. */
+  /** Puts the closing brackets back where the append began. If the process dies before that is done, a start repairs the file. */
   async #removeAppend(descriptor: number): Promise<void> {
     try {
       this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
@@ -139,12 +141,6 @@ export class Appender {
     if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
     await this.#removeAppend(descriptor)
     return true
-  }
-
-  /** What is known of the file is no longer true: it has to be read, whatever `stat` says. */
-  #markUnknown(): void {
-    this.close()
-    this.#identity = unknownIdentity
   }
 
   /** Closes the file; another append would open it again. */

@@ -112,7 +112,8 @@ export class DataFile implements Adapter<PetData> {
 
   /** Returns undefined when the file has to be read again. */
   async #openOnce(): Promise<PetData | undefined> {
-    const whole = await this.#readWhole()
+    const whole = this.#readWhole()
+    if (whole === undefined) return undefined
     if (whole.identity === undefined) return this.#replace(whole, this.#formatEmptyText())
     try {
       return await this.#adopt(whole, this.#parse(whole))
@@ -138,13 +139,15 @@ export class DataFile implements Adapter<PetData> {
     for (;;) {
       const data = await unlessEdited(this.#readOnce())
       if (data !== undefined) return data
-      await this.#lookAgain(deadline)
+      if (performance.now() > deadline) throw DataFileUnusable.beingSaved(this.path)
+      await delay(lookAgainMs)
     }
   }
 
   /** Returns undefined when the file has to be read again. */
   async #readOnce(): Promise<PetData | undefined> {
-    const whole = await this.#readWhole()
+    const whole = this.#readWhole()
+    if (whole === undefined) return undefined
     try {
       if (whole.identity === undefined) throw DataFileUnusable.ofFile(this.path, 'is missing')
       if (isBlank(whole.bytes)) throw DataFileUnusable.ofFile(this.path, 'is empty')
@@ -201,19 +204,14 @@ export class DataFile implements Adapter<PetData> {
     await this.#lock.release()
   }
 
-  /** The file in one state, even while somebody writes it. Throws a DataFileUnusable on anything but a file. */
-  async #readWhole(): Promise<WholeFile> {
-    const deadline = performance.now() + maxWaitMs
-    for (;;) {
-      try {
-        const whole = this.#disk.read(this.path)
-        if (whole !== undefined) return whole
-      } catch (error) {
-        // A folder, say. isEdited() is false until something else is there.
-        if (error instanceof DataFileUnusable) this.#remember(this.#disk.statIdentity(this.path))
-        throw error
-      }
-      await this.#lookAgain(deadline)
+  /** The file in one state; undefined when somebody is writing it. Throws a DataFileUnusable on anything but a file. */
+  #readWhole(): WholeFile | undefined {
+    try {
+      return this.#disk.read(this.path)
+    } catch (error) {
+      // A folder, say. isEdited() is false until something else is there.
+      if (error instanceof DataFileUnusable) this.#remember(this.#disk.statIdentity(this.path))
+      throw error
     }
   }
 
@@ -222,16 +220,10 @@ export class DataFile implements Adapter<PetData> {
     const start = performance.now()
     while (performance.now() - start < settleMs) {
       await delay(lookAgainMs)
-      const whole = await this.#readWhole()
-      if (!isSame(whole.identity, identity)) return true
+      const whole = this.#readWhole()
+      if (whole === undefined || !isSame(whole.identity, identity)) return true
     }
     return false
-  }
-
-  /** Waits until the file is to be looked at again. Throws a DataFileUnusable after the deadline. */
-  async #lookAgain(deadline: number): Promise<void> {
-    if (performance.now() > deadline) throw DataFileUnusable.beingSaved(this.path)
-    await delay(lookAgainMs)
   }
 
   #parse({ bytes }: WholeFile): PetsText {
@@ -255,15 +247,15 @@ export class DataFile implements Adapter<PetData> {
   /** Replaces the text that was read, and adopts the new one. Throws a DataFileEdited when the file has changed since. */
   async #replace(whole: WholeFile, next: Buffer): Promise<PetData> {
     if (!(await replaceFile(this.#disk, this.#followLinks(), whole, next))) throw new DataFileEdited()
-    const after = await this.#readWhole()
-    if (!after.bytes.equals(next)) throw new DataFileEdited()
+    const after = this.#readWhole()
+    if (after === undefined || !after.bytes.equals(next)) throw new DataFileEdited()
     return this.#adopt(after, this.#parse(after))
   }
 
   /** If a person's layout does not end with our closing brackets, rewrites the file once so that it does; all else stays. */
   async #makeAppendable(): Promise<void> {
-    const whole = await this.#readWhole()
-    if (this.isEdited()) throw new DataFileEdited()
+    const whole = this.#readWhole()
+    if (whole === undefined || this.isEdited()) throw new DataFileEdited()
     await this.#replace(whole, formatAppendable(this.#parse(whole)))
   }
 

@@ -16,12 +16,6 @@ import {
 } from '../pets/seeds.ts'
 import type { Int64, Pet } from '../types.ts'
 
-/** Something that is wrong with the text, and at which byte. */
-export interface TextFault {
-  readonly message: string
-  readonly offset: number
-}
-
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
 export class ParsedPets {
   /** The valid pets by ascending id, missing ids filled in. */
@@ -29,7 +23,7 @@ export class ParsedPets {
   /** The ids that were filled in, and where in the text they belong. */
   filledIds: { readonly offset: number; readonly id: Int64 }[] = []
   /** The first ten faults, by their place in the text. */
-  faults: TextFault[] = []
+  faults: { readonly message: string; readonly offset: number }[] = []
   faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */
   syntaxFault: JsonFault | undefined
@@ -55,6 +49,10 @@ const nameMember = petMembers.indexOf('name')
 const categoryIdMember = petMembers.indexOf('categoryId')
 const requiredMembers = (1 << nameMember) | (1 << categoryIdMember)
 
+const quote = 0x22
+const minus = 0x2d
+const zero = 0x30
+const nine = 0x39
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /** Whether there is nothing but white space in the text. */
@@ -127,7 +125,7 @@ class PetsParser {
   /** Reads an object whose `{` was taken. Calls `readMember` for each member when its value comes next. */
   #readMembers(readMember: (name: string, offset: number) => void): void {
     const reader = this.#reader
-    for (let first = true; reader.acceptMore('}', first, 'a member name'); first = false) {
+    for (let first = true; reader.acceptMore('}', first); first = false) {
       reader.peek()
       const offset = reader.at
       const name = reader.readString('a member name in double quotes')
@@ -188,13 +186,15 @@ class PetsParser {
     let name = ''
     let categoryId: unknown
     let status: Pet['status'] | undefined = defaultStatus
-    for (let first = true; reader.acceptMore('}', first, 'a member name'); first = false) {
+    for (let first = true; reader.acceptMore('}', first); first = false) {
       const member = reader.acceptOneOf(memberTexts)
       if (member === -1 || (seen & (1 << member)) !== 0) return undefined
       seen |= 1 << member
       reader.readColon()
+      const byte = reader.peek()
+      const isNumber = byte === minus || (byte >= zero && byte <= nine)
       const expectsNumber = member === idMember || member === categoryIdMember
-      if (expectsNumber ? !reader.isAtNumber() : !reader.isAtString()) return undefined
+      if (expectsNumber ? !isNumber : byte !== quote) return undefined
       if (member === idMember) id = reader.readNumber()
       else if (member === categoryIdMember) categoryId = reader.readNumber()
       else if (member === nameMember) name = reader.readString()

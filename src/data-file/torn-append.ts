@@ -1,6 +1,6 @@
 /**
- * Repairs the end of a text that a crash, or a copy made in the middle of an append, has left damaged; tells it from a
- * person's mistake, which is never repaired. Does no file I/O.
+ * Repairs the end of a text that a crash, or a copy made in the middle of an append, has left damaged. What may be a person's
+ * fault is never repaired. Does no file I/O.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:

@@ -78,12 +78,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at, true)
-    const character = String.fromCodePoint(
-      this.bytes
-        .subarray(this.at, this.at + 4)
-        .toString()
-        .codePointAt(0) ?? 0,
-    )
+    const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
   }
 
@@ -92,17 +87,6 @@ export class JsonReader {
     if (this.peek() !== byte) return false
     this.at++
     return true
-  }
-
-  /** Whether a string comes next. */
-  isAtString(): boolean {
-    return this.peek() === quote
-  }
-
-  /** Whether a number comes next. */
-  isAtNumber(): boolean {
-    const byte = this.peek()
-    return byte === minus || (byte >= zero && byte <= nine)
   }
 
   acceptObjectStart(): boolean {
@@ -114,11 +98,11 @@ export class JsonReader {
   }
 
   /** Whether another member or item follows, the `first` after the opening bracket; otherwise takes the closing one. */
-  acceptMore(close: '}' | ']', first: boolean, member: string): boolean {
+  acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)
     if (this.accept(comma)) {
-      if (this.peek() === end) this.fail(`${member} after the comma`)
+      if (this.peek() === end) this.fail(`${what} after the comma`)
       return true
     }
     if (!this.accept(end)) this.fail(`"," or "${close}"`)
@@ -151,7 +135,7 @@ export class JsonReader {
   }
 
   readString(what = 'a string'): string {
-    if (!this.isAtString()) this.fail(what)
+    if (this.peek() !== quote) this.fail(what)
     const { bytes } = this
     const start = this.at + 1
     let ascii = 0
@@ -231,13 +215,7 @@ export class JsonReader {
         if (container === undefined) return value
         const first = container === value
         if (!first) add(container, value)
-        if (
-          this.acceptMore(
-            container.isArray ? ']' : '}',
-            first,
-            container.isArray ? 'a value' : 'a member name',
-          )
-        ) {
+        if (this.acceptMore(container.isArray ? ']' : '}', first)) {
           if (!container.isArray) {
             container.key = this.readString('a member name in double quotes')
             this.readColon()
@@ -260,8 +238,8 @@ export class JsonReader {
       open.push(container)
       return container
     }
-    if (this.isAtString()) return this.readString()
-    if (this.isAtNumber()) return this.readNumber()
+    if (byte === quote) return this.readString()
+    if (byte === minus || (byte >= zero && byte <= nine)) return this.readNumber()
     const word = /^[a-z]*/.exec(this.bytes.toString('latin1', this.at, this.at + 6))?.[0] ?? ''
     const literal = literals.find(([name]) => name === word)
     if (literal === undefined) {

@@ -19,6 +19,9 @@ const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
+/** A pet with its id, or an error when no id is left for it. */
+type Assigned = Pet | PetStoreError
+
 /** Opens the store on a data file (see openDataFile). */
 export async function openPetStore(path: string, options: DataFileOptions = {}): Promise<PetStore> {
   const { file, data } = await openDataFile(path, options)
@@ -96,11 +99,12 @@ export class PetStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. Returns the pet for each item, or an error where no id is left; throws a PetStoreError if all of it failed. */
-  async #commit(newPets: readonly NewPet[]): Promise<readonly (Pet | Error)[]> {
+  /** Stores a batch. Throws a PetStoreError if all of it failed. */
+  async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file may have been fixed since it was last looked at.
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
+    /** Whether an attempt may have left the pets in the file or in an editor's copy of it. */
     let mayBeStored = false
     let results = this.#assignIds(newPets, [])
     for (;;) {
@@ -126,7 +130,7 @@ export class PetStore implements Store {
    * Assigns ids, in order. On a retry after an edit: if an earlier attempt reached the file before the editor read it, the pet
    * is in the edited file already and keeps its id; otherwise it would be stored twice.
    */
-  #assignIds(newPets: readonly NewPet[], attempted: readonly (Pet | Error)[]): readonly (Pet | Error)[] {
+  #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
     return newPets.map((newPet, index) => {
       const attempt = attempted[index]
@@ -138,17 +142,17 @@ export class PetStore implements Store {
     })
   }
 
-  #isStored(pet: Pet | Error): boolean {
-    if (pet instanceof Error) return false
+  #isStored(pet: Assigned): boolean {
+    if (pet instanceof PetStoreError) return false
     const stored = this.#index.get(pet.id)
     return stored !== undefined && isSamePet(stored, pet)
   }
 
-  /** Writes the pets that are not stored yet, and lists them when they are durable. If that fails, nothing has changed in memory. */
-  async #append(results: readonly (Pet | Error)[]): Promise<void> {
+  /** Writes the pets that are not stored yet, and lists them when they are durable. If that fails, memory stays as it was. */
+  async #append(results: readonly Assigned[]): Promise<void> {
     const { pets } = this.#low.data
     const count = pets.length
-    const added = results.filter((pet): pet is Pet => !(pet instanceof Error) && !this.#isStored(pet))
+    const added = results.filter((pet): pet is Pet => !(pet instanceof PetStoreError) && !this.#isStored(pet))
     pets.push(...added)
     try {
       await this.#low.write()

@@ -52,14 +52,10 @@ export class SeedList {
   /** All ids so far. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
   #ids: Set<Int64> | undefined
 
-  get count(): number {
-    return this.#pets.length
-  }
-
   /** Adds the seed. If its id is taken, returns that fault instead. */
   add({ id, name, categoryId, status }: CheckedSeed): SeedFault | undefined {
     if (id === undefined) {
-      this.#withoutId.push(this.count)
+      this.#withoutId.push(this.#pets.length)
     } else if (id > this.#highestId) {
       this.#highestId = id
       this.#ids?.add(id)
