@@ -521,7 +521,7 @@ test('answers 507 while a real disk is full, keeps every pet, and goes on when t
   if (folder === undefined) return
   const dataFile = join(folder, 'pets.json')
   nodeFs.writeFileSync(dataFile, '{"pets":[]}')
-  const { send, lines: said } = await startApp(t, { dataFile })
+  const { send, server, lines: said } = await startApp(t, { dataFile })
   const ballast = join(folder, 'ballast')
   fill(ballast)
   let count = 0
@@ -548,6 +548,8 @@ test('answers 507 while a real disk is full, keeps every pet, and goes on when t
     /no space left on device \(ENOSPC\); pets are still served[^]*can be used again/,
   )
   assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
+  // Before the disk is gone, as the next one that anybody mounts may get its number, by which the file is locked.
+  await server.close()
 })
 
 /** Mounts a file system of 256 KiB, gone after the test; undefined, and the test skipped, where that cannot be done. */
