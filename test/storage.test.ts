@@ -80,6 +80,10 @@ function withMethod(changes: Readonly<Record<string, () => unknown>>): PetStorag
   return Object.assign(new TestStorage([rex, mia]), changes)
 }
 
+// Node warns once in a process of each thing.
+const warnings: Error[] = []
+process.on('warning', (warning) => warnings.push(warning))
+
 const never = (): Promise<never> => new Promise(() => {})
 
 describe('what is in memory', () => {
@@ -458,4 +462,13 @@ test('refuses what is no storage, or more than one place for the pets', async ()
     )
   for (const more of [{ pets: [] }, { dataFile: 'a.json' }])
     await assert.rejects(createPetStore(options(more)), /pets, dataFile, storage: expected exactly one/)
+})
+
+test('has made Node warn of nothing, also when no time was left to close', async () => {
+  const stuck = createStorageStore(withMethod({ create: never }))
+  void stuck.create(rex)
+  await stuck.close(performance.now() - 50)
+  // A warning comes in a later tick.
+  await new Promise(setImmediate)
+  assert.deepEqual(warnings, [])
 })

@@ -74,7 +74,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     /** A storage may never answer, and the process has to end all the same. */
     close(deadline = performance.now() + 5_000) {
       return new Promise((resolve) => {
-        const timer = setTimeout(resolve, deadline - performance.now())
+        // The listener may have taken all the time. Newer versions of Node warn of a negative delay.
+        const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()))
         void queue.run(async () => resolve()).then(() => clearTimeout(timer))
       })
     },
