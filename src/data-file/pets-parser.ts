@@ -53,7 +53,9 @@ const quote = 0x22
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
-const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+const byteOrderMark = Buffer.from('\ufeff')
+/** What a byte that is not UTF-8 is decoded to. */
+const replacement = Buffer.from('\ufffd')
 
 /** Whether there is nothing but white space in the text. */
 export function isBlank(bytes: Buffer): boolean {
@@ -94,12 +96,12 @@ class PetsParser {
       // The cut may fall within a character, of which up to 3 bytes are then left.
       parsed.endsTooEarly = error.atEnd && unreadBytes <= 3
     }
-    const { pets, filledIds, withoutId } = this.#seeds.complete(highestId)
+    const { pets, filledIds, noIdLeftFor } = this.#seeds.complete(highestId)
     const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
     parsed.pets = pets
     parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
-    if (withoutId !== undefined)
-      this.#addFault(formatSeedFault(withoutId, noIdLeft), offsetOf(filledIds.length))
+    if (noIdLeftFor !== undefined)
+      this.#addFault(formatSeedFault(noIdLeftFor, noIdLeft), offsetOf(filledIds.length))
     parsed.faults.sort((a, b) => a.offset - b.offset)
     return parsed
   }
@@ -111,11 +113,11 @@ class PetsParser {
 
   #readFile(): void {
     const reader = this.#reader
-    if (reader.acceptArrayStart()) {
+    if (reader.accept('[')) {
       this.#addFault('expected an object; put the array into one: {"pets": […]}', reader.at - 1)
       return
     }
-    if (!reader.acceptObjectStart()) reader.fail('"{"')
+    if (!reader.accept('{')) reader.fail('"{"')
     this.#readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
@@ -154,7 +156,7 @@ class PetsParser {
 
   #readPets(): void {
     const reader = this.#reader
-    if (!reader.acceptArrayStart()) {
+    if (!reader.accept('[')) {
       this.#addFault('pets: expected an array', reader.at)
       reader.readValue()
       return
@@ -180,7 +182,7 @@ class PetsParser {
   /** The fast path: a valid pet, with each member at most once. Returns undefined for any other, which #readAnyPet then reads. */
   #readPlainPet(): CheckedSeed | undefined {
     const reader = this.#reader
-    if (!reader.acceptObjectStart()) return undefined
+    if (!reader.accept('{')) return undefined
     let seen = 0
     let id: unknown
     let name = ''
@@ -214,7 +216,7 @@ class PetsParser {
     const faultCount = this.#parsed.faultCount
     const offsets = new Map<string, number>()
     let value: unknown
-    if (reader.acceptObjectStart()) {
+    if (reader.accept('{')) {
       const members: [string, unknown][] = []
       this.#readMembers((name, memberOffset) => {
         if (offsets.has(name)) {
@@ -248,18 +250,14 @@ function createReader(bytes: Buffer): JsonReader {
   return reader
 }
 
-/** The offset of the first byte that is not UTF-8. */
+/** The offset of the first byte that is not UTF-8: what is before it is the same in the decoded text, after which U+FFFD stands. */
 function findInvalidUtf8(bytes: Buffer): number {
-  let start = 0
-  for (let end = 0; end < bytes.length; start = end) {
-    const newline = bytes.indexOf(0x0a, start)
-    end = newline === -1 ? bytes.length : newline + 1
-    if (!isUtf8(bytes.subarray(start, end))) break
+  let offset = 0
+  for (const valid of bytes.toString().split('\ufffd')) {
+    offset += Buffer.byteLength(valid)
+    // The file may contain that character itself.
+    if (!bytes.subarray(offset, offset + replacement.length).equals(replacement)) break
+    offset += replacement.length
   }
-  for (;;) {
-    const lead = bytes[start] ?? 0
-    const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
-    if (!isUtf8(bytes.subarray(start, start + length))) return start
-    start += length
-  }
+  return offset
 }

@@ -41,12 +41,6 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
 
 const quote = 0x22
 const backslash = 0x5c
-const openBrace = 0x7b
-const closeBrace = 0x7d
-const openBracket = 0x5b
-const closeBracket = 0x5d
-const comma = 0x2c
-const colon = 0x3a
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
@@ -82,35 +76,26 @@ export class JsonReader {
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
   }
 
-  /** Takes the byte if it is the next, and tells whether it was. */
-  accept(byte: number): boolean {
-    if (this.peek() !== byte) return false
+  /** Takes the ASCII character if it is the next, and tells whether it was. */
+  accept(character: string): boolean {
+    if (this.peek() !== character.charCodeAt(0)) return false
     this.at++
     return true
   }
 
-  acceptObjectStart(): boolean {
-    return this.accept(openBrace)
-  }
-
-  acceptArrayStart(): boolean {
-    return this.accept(openBracket)
-  }
-
   /** Whether another member or item follows, the `first` after the opening bracket; otherwise takes the closing one. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
-    const end = close === '}' ? closeBrace : closeBracket
-    if (first) return !this.accept(end)
-    if (this.accept(comma)) {
-      if (this.peek() === end) this.fail(`${what} after the comma`)
+    if (first) return !this.accept(close)
+    if (this.accept(',')) {
+      if (this.peek() === close.charCodeAt(0)) this.fail(`${what} after the comma`)
       return true
     }
-    if (!this.accept(end)) this.fail(`"," or "${close}"`)
+    if (!this.accept(close)) this.fail(`"," or "${close}"`)
     return false
   }
 
   readColon(): void {
-    if (!this.accept(colon)) this.fail('":"')
+    if (!this.accept(':')) this.fail('":"')
   }
 
   readEnd(): void {
@@ -230,14 +215,13 @@ export class JsonReader {
 
   /** A scalar, or a container, which is then pushed on the stack of open ones. */
   #readScalarOrOpen(open: Container[]): unknown {
-    const byte = this.peek()
-    if (byte === openBrace || byte === openBracket) {
-      this.at++
-      const isArray = byte === openBracket
+    const isArray = this.accept('[')
+    if (isArray || this.accept('{')) {
       const container: Container = { isArray, value: isArray ? [] : {}, key: '' }
       open.push(container)
       return container
     }
+    const byte = this.peek()
     if (byte === quote) return this.readString()
     if (byte === minus || (byte >= zero && byte <= nine)) return this.readNumber()
     const word = /^[a-z]*/.exec(this.bytes.toString('latin1', this.at, this.at + 6))?.[0] ?? ''

@@ -75,7 +75,7 @@ export class SeedList {
   complete(highestId: Int64): {
     readonly pets: Pet[]
     readonly filledIds: readonly Int64[]
-    readonly withoutId: number | undefined
+    readonly noIdLeftFor: number | undefined
   } {
     let last = this.#highestId > highestId ? this.#highestId : highestId
     const filledIds: Int64[] = []
@@ -89,7 +89,7 @@ export class SeedList {
     }
     const isInOrder = this.#ids === undefined && this.#withoutId.length === 0
     const pets = isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    return { pets, filledIds, withoutId: this.#withoutId[filledIds.length] }
+    return { pets, filledIds, noIdLeftFor: this.#withoutId[filledIds.length] }
   }
 }
 
@@ -108,8 +108,8 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
       if (fault !== undefined) faults.push(formatSeedFault(index, fault))
     }
   }
-  const { pets, withoutId } = list.complete(0)
-  if (withoutId !== undefined) faults.push(formatSeedFault(withoutId, noIdLeft))
+  const { pets, noIdLeftFor } = list.complete(0)
+  if (noIdLeftFor !== undefined) faults.push(formatSeedFault(noIdLeftFor, noIdLeft))
   if (faults.length > 0) throw new TypeError(faults.join('; '))
   return pets
 }
