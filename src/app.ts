@@ -44,8 +44,8 @@ interface Exchange {
   expectation: Expectation
   /** When it began (`performance.now()`), for the request log. */
   readonly start: number
-  /** Known when path and method are. */
-  operation: Operation | undefined
+  /** Undefined until path and method are known. */
+  operation?: Operation | undefined
 }
 
 export function createApp(options: AppOptions): App {
@@ -130,6 +130,7 @@ export function createApp(options: AppOptions): App {
     send(exchange, errorReply(toHttpError(error, exchange.request)))
   }
 
+  /** What the client is told. An error that is not meant for it goes to onError. */
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
     if (error instanceof PetStoreError && error.code !== 'internal_error')
@@ -147,8 +148,8 @@ export function createApp(options: AppOptions): App {
     // Without 100 Continue we cannot know whether the next bytes are the body or a new request, so close.
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
-    const more = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
-    sendReply(response, reply, more)
+    const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
+    sendReply(response, reply, headers)
     onResponse?.(createRequestLog(reply.status, start, request))
   }
 
@@ -167,15 +168,13 @@ export function createApp(options: AppOptions): App {
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
-      const { req: request } = response
-      const exchange: Exchange = {
-        request,
+      const exchange = {
+        request: response.req,
         response,
         expectation: 'none',
         start: performance.now(),
-        operation: undefined,
-      }
-      sendError(exchange, new HttpError(code))
+      } as const
+      send(exchange, errorReply(new HttpError(code)))
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []

@@ -46,7 +46,7 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
 }
 
 /**
- * It ends in one of these ways:
+ * The ways to end it:
  *
  * | Method | Waits for responses | Sends | Then |
  * |---|---|---|---|
@@ -66,7 +66,7 @@ export class Connection {
   /** The response to the request that was parsed last. Responses go out in order: when this one is sent, all are. */
   #lastParsed: ServerResponse | undefined
   #isSliced = false
-  /** Nothing more from this client is parsed: it has made a syntax error, has been too slow, or wants a tunnel. */
+  /** Nothing more from this client is parsed, after a syntax error, a timeout or the request for a tunnel. */
   #hasStoppedParsing = false
   /** What is sent after the last response, before the connection closes. */
   #finalRefusal: ErrorCode | undefined
