@@ -53,7 +53,6 @@ export function createApp(options: AppOptions): App {
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
-  const openApi = JSON.stringify(openApiDocument(basePath))
   const page = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
   let isClosing = false
 
@@ -62,7 +61,7 @@ export function createApp(options: AppOptions): App {
     '/v1/pets/{petId}': { GET: getPet(store) },
     '/v1/store/orders': { GET: listOrders() },
     '/healthz': { GET: publicOperation(jsonReply(200, '{"status":"ok"}')) },
-    '/openapi.json': { GET: publicOperation(jsonReply(200, openApi)) },
+    '/openapi.json': { GET: publicOperation(jsonReply(200, JSON.stringify(openApiDocument(basePath)))) },
     // As application/json, since browsers would download application/schema+json. Editors accept both.
     '/pets.schema.json': { GET: publicOperation(jsonReply(200, options.petsSchema)) },
     '/': { GET: publicOperation(page) },
@@ -154,8 +153,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function isUnderV1({ url = '' }: IncomingMessage): boolean {
-    const path = withoutBase(findPath(url))
-    return path === '/v1' || path.startsWith('/v1/')
+    return `${withoutBase(findPath(url))}/`.startsWith('/v1/')
   }
 
   return {
@@ -168,13 +166,9 @@ export function createApp(options: AppOptions): App {
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
-      const exchange = {
-        request: response.req,
-        response,
-        expectation: 'none',
-        start: performance.now(),
-      } as const
-      send(exchange, errorReply(new HttpError(code)))
+      const { req: request } = response
+      const reply = errorReply(new HttpError(code))
+      send({ request, response, expectation: 'none', start: performance.now() }, reply)
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []

@@ -27,7 +27,6 @@ export function keyFault(key: string): string | undefined {
  */
 export function createBearerAuth(keys: readonly string[]) {
   const digests = new Set(keys.map((key) => hash('sha256', key, 'base64')))
-
   return (request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): void => {
     // Of two Authorization lines Node would silently use the first; they count as none.
     const authorization =

@@ -39,10 +39,10 @@ interface WaitingRequest {
   readonly size: number
 }
 
-/** How much memory a request takes while it waits: 1 for the smallest, and 1 more for every 50 headers. */
+/** The memory that a request takes while it waits: 1 for the smallest, and 1 more for every 50 headers. */
 function sizeOf({ rawHeaders }: IncomingMessage): number {
-  // Names and values in turn.
-  return 1 + rawHeaders.length / 2 / 50
+  const headerCount = rawHeaders.length / 2
+  return 1 + headerCount / 50
 }
 
 /**
