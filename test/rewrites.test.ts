@@ -219,6 +219,16 @@ test('leaves an invalid edit alone that was saved after a rewrite was killed', a
   assert.equal(nodeFs.readFileSync(killed, 'utf8'), mistake)
 })
 
+test('leaves a damaged file alone when the text that it was being overwritten with is damaged too', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  const mistake = edited.replace('"Max",', '"Max"')
+  nodeFs.writeFileSync(path, mistake)
+  makeOld(path)
+  nodeFs.writeFileSync(`${path}.petstore-overwrite`, edited.slice(0, 30))
+  await assert.rejects(openPetStore(path), DataFileUnusable)
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), mistake)
+})
+
 test('rewrites on a file system without hard links', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')

@@ -4,6 +4,7 @@
  */
 import { basename, dirname } from 'node:path'
 import type { Disk, WholeFile } from './disk.ts'
+import { parsePets } from './pets-parser.ts'
 import { readUnfinishedOverwrite } from './replace-file.ts'
 
 /** Overwrites a mounted file again if a crash has interrupted that, or returns undefined. */
@@ -13,7 +14,7 @@ export async function finishOverwrite(
   whole: WholeFile,
 ): Promise<string | undefined> {
   const next = readUnfinishedOverwrite(disk, target)
-  if (next === undefined) return undefined
+  if (next === undefined || parsePets(next).faultCount > 0) return undefined
   const kept = await keepDamaged(disk, target, whole, 0)
   await disk.overwriteFile(target, next)
   return `rewritten; a crash had interrupted that. What was left of it is kept in ${kept}`

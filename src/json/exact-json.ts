@@ -198,6 +198,7 @@ export class JsonReader {
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value
+        // A container is its own value when it was just opened.
         const first = container === value
         if (!first) add(container, value)
         if (this.acceptMore(container.isArray ? ']' : '}', first)) {
