@@ -3,7 +3,7 @@
  * that a person sees all faults together; a syntax error ends it.
  */
 import { isUtf8 } from 'node:buffer'
-import { JsonFault, JsonReader } from '../json/exact-json.ts'
+import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
 import { isInt64 } from '../json/int64.ts'
 import { defaultStatus, petStatuses } from '../pets/pet-status.ts'
 import {
@@ -113,11 +113,11 @@ class PetsParser {
 
   #readFile(): void {
     const reader = this.#reader
-    if (reader.accept('[')) {
+    if (reader.accept(openBracket)) {
       this.#addFault('expected an object; put the array into one: {"pets": […]}', reader.at - 1)
       return
     }
-    if (!reader.accept('{')) reader.fail('"{"')
+    if (!reader.accept(openBrace)) reader.fail('"{"')
     this.#readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
@@ -156,7 +156,7 @@ class PetsParser {
 
   #readPets(): void {
     const reader = this.#reader
-    if (!reader.accept('[')) {
+    if (!reader.accept(openBracket)) {
       this.#addFault('pets: expected an array', reader.at)
       reader.readValue()
       return
@@ -182,7 +182,7 @@ class PetsParser {
   /** The fast path: a valid pet, with each member at most once. Returns undefined for any other, which #readAnyPet then reads. */
   #readPlainPet(): CheckedSeed | undefined {
     const reader = this.#reader
-    if (!reader.accept('{')) return undefined
+    if (!reader.accept(openBrace)) return undefined
     let seen = 0
     let id: unknown
     let name = ''
@@ -216,7 +216,7 @@ class PetsParser {
     const faultCount = this.#parsed.faultCount
     const offsets = new Map<string, number>()
     let value: unknown
-    if (reader.accept('{')) {
+    if (reader.accept(openBrace)) {
       const members: [string, unknown][] = []
       this.#readMembers((name, memberOffset) => {
         if (offsets.has(name)) {

@@ -39,6 +39,12 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
   return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 }
 }
 
+export const openBrace = 0x7b
+export const openBracket = 0x5b
+const closeBrace = 0x7d
+const closeBracket = 0x5d
+const comma = 0x2c
+const colon = 0x3a
 const quote = 0x22
 const backslash = 0x5c
 const minus = 0x2d
@@ -76,26 +82,27 @@ export class JsonReader {
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
   }
 
-  /** Takes the ASCII character if it is the next, and tells whether it was. */
-  accept(character: string): boolean {
-    if (this.peek() !== character.charCodeAt(0)) return false
+  /** Takes the byte if it is the next, and tells whether it was. */
+  accept(byte: number): boolean {
+    if (this.peek() !== byte) return false
     this.at++
     return true
   }
 
   /** Whether another member or item follows, the `first` after the opening bracket; otherwise takes the closing one. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
-    if (first) return !this.accept(close)
-    if (this.accept(',')) {
-      if (this.peek() === close.charCodeAt(0)) this.fail(`${what} after the comma`)
+    const end = close === '}' ? closeBrace : closeBracket
+    if (first) return !this.accept(end)
+    if (this.accept(comma)) {
+      if (this.peek() === end) this.fail(`${what} after the comma`)
       return true
     }
-    if (!this.accept(close)) this.fail(`"," or "${close}"`)
+    if (!this.accept(end)) this.fail(`"," or "${close}"`)
     return false
   }
 
   readColon(): void {
-    if (!this.accept(':')) this.fail('":"')
+    if (!this.accept(colon)) this.fail('":"')
   }
 
   readEnd(): void {
@@ -216,8 +223,8 @@ export class JsonReader {
 
   /** A scalar, or a container, which is then pushed on the stack of open ones. */
   #readScalarOrOpen(open: Container[]): unknown {
-    const isArray = this.accept('[')
-    if (isArray || this.accept('{')) {
+    const isArray = this.accept(openBracket)
+    if (isArray || this.accept(openBrace)) {
       const container: Container = { isArray, value: isArray ? [] : {}, key: '' }
       open.push(container)
       return container
