@@ -64,6 +64,13 @@ test('names all errors together, each with its line and column', () => {
   ])
 })
 
+test('names the first pet for which no id is left, and keeps the last id for the one before it', () => {
+  const first = `{"pets":[${petLine(9223372036854775806n, 'a')},{"name":"b","categoryId":1},`
+  assert.deepEqual(findErrors(`${first}{"name":"c","categoryId":1}]}`), [
+    `pets.json:1:${first.length + 2}: pets[2]: no id is left for it`,
+  ])
+})
+
 test('names the first ten errors, and counts the others', () => {
   const errors = findErrors(`{"pets":[${Array.from({ length: 25 }, () => '0').join()}]}`)
   assert.equal(errors.length, 11)

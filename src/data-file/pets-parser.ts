@@ -6,14 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
 import { isInt64 } from '../json/int64.ts'
 import { defaultStatus, petStatuses } from '../pets/pet-status.ts'
-import {
-  type CheckedSeed,
-  checkSeed,
-  formatSeedFault,
-  noIdLeft,
-  petMembers,
-  SeedList,
-} from '../pets/seeds.ts'
+import { type CheckedSeed, checkSeed, formatSeedFault, petMembers, SeedList } from '../pets/seeds.ts'
 import type { Int64, Pet } from '../types.ts'
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
@@ -96,12 +89,11 @@ class PetsParser {
       // The cut may fall within a character, of which up to 3 bytes are then left.
       parsed.endsTooEarly = error.atEnd && unreadBytes <= 3
     }
-    const { pets, filledIds, noIdLeftFor } = this.#seeds.complete(highestId)
+    const { pets, filledIds, fault } = this.#seeds.complete(highestId)
     const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
     parsed.pets = pets
     parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
-    if (noIdLeftFor !== undefined)
-      this.#addFault(formatSeedFault(noIdLeftFor, noIdLeft), offsetOf(filledIds.length))
+    if (fault !== undefined) this.#addFault(fault, offsetOf(filledIds.length))
     parsed.faults.sort((a, b) => a.offset - b.offset)
     return parsed
   }

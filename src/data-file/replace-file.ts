@@ -10,9 +10,11 @@ import { dirname } from 'node:path'
 import { type Disk, type Identity, isSame, type WholeFile } from './disk.ts'
 import { errorCode } from '../system-error.ts'
 
-/** Beside the file while it is replaced: the new content, the old file, and the new content if it has to be overwritten. */
+/** The new content, until it is at the path. */
 const newName = (target: string): string => `${target}.petstore-new`
+/** The old file, moved aside. */
 const oldName = (target: string): string => `${target}.petstore-old`
+/** The new content of a file that cannot be moved, while it is overwritten. */
 const overwriteName = (target: string): string => `${target}.petstore-overwrite`
 
 /**
@@ -136,6 +138,7 @@ async function overwriteMounted(
     disk.fs.renameSync(newName(target), nextPath)
     await disk.syncFolder(dirname(target))
     if (!disk.fs.readFileSync(target).equals(expected)) return false
+    // From here on a crash may leave a mixture of both.
     isWhole = false
     await disk.overwriteFile(target, next)
     isWhole = true

@@ -40,9 +40,6 @@ export function formatSeedFault(index: number, { member, message }: SeedFault): 
   return `pets[${index}]${member === undefined ? '' : `.${member}`}: ${message}`
 }
 
-/** What is wrong with a seed when the highest id of all is taken. */
-export const noIdLeft: SeedFault = { member: undefined, message: 'no id is left for it' }
-
 /** Seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
 export class SeedList {
   /** A missing id is 0 until it is filled in. */
@@ -70,12 +67,12 @@ export class SeedList {
 
   /**
    * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Returns the
-   * pets by ascending id, the ids that were filled in, and the first seed for which no id is left, if there is one.
+   * pets by ascending id, the ids that were filled in, and a fault if no id was left for the next seed.
    */
   complete(highestId: Int64): {
     readonly pets: Pet[]
     readonly filledIds: readonly Int64[]
-    readonly noIdLeftFor: number | undefined
+    readonly fault: string | undefined
   } {
     let last = this.#highestId > highestId ? this.#highestId : highestId
     const filledIds: Int64[] = []
@@ -89,7 +86,9 @@ export class SeedList {
     }
     const isInOrder = this.#ids === undefined && this.#withoutId.length === 0
     const pets = isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    return { pets, filledIds, noIdLeftFor: this.#withoutId[filledIds.length] }
+    const next = this.#withoutId[filledIds.length]
+    const fault = { member: undefined, message: 'no id is left for it' }
+    return { pets, filledIds, fault: next === undefined ? undefined : formatSeedFault(next, fault) }
   }
 }
 
@@ -108,8 +107,8 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
       if (fault !== undefined) faults.push(formatSeedFault(index, fault))
     }
   }
-  const { pets, noIdLeftFor } = list.complete(0)
-  if (noIdLeftFor !== undefined) faults.push(formatSeedFault(noIdLeftFor, noIdLeft))
+  const { pets, fault } = list.complete(0)
+  if (fault !== undefined) faults.push(fault)
   if (faults.length > 0) throw new TypeError(faults.join('; '))
   return pets
 }
