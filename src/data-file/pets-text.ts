@@ -9,7 +9,8 @@ import { DataFileUnusable } from './data-file-error.ts'
 import { isBlank, parsePets, type ParsedPets } from './pets-parser.ts'
 
 /** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */
-export const closingBrackets = Buffer.from('\n  ]\n}\n')
+const closingText = '\n  ]\n}\n'
+export const closingBrackets = Buffer.from(closingText)
 
 /** What stands between two pets. */
 export const separator = ',\n    '
@@ -65,8 +66,8 @@ function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>):
 
 /** The bytes to write at `end`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
-  const text = pets.map((pet) => separator + formatPet(pet)).join('')
-  return Buffer.concat([Buffer.from(isFirst ? text.slice(1) : text), closingBrackets])
+  const text = pets.map((pet) => separator + formatPet(pet)).join('') + closingText
+  return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
 /** The whole text, appendable and with the ids that were filled in; the rest stays as it is written. */
