@@ -6,7 +6,7 @@ import { createDelay } from './http/delay.ts'
 import { errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
 import type { Expectation, Handler } from './http/handler.ts'
-import { readJsonBody, RequestAborted } from './http/json-body.ts'
+import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
 import { openApiDocument } from './openapi.ts'
@@ -124,8 +124,6 @@ export function createApp(options: AppOptions): App {
   }
 
   function sendError(exchange: Exchange, error: unknown): void {
-    // The client is gone.
-    if (error instanceof RequestAborted) return
     send(exchange, errorReply(toHttpError(error, exchange.request)))
   }
 

@@ -9,12 +9,10 @@ import { maxBodyBytes } from './limits.ts'
 const whatToSend =
   'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'
 
-/** The client went away in the middle of its body: nobody waits for a response. */
-export class RequestAborted extends Error {}
-
 /**
- * Throws unsupported_media_type, content_too_large, malformed_json, or RequestAborted. `sendContinue` is called
- * before the body is read, for a client that waits for it (RFC 9110 section 10.1.1).
+ * Throws unsupported_media_type, content_too_large or malformed_json. Never settles when the client goes away in the middle
+ * of its body: nobody waits for the response. `sendContinue` is called before the body is read, for a client that waits for
+ * it (RFC 9110 section 10.1.1).
  */
 export async function readJsonBody(request: IncomingMessage, sendContinue: () => void): Promise<unknown> {
   checkMediaType(request)
@@ -55,11 +53,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (size > maxBodyBytes) reject(new HttpError('content_too_large'))
       else chunks.push(chunk)
     })
-    // 'close' follows both the end of the body and its being cut off.
-    request.on('close', () => {
-      if (!request.readableEnded) reject(new RequestAborted())
-      else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
-    })
+    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
   })
 }
 
