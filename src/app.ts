@@ -140,9 +140,10 @@ export function createApp(options: AppOptions): App {
   }
 
   function send({ request, response, expectation, start, operation }: Exchange, reply: Reply): void {
-    // A request that was cut short has its response already, or nobody to read it.
+    // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
-    // Without 100 Continue we cannot know whether the next bytes are the body or a new request, so close.
+    // A client that waits for a 100 Continue may send its body all the same, or not: what follows could be the body or a
+    // request, so the connection closes.
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]

@@ -1,6 +1,6 @@
 /**
- * Appends pets to the data file in place, and rolls back what fails. Knows where the file ends and in which state it was last
- * seen; does not parse it.
+ * Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and in which state the
+ * file was last seen; does not parse it.
  */
 import type { Pet } from '../types.ts'
 import { DataFileEdited, rethrowMissingAsEdited } from './data-file-error.ts'
@@ -13,22 +13,22 @@ export class Appender {
   /** The file as it was last read or written. */
   #identity: Identity
   /** Where the next pet goes: the closing brackets begin here. */
-  #end: number
+  #petsEnd: number
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
   /** Whether bytes of a failed append are still to be removed. */
   #needsRollBack = false
   #mayBeStored = false
 
-  /** `end` is needed only for a file that ends with our closing brackets: no other can be appended to. */
-  constructor(disk: Disk, path: string, identity: Identity, end = 0) {
+  /** `petsEnd` is needed only for a file that ends with our closing brackets: no other can be appended to. */
+  constructor(disk: Disk, path: string, identity: Identity, petsEnd = 0) {
     this.#disk = disk
     this.#path = path
     this.#identity = identity
-    this.#end = end
+    this.#petsEnd = petsEnd
   }
 
-  /** Whether the pets of the last append, which failed, may still be in the file or in an editor's copy of it. */
+  /** After a failed append: whether its pets may still be in the file, or in an editor's copy of it. */
   get mayBeStored(): boolean {
     return this.#mayBeStored
   }
@@ -39,7 +39,7 @@ export class Appender {
   }
 
   /**
-   * Adds pets after the last one, or the first ones, and returns when they are durable. Throws the file system's error, or a
+   * Adds pets after the last one or, with `isFirst`, to an empty list, and returns when they are durable. Throws the file system's error, or a
    * DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in it.
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
@@ -47,22 +47,22 @@ export class Appender {
     await this.rollBack()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
-    // 1. Nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
+    // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     if (this.isEdited()) throw new DataFileEdited()
     let written: Identity
     try {
-      // 2. The closing brackets are overwritten with the pets and new closing brackets.
+      // 2. Overwrite the closing brackets with the pets and new closing brackets.
       this.#needsRollBack = true
       this.#mayBeStored = true
-      this.#disk.write(descriptor, bytes, this.#end)
-      // 3. The length is as expected: no editor has saved in place at this very moment.
+      this.#disk.write(descriptor, bytes, this.#petsEnd)
+      // 3. Check the length: no editor has saved in place at this very moment.
       written = this.#disk.fstatIdentity(descriptor)
-      if (written?.size !== BigInt(this.#end + bytes.length)) throw new DataFileEdited()
-      // 4. What was written is there, after the last pet: no editor has emptied the file just before.
+      if (written?.size !== BigInt(this.#petsEnd + bytes.length)) throw new DataFileEdited()
+      // 4. Check the bytes, and that they follow the last pet: no editor has emptied the file just before.
       if (!this.#landedInPlace(descriptor, bytes, isFirst)) throw new DataFileEdited()
-      // 5. The sync makes it durable. It takes milliseconds, in which the file can be edited.
+      // 5. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.syncData(descriptor)
-      // 6. It is still the file at the path, and nobody has written into it.
+      // 6. Check: it is still the file at the path, and nobody has written into it.
       if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileEdited()
     } catch (error) {
       await this.#handleFailedAppend(descriptor, written, error)
@@ -71,7 +71,7 @@ export class Appender {
     this.#needsRollBack = false
     this.#mayBeStored = false
     this.#identity = written
-    this.#end += bytes.length - closingBrackets.length
+    this.#petsEnd += bytes.length - closingBrackets.length
   }
 
   #openForAppend(): number {
@@ -87,7 +87,7 @@ export class Appender {
   /** Whether what was appended stands after the last pet, or after the bracket that opens the array. */
   #landedInPlace(descriptor: number, bytes: Buffer, isFirst: boolean): boolean {
     const found = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#end - 1)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#petsEnd - 1)
     const before = found.toString('latin1', 0, 1)
     return before === (isFirst ? '[' : '}') && found.subarray(1).equals(bytes)
   }
@@ -95,15 +95,16 @@ export class Appender {
   /**
    * Decides whose file it is after a failed append:
    *
-   * | what happened                                          | the file is | so the append is             |
-   * | ------------------------------------------------------ | ----------- | ---------------------------- |
-   * | the file system failed in 2 or 3                       | ours        | removed                      |
-   * | it failed in 4, 5 or 6, and nobody has written since 3 | ours        | removed                      |
-   * | it failed in 4, 5 or 6, and somebody has               | an editor's | left; the file is read again |
-   * | 3, 4 or 6 found an edit                                | an editor's | left; the file is read again |
+   * | what happened                                                   | the file is | so the append is             |
+   * | --------------------------------------------------------------- | ----------- | ---------------------------- |
+   * | a call of 2 or 3 failed                                         | ours        | removed                      |
+   * | a call of 4, 5 or 6 failed, and nobody has written since step 3 | ours        | removed                      |
+   * | a call of 4, 5 or 6 failed, and somebody has                    | an editor's | left; the file is read again |
+   * | the check in 3, 4 or 6 found an edit                            | an editor's | left; the file is read again |
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
+      // It is known after step 3, and rollBack compares with it.
       if (written !== undefined) this.#identity = written
       const isEdited =
         error instanceof DataFileEdited ||
@@ -113,15 +114,15 @@ export class Appender {
       this.close()
       this.#identity = unknownIdentity
     } catch {
-      // Removing it failed as well: the next append and the next look for edits try again.
+      // The file system failed in this as well: the next append and the next look for edits try again.
     }
   }
 
   /** Puts the closing brackets back where the append began. If the process dies before that is done, a start repairs the file. */
   async #removeAppend(descriptor: number): Promise<void> {
     try {
-      this.#disk.fs.ftruncateSync(descriptor, this.#end + closingBrackets.length)
-      this.#disk.write(descriptor, closingBrackets, this.#end)
+      this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
+      this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
     } finally {
       // Before the sync, so that an edit that is made during it is noticed.
       this.#identity = this.#disk.fstatIdentity(descriptor)
@@ -143,7 +144,7 @@ export class Appender {
     return true
   }
 
-  /** Closes the file; another append would open it again. */
+  /** Closes the file, and gives up a rollback that is still due. Another append would open the file again. */
   close(): void {
     if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
     this.#descriptor = undefined

@@ -1,6 +1,7 @@
 /**
- * The data file as lowdb's adapter. `write` appends: it overwrites only the closing brackets, and returns when the pets are
- * durable. `read` returns what a person has edited, once the save is complete. Neither overwrites what somebody else wrote.
+ * The data file as lowdb's adapter. `write` appends in place (after an edit in another layout it first rewrites the file), and
+ * returns when the pets are durable. `read` returns what a person has edited, once the save is complete, and writes missing ids
+ * into it. Neither overwrites what somebody else wrote.
  */
 import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -18,7 +19,9 @@ import { removeLeftovers, replaceFile, restoreReplacedFile } from './replace-fil
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
 import { describeFileError, describeUnwritable } from './writability.ts'
 
-/** While a file is being saved, it is looked at this often. */
+/** How often a store looks whether its file was edited. */
+export const lookEveryMs = 500
+/** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40
 /** A file that stays invalid, empty or missing for this long is taken as it is: nobody is still saving it. */
 const settleMs = 400
@@ -88,7 +91,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#highestId
   }
 
-  /** Whether the pets of the last `write`, which failed, may still be in the file or in an editor's copy of it. */
+  /** After a failed `write`: whether its pets may still be in the file, or in an editor's copy of it. */
   get mayBeStored(): boolean {
     return this.#appender.mayBeStored
   }
@@ -133,7 +136,10 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Reads an edited file. Throws a DataFileUnusable; isEdited() is then false until the file changes again. */
+  /**
+   * Reads an edited file. Throws a DataFileUnusable, after which isEdited() is false until the file changes again, unless it is
+   * still being saved. Throws the file system's error when it cannot be read.
+   */
   async read(): Promise<PetData> {
     const deadline = performance.now() + maxWaitMs
     for (;;) {
@@ -159,7 +165,8 @@ export class DataFile implements Adapter<PetData> {
       // A replacement that failed halfway has left the file under its other name.
       const isMissing = whole.identity === undefined
       if (isMissing && (await restoreReplacedFile(this.#disk, this.#followLinks()))) return undefined
-      // A backup may have been copied back. Any other damage may be an unfinished save.
+      // A backup that was made during an append may have been copied back: no save looks like that (case 3 in torn-append.ts).
+      // All other damage may be an unfinished save, and is left alone.
       const repaired = repairTornAppend(whole.bytes)
       if (repaired?.isCopy === true) return this.#repair(whole, repaired)
       this.#remember(whole.identity)
@@ -232,6 +239,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Makes this the current state: fills in missing ids, syncs, remembers where to append. */
   async #adopt(whole: WholeFile, text: PetsText): Promise<PetData> {
+    // #replace adopts what it has written, which has all ids.
     if (text.filledIds.length > 0) return this.#replace(whole, formatAppendable(text))
     // It is served and appended to from now on, so it has to be durable, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(rethrowMissingAsEdited)
@@ -252,7 +260,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#adopt(after, this.#parse(after))
   }
 
-  /** If a person's layout does not end with our closing brackets, rewrites the file once so that it does; all else stays. */
+  /** Rewrites a file in a layout that does not end with our closing brackets, so that it does. See formatAppendable. */
   async #makeAppendable(): Promise<void> {
     const whole = this.#readWhole()
     if (whole === undefined || this.isEdited()) throw new DataFileEdited()

@@ -1,6 +1,6 @@
 /**
  * Reads the text of the data file in one pass over its bytes, without file I/O. A wrong value is noted and the pass goes on, so
- * that a person sees all faults together; a syntax error ends it.
+ * that a person sees the faults together; a syntax error ends it.
  */
 import { isUtf8 } from 'node:buffer'
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
@@ -15,7 +15,7 @@ export class ParsedPets {
   pets: Pet[] = []
   /** The ids that were filled in, and where in the text they belong. */
   filledIds: { readonly offset: number; readonly id: Int64 }[] = []
-  /** The first ten faults, by their place in the text. */
+  /** The ten faults that were noted first, in the order of their places. */
   faults: { readonly message: string; readonly offset: number }[] = []
   faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */
@@ -93,6 +93,7 @@ class PetsParser {
     const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
     parsed.pets = pets
     parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
+    // It is that of the first pet for which no id was left.
     if (fault !== undefined) this.#addFault(fault, offsetOf(filledIds.length))
     parsed.faults.sort((a, b) => a.offset - b.offset)
     return parsed
@@ -113,7 +114,8 @@ class PetsParser {
     this.#readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
-    if (reader.at < this.#bytes.length) reader.fail('UTF-8')
+    // The reader had only what is UTF-8, and that is complete. parse() puts the fault in words.
+    if (reader.at < this.#bytes.length) throw new JsonFault('', reader.at, true)
   }
 
   /** Reads an object whose `{` was taken. Calls `readMember` for each member when its value comes next. */
@@ -242,12 +244,12 @@ function createReader(bytes: Buffer): JsonReader {
   return reader
 }
 
-/** The offset of the first byte that is not UTF-8: what is before it is the same in the decoded text, after which U+FFFD stands. */
+/** The offset of the first byte that is not UTF-8, which is where decoding puts a U+FFFD that the text itself does not have. */
 function findInvalidUtf8(bytes: Buffer): number {
   let offset = 0
   for (const valid of bytes.toString().split('\ufffd')) {
     offset += Buffer.byteLength(valid)
-    // The file may contain that character itself.
+    // The text may have that character itself.
     if (!bytes.subarray(offset, offset + replacement.length).equals(replacement)) break
     offset += replacement.length
   }

@@ -8,8 +8,8 @@ import type { Int64, Pet } from '../types.ts'
 import { DataFileUnusable } from './data-file-error.ts'
 import { isBlank, parsePets, type ParsedPets } from './pets-parser.ts'
 
-/** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */
 const closingText = '\n  ]\n}\n'
+/** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */
 export const closingBrackets = Buffer.from(closingText)
 
 /** What stands between two pets. */
@@ -32,8 +32,8 @@ export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
 }
 
 /**
- * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names all faults, and the path for
- * the person who has to find them.
+ * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names the first ten faults and the
+ * path, for the person who has to find them.
  */
 export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
   // A blank file is read as a new one, and is written as such before the first append.
@@ -53,7 +53,7 @@ export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0)
   }
 }
 
-/** Names each fault with its line and column for the person who edits the file, and the place of the first for clients. */
+/** Names the faults with line and column for the person who edits the file, and the place of the first for clients. */
 function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileUnusable {
   const { faults, faultCount } = parsed
   const places = faults.map(({ offset }) => placeOf(bytes, offset))
@@ -70,7 +70,10 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The whole text, appendable and with the ids that were filled in; the rest stays as it is written. */
+/**
+ * The whole text, appendable and with the ids that were filled in. The pets stay as they are written, and so does the head, unless
+ * `$schema` followed the pets.
+ */
 export function formatAppendable({ bytes, head, start, end, filledIds }: PetsText): Buffer {
   const pieces: Buffer[] = [head]
   let from = start

@@ -1,13 +1,14 @@
 /**
- * What a start does about a file that a crash has damaged. The damaged bytes are kept beside it, in `pets.json.torn-<time>`; what
- * is returned is a message for the person who runs the server. `target` is the path that all symbolic links lead to.
+ * Keeps the bytes of a damaged file before they are repaired, and finishes an overwriting that a crash has interrupted. What is
+ * returned is a message for the person who runs the server. `target` is the path that all symbolic links lead to.
  */
 import { basename, dirname } from 'node:path'
 import type { Disk, WholeFile } from './disk.ts'
 import { parsePets } from './pets-parser.ts'
 import { readUnfinishedOverwrite } from './replace-file.ts'
+import { tornEndPath } from './torn-append.ts'
 
-/** Overwrites a mounted file again if a crash has interrupted that, or returns undefined. */
+/** Finishes the overwriting of a mounted file (see overwriteMounted). Returns undefined if there is none to finish. */
 export async function finishOverwrite(
   disk: Disk,
   target: string,
@@ -40,9 +41,7 @@ async function keepDamaged(
   { bytes, identity }: WholeFile,
   damagedAt: number,
 ): Promise<string> {
-  // Named after the last write: if the repair is interrupted, the next one keeps the same bytes under the same name.
-  const lastWrite = new Date(Number((identity?.mtimeNs ?? 0n) / 1_000_000n))
-  const kept = `${target}.torn-${lastWrite.toISOString().replaceAll(':', '-')}`
+  const kept = tornEndPath(target, Number((identity?.mtimeNs ?? 0n) / 1_000_000n))
   disk.fs.rmSync(kept, { force: true })
   await disk.createFile(kept, bytes.subarray(damagedAt), disk.fs.statSync(target))
   await disk.syncFolder(dirname(kept))

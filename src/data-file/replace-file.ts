@@ -53,7 +53,8 @@ async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeF
   // 1. Move the old file aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
   if (identity !== undefined) disk.fs.renameSync(target, oldPath)
 
-  // 2. Is it still the file that was read? If not, it goes back. Only `stat` here: until step 3 there is no file at the path.
+  // 2. Is it still the file that was read? If not, it goes back. Only a `stat`, which is fast: until step 3 there is no file at
+  // the path. Step 5 compares the bytes.
   const isExpected = identity === undefined || isSameButMoved(disk.statIdentity(oldPath), identity)
 
   // 3. Put the right one at the path, unless an editor has created a file there meanwhile.
@@ -72,14 +73,14 @@ async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeF
   return isReplaced
 }
 
-/** A rename changes the change time. */
-function isSameButMoved(found: Identity, expected: Identity & object): boolean {
-  return isSame(found && { ...found, ctimeNs: expected.ctimeNs }, expected)
+/** Whether it is the same state but for the change time, which a rename changes. */
+function isSameButMoved(found: Identity, expected: NonNullable<Identity>): boolean {
+  return found !== undefined && isSame({ ...found, ctimeNs: expected.ctimeNs }, expected)
 }
 
 /**
- * If an interrupted replaceFile has moved the file aside, puts it back, or deletes it when there is a file at the path again.
- * Returns whether it was put back.
+ * If an interrupted replaceFile has left the old file aside, puts it back at the path. If there is a file at the path already,
+ * that one stays, and the one aside is deleted. Returns whether it was put back.
  */
 export async function restoreReplacedFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)
@@ -133,22 +134,24 @@ async function overwriteMounted(
   next: Buffer,
 ): Promise<boolean> {
   const nextPath = overwriteName(target)
-  let isWhole = true
+  let isExpected = false
   try {
     disk.fs.renameSync(newName(target), nextPath)
     await disk.syncFolder(dirname(target))
-    if (!disk.fs.readFileSync(target).equals(expected)) return false
-    // From here on a crash may leave a mixture of both.
-    isWhole = false
-    await disk.overwriteFile(target, next)
-    isWhole = true
-    return true
-  } catch (error) {
-    // A full disk, say: there is room for the old content.
-    if (!isWhole) await disk.overwriteFile(target, expected)
-    isWhole = true
-    throw error
+    isExpected = disk.fs.readFileSync(target).equals(expected)
   } finally {
-    if (isWhole) disk.removeQuietly(nextPath)
+    if (!isExpected) disk.removeQuietly(nextPath)
   }
+  if (!isExpected) return false
+  try {
+    // From here on a crash may leave a mixture of both.
+    await disk.overwriteFile(target, next)
+  } catch (error) {
+    // A full disk, say: there is room for the old content. If this fails too, nextPath stays for the next start.
+    await disk.overwriteFile(target, expected)
+    disk.removeQuietly(nextPath)
+    throw error
+  }
+  disk.removeQuietly(nextPath)
+  return true
 }

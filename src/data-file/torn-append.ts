@@ -41,6 +41,14 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /** How many bytes of it overwrite the closing brackets. */
 const overwritingBytes = closingBrackets.length
 
+/**
+ * The file beside the data file that keeps its damaged end. It is named after the last write, so that a repair that is
+ * interrupted before it changes the data file keeps the same bytes under the same name again.
+ */
+export function tornEndPath(target: string, lastWriteMs: number): string {
+  return `${target}.torn-${new Date(lastWriteMs).toISOString().replaceAll(':', '-')}`
+}
+
 /** Returns undefined when the text is not damaged in one of these ways. */
 export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   let bytes = damaged
@@ -72,8 +80,8 @@ function isCopySeam(bytes: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const found = bytes.subarray(petsEnd, petsEnd + overwritingBytes)
   const goesOn = bytes.length > petsEnd + overwritingBytes
   if (!goesOn || found.equals(expected) || !isMixture(found, prefix)) return false
-  // A person who forgets the comma before a blank line writes these bytes too: a line feed in its place, and then the right
-  // ones. That is a seam only where a sector ends, since only there `cp` can have changed from one read to the next.
+  // A person who leaves a blank line and forgets the comma writes `⏎⏎    {`, which differs from an append in its first byte only.
+  // It is a seam only if a sector ends after that byte, since only there can `cp` have gone from the old bytes to the new ones.
   const isBlankLine = found.subarray(1).equals(expected.subarray(1))
   return !isBlankLine || (petsEnd + 1) % sectorBytes === 0
 }
@@ -89,7 +97,8 @@ function isTornAppend(
   if (countPets(tail) > maxAppendPets) return false
   // Case 4.
   if (hasUnwrittenSectors(bytes, petsEnd)) return true
-  // The first append of all overwrites the closing brackets. A tail shorter than those was typed by a person.
+  // Before the first pet, the 7 bytes are all there, old or new: a person typed a shorter tail. After a pet, an append of several
+  // pets can have been cut off between two of them.
   if (petCount === 0 && tail.length < overwritingBytes) return false
   // Case 2, and case 1 within the 7 bytes.
   if (tail.length <= overwritingBytes) return isMixture(tail, prefix) && !isTrailingComma(bytes, tail)
@@ -110,14 +119,14 @@ function isMixture(found: Buffer, prefix: Buffer): boolean {
 const trailingComma = Buffer.from(',\n ]\n}\n')
 
 /**
- * A person who indents by one space and leaves a comma after the last pet writes the same bytes as an append of which two were
- * stored, followed by five old ones. The one space before `"pets"` tells them apart: the server writes two.
+ * A person who indents by one space and leaves a comma after the last pet writes `,⏎ ]⏎}⏎`: the same as the first two bytes of an
+ * append and the last five of the old closing brackets. The one space before `"pets"` tells them apart: the server writes two.
  */
 function isTrailingComma(bytes: Buffer, tail: Buffer): boolean {
   return tail.equals(trailingComma) && bytes.includes('\n "pets"')
 }
 
-/** Whether the first NULs begin at the old end of the file or with a sector, and end with a sector or the file. */
+/** Whether the first NULs begin at the old end of the file or where a sector begins, and end where a sector or the file ends. */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)
   if (from === -1) return false

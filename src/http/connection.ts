@@ -7,10 +7,10 @@ import type { Socket } from 'node:net'
 import type { ErrorCode } from './error-codes.ts'
 import type { Expectation, Handler } from './handler.ts'
 
-/** A connection is paused while so much is waiting: ten small requests, or one with 450 headers. A read may bring more. */
+/** A connection is paused while so much is waiting: ten small requests, or one with 450 headers. One read may exceed it. */
 const maxWaitingSize = 10
 
-/** How much of a connection is parsed at once under overload: up to some fifty requests. */
+/** How much of a connection is parsed at once under overload: up to some forty requests. */
 const sliceBytes = 1_024
 
 /** How long a client may go on sending after its last response. */
@@ -28,7 +28,7 @@ export interface ConnectionContext {
   readonly handler: Handler
   /** Calls the function later, together with those of other connections. */
   callSoon(call: () => void): void
-  /** Is told by what size more is waiting, or less. */
+  /** Is told when the size of what is waiting changes, and by how much. */
   countWaiting(sizeChange: number): void
 }
 
@@ -48,12 +48,12 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
 /**
  * The ways to end it:
  *
- * | Method | Waits for responses | Sends | Then |
- * |---|---|---|---|
- * | `closeSoon` | yes | | closes in stages; at once if it is idle |
- * | `#closeWhenAnswered` | yes | an error response, if there is one | closes in stages |
- * | `#close` | | the same | closes in stages |
- * | `cutOff` | | | drops everything |
+ * | Method               | Called                                         | What it does                                         |
+ * | -------------------- | ---------------------------------------------- | ---------------------------------------------------- |
+ * | `closeSoon`          | when the service closes                        | `#closeWhenAnswered`; destroys an idle connection    |
+ * | `#closeWhenAnswered` | when nothing more can be parsed                | waits for the responses, then `#close`               |
+ * | `#close`             | then, and by Node after a response that closes | sends the last refusal, if any, and closes in stages |
+ * | `cutOff`             | at overload, or when the time to close is over | destroys the connection, drops what is waiting       |
  */
 export class Connection {
   readonly #socket: Socket
@@ -75,7 +75,7 @@ export class Connection {
     this.#socket = socket
     this.#context = context
     socket.on('drain', () => this.#resumeIfFree())
-    // Node resumes it too, for example after each request that it has parsed.
+    // Node resumes the socket by itself, for example after each request that it has parsed. A busy one is paused again.
     socket.on('resume', () => this.#pauseIfBusy())
     socket.once('close', () => this.#dropWaiting())
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
@@ -100,6 +100,7 @@ export class Connection {
     this.#waiting.push({ request, response, expectation, size })
     this.#waitingSize += size
     this.#pauseIfBusy()
+    // With more, the first is already due, and #handleNext goes on to the others.
     if (this.#waiting.length === 1) this.#handleNextWhenFree()
     this.#context.countWaiting(size)
   }
@@ -163,11 +164,11 @@ export class Connection {
     this.#replaceReader()
   }
 
-  /** Node reads a socket past its stream, straight into the parser, until somebody else listens for 'data'. */
+  /** Node's parser reads the socket directly, without 'data' events, until somebody else listens for them. */
   #replaceReader(): void {
     const socket = this.#socket
-    // A client that has itself sent too much is paused. What Node's own reader has stopped reading, only that reader starts
-    // again: if it were replaced now, nothing would read the socket any more.
+    // A client that has itself sent too much is paused: the direct reading has stopped, and only resuming the socket starts it
+    // again. If the reader were replaced before that, nothing would read the socket any more.
     // Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
     if (socket.isPaused()) {
       socket.once('resume', () => this.#replaceReader())
@@ -183,7 +184,7 @@ export class Connection {
   #parseInSlices(bytes: Buffer, parse: (bytes: Buffer) => void): void {
     for (let start = 0; start < bytes.length; start += sliceBytes) {
       if (this.#hasStoppedParsing || !this.#socket.writable) return
-      // Node has resumed the socket after each request in the slice before.
+      // Parsing the last slice may have made Node resume the socket.
       this.#pauseIfBusy()
       if (this.#socket.isPaused()) {
         // The rest comes as 'data' again when the socket is resumed.
@@ -203,10 +204,15 @@ export class Connection {
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastParsed
-    if (response === undefined || response.req.complete) this.#closeWhenAnswered(code)
-    // The error is in the body of the last request. It may have its response already; then there is nothing to add.
-    else if (response.headersSent) this.#closeWhenAnswered()
-    else this.#context.handler.refuse(response, code)
+    if (response === undefined || response.req.complete) {
+      // Between two requests, or before the first: the refusal is a response of its own.
+      this.#closeWhenAnswered(code)
+    } else if (response.headersSent) {
+      // In the body of the last request, which has its response already.
+      this.#closeWhenAnswered()
+    } else {
+      this.#context.handler.refuse(response, code)
+    }
   }
 
   /** There are no tunnels here (RFC 9110 section 9.3.6), and Node no longer parses what follows the request for one. */

@@ -10,10 +10,10 @@ import type { Expectation, Handler } from './handler.ts'
 import { defaultTimeouts, maxHeadBytes } from './limits.ts'
 import type { Timeouts } from '../types.ts'
 
-/** When so much is waiting on all connections together (5,000 small requests), each of them is read in slices. */
+/** From this total size of waiting requests on (1 for a small one, see Connection), every connection is read in slices. */
 const sliceThreshold = 5_000
 
-/** When more than this is waiting, the connection with the most is cut off. */
+/** When the total is larger than this, the connection with the most is cut off. */
 const maxWaitingTotal = 20_000
 
 /** How many connections the system holds ready while the service is busy. */
@@ -23,8 +23,8 @@ export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
   listen(port: number, host: string): Promise<AddressInfo>
   /**
-   * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. When it returns its promise, the
-   * handler has all requests that have arrived. Can be called again.
+   * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. Before it returns its promise, the handler
+   * gets the next request of each connection, if it has arrived and none before it is being answered. Can be called again.
    */
   close(): Promise<void>
 }
@@ -98,7 +98,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
   async function close(): Promise<void> {
-    // What has arrived is in flight: the handler gets it before it is told to refuse new requests.
+    // A request that only waits for its tick is in flight: the handler gets it before it is told to refuse new ones.
     runCalls()
     // Node would treat a connection whose response is still being sent as idle, and cut it off.
     // Test: "a long answer is sent to its end".

@@ -26,7 +26,7 @@ export class CommitQueue<Item, Result> {
 
   /** Puts the item into the next batch. Resolves or rejects with the item's own result. */
   async add(item: Item): Promise<Result> {
-    const batch = (this.#open ??= this.#openBatch())
+    const batch = this.#open ?? this.#openBatch()
     const index = batch.items.push(item) - 1
     if (batch.items.length === this.#maxBatchItems) this.#open = undefined
     const result = (await batch.results)[index]
@@ -46,14 +46,18 @@ export class CommitQueue<Item, Result> {
 
   #openBatch(): Batch<Item, Result> {
     const items: Item[] = []
-    const results = this.run(async () => {
-      // When the queue is idle, a batch has its turn at once: those who add in the same tick still share it.
-      await waitForTickEnd()
-      if (this.#open === batch) this.#open = undefined
-      return this.#commit(items)
-    })
+    // Starts later, even if the queue is idle: `batch` is there by then.
+    const results = this.run(() => this.#commitBatch(batch))
     const batch: Batch<Item, Result> = { items, results }
+    this.#open = batch
     return batch
+  }
+
+  async #commitBatch(batch: Batch<Item, Result>): Promise<readonly (Result | Error)[]> {
+    // When the queue is idle, a batch has its turn at once: items added in the same tick still share it.
+    await waitForTickEnd()
+    if (this.#open === batch) this.#open = undefined
+    return this.#commit(batch.items)
   }
 }
 

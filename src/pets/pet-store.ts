@@ -3,7 +3,13 @@
  * file go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
+import {
+  type DataFile,
+  type DataFileOptions,
+  lookEveryMs,
+  openDataFile,
+  type PetData,
+} from '../data-file/data-file.ts'
 import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../system-error.ts'
@@ -13,9 +19,6 @@ import { CommitQueue } from './commit-queue.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from './seeds.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
-
-/** How often the data file is looked at for edits. */
-const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
@@ -102,7 +105,7 @@ export class PetStore implements Store {
   /** Stores a batch. Throws a PetStoreError if all of it failed. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
-    // The file may have been fixed since it was last looked at.
+    // Throws, unless the file was fixed since it was last looked at.
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
     /** Whether an attempt may have left the pets in the file or in an editor's copy of it. */
     let mayBeStored = false
@@ -127,8 +130,8 @@ export class PetStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. On a retry after an edit: if an earlier attempt reached the file before the editor read it, the pet
-   * is in the edited file already and keeps its id; otherwise it would be stored twice.
+   * Assigns ids, in order. `attempted` is what an earlier attempt assigned, before an edit was found. An editor may have read the
+   * file when it held these pets already, and saved them too: such a pet keeps its id, and is not stored a second time.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
@@ -164,7 +167,10 @@ export class PetStore implements Store {
     this.#version++
   }
 
-  /** If the file was edited, replaces all pets with its content. Throws a PetStoreError while the file cannot be used. */
+  /**
+   * Removes what a failed append has left and, if the file was edited, replaces all pets with its content. Throws a PetStoreError
+   * while the file cannot be used; `mayBeStored` is for its message.
+   */
   async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
       const isRolledBack = await file.rollBack()
