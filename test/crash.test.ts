@@ -389,17 +389,39 @@ test('loses no acknowledged pet by a crash while ids are given and a layout is t
 })
 
 test('loses no pet by a crash while a file is overwritten that is mounted by itself', async () => {
-  const kept = Array.from({ length: 20 }, (_, index) => ({ id: index + 1, ...newPet('x'.repeat(3 * index)) }))
-  const lines = kept.map(({ id, name }) => `${petLine(id, name)},{"name":"","categoryId":1}`)
-  const recording = await record(`{"pets":[${lines.join()}]}`, async (recorder) => {
-    recorder.fault = ({ name, path }) => {
-      if (name === 'renameSync' && path === recorder.path) throw systemError('EBUSY')
-    }
-    const store = await recorder.open()
-    await recorder.create(store, 'first')
-    await store.close()
-  })
-  await assertSurvives(recording, kept)
+  const varied = Array.from({ length: 20 }, (_, index) => ({
+    id: index + 1,
+    ...newPet('x'.repeat(3 * index)),
+  }))
+  const variedLines = varied.map(({ id, name }) => `${petLine(id, name)},{"name":"","categoryId":1}`)
+  // The ids that are filled in are as long as some of the lines after them: new text up to some line, and old text from there
+  // on, is valid, and lacks pets.
+  const padding = 10 - ((petLine(1000, '').length + ',\n    '.length) % 10)
+  const even = Array.from({ length: 40 }, (_, index) => ({
+    id: 1000 + index,
+    ...newPet('x'.repeat(padding)),
+  }))
+  const evenLines = even.map(({ id, name }) => petLine(id, name))
+  const lineLength = (evenLines[0] ?? '').length + ',\n    '.length
+  const withoutId = Array.from(
+    { length: lineLength / '"id":1040,'.length },
+    () => '{"name":"","categoryId":1}',
+  )
+  const texts: [text: string, kept: Pet[]][] = [
+    [`{"pets":[${variedLines.join()}]}`, varied],
+    [formatDataFile(...withoutId, ...evenLines), even],
+  ]
+  for (const [text, kept] of texts) {
+    const recording = await record(text, async (recorder) => {
+      recorder.fault = ({ name, path }) => {
+        if (name === 'renameSync' && path === recorder.path) throw systemError('EBUSY')
+      }
+      const store = await recorder.open()
+      await recorder.create(store, 'first')
+      await store.close()
+    })
+    await assertSurvives(recording, kept)
+  }
 })
 
 test('loses no pet that was acknowledged after a rename that nobody synced', async () => {

@@ -496,8 +496,9 @@ test('puts a mounted file back when it cannot be overwritten, and finishes after
     const fileSystem = watchFileSystem({
       before({ name, path: place, args: [descriptor, bytes, offset, , position] }) {
         if (name === 'renameSync' && place === path) throw systemError('EBUSY')
-        if (name === 'ftruncateSync' && isFull) throw systemError('EIO')
         if (name !== 'writeSync' || place !== path || !(bytes instanceof Uint8Array)) return
+        // The mark at the beginning is written, and some of what follows.
+        if (bytes.length < 60) return
         if (isFull && !isKilled) return
         if (isFull) throw systemError('EIO')
         isFull = true
@@ -507,7 +508,7 @@ test('puts a mounted file back when it cannot be overwritten, and finishes after
     })
     await assert.rejects(openPetStore(path, { fileSystem }), DataFileUnusable)
     if (isKilled) makeOld(path)
-    else assert.equal(nodeFs.readFileSync(path, 'utf8').slice(0, text.length), text)
+    else assert.equal(nodeFs.readFileSync(path, 'utf8'), text)
     const again = await openPetStore(path)
     assert.deepEqual(namesIn(again), ['Rex', 'Mia'])
     await again.close()

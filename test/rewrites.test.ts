@@ -201,6 +201,29 @@ test('puts the file back that was aside when the process was killed, and says so
   assert.deepEqual([...lines], [`${path}: restored; a crash had interrupted its replacement`])
 })
 
+test('puts the file back that was aside when somebody has created an empty one meanwhile', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  nodeFs.writeFileSync(path, '\n')
+  const { store, lines } = await openStore(t, path)
+  assert.equal(store.size, 2)
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+  assert.deepEqual([...lines], [`${path}: restored; a crash had interrupted its replacement`])
+})
+
+test('keeps the file that was aside until the one at the path is valid', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  nodeFs.writeFileSync(path, '{"pets":[{"name":')
+  makeOld(path)
+  await assert.rejects(openPetStore(path), DataFileUnusable)
+  assert.equal(nodeFs.readFileSync(`${path}.petstore-old`, 'utf8'), edited)
+  nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Fixed')))
+  const { store } = await openStore(t, path)
+  assert.equal(store.get(1)?.name, 'Fixed')
+  assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
+})
+
 test('leaves an invalid edit alone that was saved after a rewrite was killed', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   const killed = join(makeFastFolder(), 'pets.json')
@@ -221,10 +244,20 @@ test('leaves an invalid edit alone that was saved after a rewrite was killed', a
 
 test('leaves a damaged file alone when the text that it was being overwritten with is damaged too', async () => {
   const path = join(makeFastFolder(), 'pets.json')
+  const marked = `\0${edited.slice(1)}`
+  nodeFs.writeFileSync(path, marked)
+  makeOld(path)
+  nodeFs.writeFileSync(`${path}.petstore-overwrite`, edited.slice(0, 30))
+  await assert.rejects(openPetStore(path), DataFileUnusable)
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), marked)
+})
+
+test('leaves a mistake alone that was saved after the overwriting of a mounted file was killed', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
   const mistake = edited.replace('"Max",', '"Max"')
   nodeFs.writeFileSync(path, mistake)
   makeOld(path)
-  nodeFs.writeFileSync(`${path}.petstore-overwrite`, edited.slice(0, 30))
+  nodeFs.writeFileSync(`${path}.petstore-overwrite`, edited)
   await assert.rejects(openPetStore(path), DataFileUnusable)
   assert.equal(nodeFs.readFileSync(path, 'utf8'), mistake)
 })
@@ -240,4 +273,26 @@ test('rewrites on a file system without hard links', async (t) => {
   const { store } = await openStore(t, path, fileSystem)
   await store.create(newPet('Kit'))
   assert.deepEqual(namesInFile(path), ['Rex', 'Kit'])
+})
+
+test('leaves what an editor saves into a mounted file while it is overwritten', async (t) => {
+  for (const step of [1, 2, 3]) {
+    const path = join(makeFastFolder(), 'pets.json')
+    nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
+    let syncs = 0
+    let isOverwriting = false
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (name === 'renameSync' && place === path) throw systemError('EBUSY')
+        if (name === 'writeSync' && place === path) isOverwriting = true
+        if (name === 'fsync' && place === path && isOverwriting && ++syncs === step)
+          nodeFs.writeFileSync(path, edited)
+      },
+    })
+    const { store } = await openStore(t, path, fileSystem)
+    assert.equal(syncs >= step, true)
+    assert.deepEqual(namesIn(store), ['Max', 'Mia'])
+    assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+    assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  }
 })

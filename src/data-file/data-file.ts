@@ -15,7 +15,13 @@ import { type FileLock, lockFile } from './file-lock.ts'
 import { isBlank } from './pets-parser.ts'
 import { formatAppendable, formatEmptyText, parsePetsText, type PetsText } from './pets-text.ts'
 import { finishOverwrite, keepDamagedEnd } from './recovery.ts'
-import { removeLeftovers, replaceFile, restoreReplacedFile } from './replace-file.ts'
+import {
+  hasReplacedFile,
+  removeLeftovers,
+  replaceFile,
+  restoreOverEmptyFile,
+  restoreReplacedFile,
+} from './replace-file.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
 import { describeFileError, describeUnwritable } from './writability.ts'
 
@@ -30,6 +36,8 @@ const maxWaitMs = 1500
 
 const usedByAnother =
   'is used by another server, and a file belongs to one server; stop the other server, or give this one a file of its own'
+
+const restored = 'restored; a crash had interrupted its replacement'
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -103,9 +111,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
   async open(): Promise<PetData> {
-    if (await restoreReplacedFile(this.#disk, this.#followLinks())) {
-      this.#say('restored; a crash had interrupted its replacement')
-    }
+    if (await restoreReplacedFile(this.#disk, this.#followLinks())) this.#say(restored)
     for (;;) {
       const data = await unlessEdited(this.#openOnce())
       if (data !== undefined) return data
@@ -118,6 +124,13 @@ export class DataFile implements Adapter<PetData> {
     const whole = this.#readWhole()
     if (whole === undefined) return undefined
     if (whole.identity === undefined) return this.#replace(whole, this.#formatEmptyText())
+    // While the file was missing after a crash, somebody may have created an empty one.
+    if (isBlank(whole.bytes) && hasReplacedFile(this.#disk, this.#followLinks())) {
+      if (await this.#isBeingSaved(whole.identity)) return undefined
+      await restoreOverEmptyFile(this.#disk, this.#followLinks())
+      this.#say(restored)
+      return this.#openOnce()
+    }
     try {
       return await this.#adopt(whole, this.#parse(whole))
     } catch (error) {
@@ -243,7 +256,7 @@ export class DataFile implements Adapter<PetData> {
     if (text.filledIds.length > 0) return this.#replace(whole, formatAppendable(text))
     // It is served and appended to from now on, so it has to be durable, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(rethrowMissingAsEdited)
-    removeLeftovers(this.#disk, this.#followLinks())
+    if (!isBlank(whole.bytes)) removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(whole.identity, text.end)
     this.#count = text.pets.length
     this.#isAppendable = text.isAppendable

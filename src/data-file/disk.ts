@@ -41,6 +41,9 @@ export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'c
 /** The identity of no file: equal to that of none, not even of a missing one. */
 export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
 
+/** What a file begins with while it is overwritten (see overwriteFile). No text begins so. */
+export const overwriteMark = Buffer.from('\0')
+
 export interface WholeFile {
   /** Empty when the file is missing. */
   readonly bytes: Buffer
@@ -140,13 +143,31 @@ export class Disk {
     })
   }
 
-  /** Overwrites a file in place, durably. A crash in the middle leaves it damaged. */
-  overwriteFile(path: string, bytes: Buffer): Promise<void> {
-    return this.withFile(path, 'r+', (descriptor) => {
-      this.write(descriptor, bytes, 0)
-      this.fs.ftruncateSync(descriptor, bytes.length)
-      return this.#sync('fsync', descriptor)
+  /**
+   * Overwrites a file in place, durably. A crash in the middle leaves a mixture of both contents, which may be a valid text: so
+   * the file begins with a NUL until it is whole. Returns false, and stops, if somebody else writes to the file meanwhile.
+   */
+  async overwriteFile(path: string, bytes: Buffer): Promise<boolean> {
+    const steps = [
+      (descriptor: number) => this.write(descriptor, overwriteMark, 0),
+      (descriptor: number) => {
+        this.write(descriptor, bytes.subarray(1), 1)
+        this.fs.ftruncateSync(descriptor, bytes.length)
+      },
+      (descriptor: number) => this.write(descriptor, bytes.subarray(0, 1), 0),
+    ]
+    let isOurs = true
+    await this.withFile(path, 'r+', async (descriptor) => {
+      let written: Identity
+      for (const step of steps) {
+        isOurs = written === undefined || isSame(this.fstatIdentity(descriptor), written)
+        if (!isOurs) return
+        step(descriptor)
+        written = this.fstatIdentity(descriptor)
+        await this.#sync('fsync', descriptor)
+      }
     })
+    return isOurs
   }
 
   /** Throws the system's error (EACCES, EROFS) when this process may not write the file, or into the folder. */

@@ -3,7 +3,7 @@
  * returned is a message for the person who runs the server. `target` is the path that all symbolic links lead to.
  */
 import { basename, dirname } from 'node:path'
-import type { Disk, WholeFile } from './disk.ts'
+import { type Disk, overwriteMark, type WholeFile } from './disk.ts'
 import { parsePets } from './pets-parser.ts'
 import { readUnfinishedOverwrite } from './replace-file.ts'
 import { tornEndPath } from './torn-append.ts'
@@ -14,6 +14,8 @@ export async function finishOverwrite(
   target: string,
   whole: WholeFile,
 ): Promise<string | undefined> {
+  // Without the mark it is whole, or somebody has saved it since.
+  if (!whole.bytes.subarray(0, overwriteMark.length).equals(overwriteMark)) return undefined
   const next = readUnfinishedOverwrite(disk, target)
   if (next === undefined || parsePets(next).faultCount > 0) return undefined
   const kept = await keepDamaged(disk, target, whole, 0)

@@ -79,21 +79,32 @@ function isSameButMoved(found: Identity, expected: NonNullable<Identity>): boole
 }
 
 /**
- * If an interrupted replaceFile has left the old file aside, puts it back at the path. If there is a file at the path already,
- * that one stays, and the one aside is deleted. Returns whether it was put back.
+ * If an interrupted replaceFile has left the old file aside, puts it back at the path, unless there is a file already. Then both
+ * stay, until the one at the path is known to be valid (see removeLeftovers). Returns whether it was put back.
  */
 export async function restoreReplacedFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)
   try {
-    const isRestored = linkIfMissing(disk, oldPath, target)
+    if (!linkIfMissing(disk, oldPath, target)) return false
     await disk.syncFile(target)
     disk.fs.rmSync(oldPath, { force: true })
-    return isRestored
+    return true
   } catch (error) {
     // Nothing was moved aside, or there is no file at all.
     if (errorCode(error) === 'ENOENT') return false
     throw error
   }
+}
+
+/** Whether an interrupted replaceFile has left the old file aside. */
+export function hasReplacedFile(disk: Disk, target: string): boolean {
+  return disk.statIdentity(oldName(target)) !== undefined
+}
+
+/** Puts the old file that was left aside in the place of an empty one, which somebody has created since. */
+export async function restoreOverEmptyFile(disk: Disk, target: string): Promise<void> {
+  disk.fs.renameSync(oldName(target), target)
+  await disk.syncFile(target)
 }
 
 /** Links the file at `path` as `target`, atomically, if that name is free. Returns whether it was. */
@@ -111,12 +122,12 @@ function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   return true
 }
 
-/** Removes what an interrupted replaceFile has left, once there is a valid and durable file at the path. */
+/** Removes what an interrupted replaceFile has left, once there is a valid and durable file with content at the path. */
 export function removeLeftovers(disk: Disk, target: string): void {
   for (const name of [oldName, newName, overwriteName]) disk.removeQuietly(name(target))
 }
 
-/** The new content of a mounted file, if a crash has interrupted its overwriting: see overwriteMounted. */
+/** The new content of a mounted file, if its overwriting was begun and is not known to be finished: see overwriteMounted. */
 export function readUnfinishedOverwrite(disk: Disk, target: string): Buffer | undefined {
   const path = overwriteName(target)
   return disk.statIdentity(path) === undefined ? undefined : disk.fs.readFileSync(path)
@@ -144,8 +155,8 @@ async function overwriteMounted(
   }
   if (!isExpected) return false
   try {
-    // From here on a crash may leave a mixture of both.
-    await disk.overwriteFile(target, next)
+    // From here on a crash may leave a mixture of both. If an editor saves in between, nextPath stays until that is valid.
+    if (!(await disk.overwriteFile(target, next))) return false
   } catch (error) {
     // A full disk, say: there is room for the old content. If this fails too, nextPath stays for the next start.
     await disk.overwriteFile(target, expected)
