@@ -125,6 +125,20 @@ describe('under load', { concurrency: true }, () => {
         for (let i = 0; i < count; i++) assert.equal((await client.read()).status, 200)
     })
 
+    test('new clients are let in while hundreds of others keep the service busy', async (t) => {
+      const responses: number[] = []
+      const app = await startApp(t, { onResponse: ({ status }) => responses.push(status) })
+      const open = createOpener(t, app.url)
+      const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+      for (const busy of await open(400)) busy.on('data', () => busy.write(request)).write(request)
+      while (responses.length < 4_000) await new Promise(setImmediate)
+      const before = responses.length
+      await Promise.all(Array.from({ length: 50 }, () => assertAnswers(app.url)))
+      // Letting each in only after all the others had their next response makes it 50 x 400 and more.
+      const between = responses.length - before
+      assert.ok(between < 20_000, `${between} responses until 50 new clients had theirs`)
+    })
+
     test('hundreds of idle connections keep nobody waiting, and leave nothing behind', async (t) => {
       const app = await startApp(t)
       const open = createOpener(t, app.url)

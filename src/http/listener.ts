@@ -16,6 +16,9 @@ const sliceThreshold = 5_000
 /** When the total is larger than this, the connection with the most is cut off. */
 const maxWaitingTotal = 20_000
 
+/** How many requests are handled in one turn of the event loop. */
+const maxCallsPerTurn = 32
+
 /** How many connections the system holds ready while the service is busy. */
 const backlog = 1_024
 
@@ -52,7 +55,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
 
   const connections = new Map<Socket, Connection>()
   let waitingTotal = 0
-  let calls: (() => void)[] = []
+  const calls: (() => void)[] = []
   let closed: Promise<void> | undefined
 
   /** Requests that arrive in the same tick are handled one right after the other, which is faster. */
@@ -60,9 +63,10 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     if (calls.push(call) === 1) setImmediate(runCalls)
   }
 
+  /** Node accepts one connection per turn of the event loop: in a flood, long turns would keep new clients waiting. */
   function runCalls(): void {
-    const due = calls
-    calls = []
+    const due = calls.splice(0, maxCallsPerTurn)
+    if (calls.length > 0) setImmediate(runCalls)
     for (const call of due) call()
   }
 
@@ -99,7 +103,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
 
   async function close(): Promise<void> {
     // A request that only waits for its tick is in flight: the handler gets it before it is told to refuse new ones.
-    runCalls()
+    for (const call of calls.splice(0)) call()
     // Node would treat a connection whose response is still being sent as idle, and cut it off.
     // Test: "a long answer is sent to its end".
     server.closeIdleConnections = () => {}
