@@ -1,7 +1,7 @@
 /** Why the data file cannot be read or written as it is. */
 import { errorCode } from '../system-error.ts'
 
-/** The file cannot be used as it is. The message names the file, and each fault in it with its line and column. */
+/** The file cannot be used as it is. The message names the file, and its first ten faults with line and column. */
 export class DataFileUnusable extends Error {
   /** What is wrong, for clients too: it names no path and quotes nothing from the file. */
   readonly summary: string

@@ -41,7 +41,7 @@ export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'c
 /** The identity of no file: equal to that of none, not even of a missing one. */
 export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
 
-/** What a file begins with while it is overwritten (see overwriteFile). No text begins so. */
+/** What a file begins with while it is overwritten (see overwriteFile). JSON never begins with it. */
 export const overwriteMark = Buffer.from('\0')
 
 export interface WholeFile {
@@ -148,12 +148,16 @@ export class Disk {
    * the file begins with a NUL until it is whole. Returns false, and stops, if somebody else writes to the file meanwhile.
    */
   async overwriteFile(path: string, bytes: Buffer): Promise<boolean> {
+    // Each is durable before the next begins.
     const steps = [
+      // 1. Mark the file.
       (descriptor: number) => this.write(descriptor, overwriteMark, 0),
+      // 2. Write everything but the first byte.
       (descriptor: number) => {
         this.write(descriptor, bytes.subarray(1), 1)
         this.fs.ftruncateSync(descriptor, bytes.length)
       },
+      // 3. Write the first byte, in the place of the mark.
       (descriptor: number) => this.write(descriptor, bytes.subarray(0, 1), 0),
     ]
     let isOurs = true

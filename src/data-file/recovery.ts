@@ -3,12 +3,16 @@
  * returned is a message for the person who runs the server. `target` is the path that all symbolic links lead to.
  */
 import { basename, dirname } from 'node:path'
+import { DataFileEdited } from './data-file-error.ts'
 import { type Disk, overwriteMark, type WholeFile } from './disk.ts'
 import { parsePets } from './pets-parser.ts'
 import { readUnfinishedOverwrite } from './replace-file.ts'
 import { tornEndPath } from './torn-append.ts'
 
-/** Finishes the overwriting of a mounted file (see overwriteMounted). Returns undefined if there is none to finish. */
+/**
+ * Finishes the overwriting of a mounted file (see overwriteMounted). Returns undefined if there is none to finish. Throws a
+ * DataFileEdited when somebody saves the file meanwhile.
+ */
 export async function finishOverwrite(
   disk: Disk,
   target: string,
@@ -19,7 +23,7 @@ export async function finishOverwrite(
   const next = readUnfinishedOverwrite(disk, target)
   if (next === undefined || parsePets(next).faultCount > 0) return undefined
   const kept = await keepDamaged(disk, target, whole, 0)
-  await disk.overwriteFile(target, next)
+  if (!(await disk.overwriteFile(target, next))) throw new DataFileEdited()
   return `rewritten; a crash had interrupted that. What was left of it is kept in ${kept}`
 }
 
