@@ -43,7 +43,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
     const closeOnce = async (): Promise<void> => {
       const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
-      // This call hands over the requests that only waited for their tick. After it, the app may refuse new ones.
+      // This call passes the requests that only waited for the event loop to the app. After it, the app may refuse new ones.
       const listenerClosed = listener.close()
       app.beginClosing()
       await listenerClosed

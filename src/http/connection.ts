@@ -7,7 +7,10 @@ import type { Socket } from 'node:net'
 import type { ErrorCode } from './error-codes.ts'
 import type { Expectation, Handler } from './handler.ts'
 
-/** A connection is paused while so much is waiting: ten small requests, or one with 450 headers. One read may exceed it. */
+/**
+ * When the waiting requests of a connection reach this size, it is paused: ten small requests, or one with 450 headers. The
+ * requests of one read are all parsed, so the size can go beyond it.
+ */
 const maxWaitingSize = 10
 
 /** How much of a connection is parsed at once under overload: up to some forty requests. */
@@ -46,14 +49,14 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
 }
 
 /**
- * The ways to end it:
+ * How a connection ends:
  *
- * | Method               | Called                                         | What it does                                         |
- * | -------------------- | ---------------------------------------------- | ---------------------------------------------------- |
- * | `closeSoon`          | when the service closes                        | `#closeWhenAnswered`; destroys an idle connection    |
- * | `#closeWhenAnswered` | when nothing more can be parsed                | waits for the responses, then `#close`               |
- * | `#close`             | then, and by Node after a response that closes | sends the last refusal, if any, and closes in stages |
- * | `cutOff`             | at overload, or when the time to close is over | destroys the connection, drops what is waiting       |
+ * | Method               | Called by                                  | What it does                                          |
+ * | -------------------- | ------------------------------------------ | ----------------------------------------------------- |
+ * | `closeSoon`          | the listener, when it closes               | `#closeWhenAnswered`; destroys an idle connection     |
+ * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                |
+ * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends the final refusal, if any, and closes in stages |
+ * | `cutOff`             | the listener: overload, end of closeMs     | destroys the connection, drops what is waiting        |
  */
 export class Connection {
   readonly #socket: Socket
@@ -100,7 +103,7 @@ export class Connection {
     this.#waiting.push({ request, response, expectation, size })
     this.#waitingSize += size
     this.#pauseIfBusy()
-    // With more, the first is already due, and #handleNext goes on to the others.
+    // If others are waiting already, the first of them is scheduled, and #handleNext continues with the rest.
     if (this.#waiting.length === 1) this.#handleNextWhenFree()
     this.#context.countWaiting(size)
   }
@@ -109,6 +112,7 @@ export class Connection {
     const { callSoon } = this.#context
     const last = this.#lastHandled
     if (last === undefined || last.writableFinished) callSoon(this.#handleNext)
+    // 'close' comes after 'finish', and also when the client goes away before that.
     else last.once('close', () => callSoon(this.#handleNext))
   }
 
@@ -117,7 +121,7 @@ export class Connection {
     if (next === undefined) return
     this.#waitingSize -= next.size
     this.#context.countWaiting(-next.size)
-    // Nothing after a response that closes the connection is looked at (RFC 9112 section 9.6).
+    // Requests after a response with "Connection: close" are dropped, this one included (RFC 9112 section 9.6).
     if (this.#lastHandled?.shouldKeepAlive === false) this.#dropWaiting()
     else this.#handle(next)
     if (this.#waiting.length > 0) this.#handleNextWhenFree()
@@ -161,17 +165,19 @@ export class Connection {
   readInSlices(): void {
     if (this.#isSliced) return
     this.#isSliced = true
-    this.#replaceReader()
+    this.#switchToDataEvents()
   }
 
-  /** Node's parser reads the socket directly, without 'data' events, until somebody else listens for them. */
-  #replaceReader(): void {
+  /**
+   * Normally Node's parser takes the bytes straight from the socket's handle. As soon as somebody adds a 'data' listener, Node
+   * switches to 'data' events. On a paused socket this switch fails: the handle has stopped reading, and nothing starts it
+   * again. So a paused socket is switched after its next 'resume'.
+   * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
+   */
+  #switchToDataEvents(): void {
     const socket = this.#socket
-    // A client that has itself sent too much is paused: the direct reading has stopped, and only resuming the socket starts it
-    // again. If the reader were replaced before that, nothing would read the socket any more.
-    // Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
     if (socket.isPaused()) {
-      socket.once('resume', () => this.#replaceReader())
+      socket.once('resume', () => this.#switchToDataEvents())
       return
     }
     // Node's own listener, which parses; gone after the request for a tunnel. Node's types say only that it is a function.
@@ -200,7 +206,7 @@ export class Connection {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
-    // A paused connection is not read: the rest of the request may have come in time.
+    // A paused connection is not read, so the rest of the request may have come in time, and wait in the system's buffer.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastParsed
@@ -233,6 +239,7 @@ export class Connection {
     this.#finalRefusal ??= refusal
     const response = this.#lastParsed
     if (response === undefined || response.writableFinished) this.#close()
+    // 'close' again, since 'finish' does not come when the client goes away.
     else response.once('close', () => this.#close())
   }
 

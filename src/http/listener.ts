@@ -10,7 +10,10 @@ import type { Expectation, Handler } from './handler.ts'
 import { defaultTimeouts, maxHeadBytes } from './limits.ts'
 import type { Timeouts } from '../types.ts'
 
-/** From this total size of waiting requests on (1 for a small one, see Connection), every connection is read in slices. */
+/**
+ * When the requests that wait on all connections reach this total size (a small one counts 1), Node's parser gets only 1 KiB
+ * of a connection at a time.
+ */
 const sliceThreshold = 5_000
 
 /** When the total is larger than this, the connection with the most is cut off. */
@@ -26,8 +29,10 @@ export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
   listen(port: number, host: string): Promise<AddressInfo>
   /**
-   * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. Before it returns its promise, the handler
-   * gets the next request of each connection, if it has arrived and none before it is being answered. Can be called again.
+   * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. Can be called again.
+   *
+   * A request that has arrived, and follows none that is still being answered, is in flight. It is passed to the handler
+   * synchronously, so the caller can tell the handler on the next line to refuse new requests.
    */
   close(): Promise<void>
 }
@@ -49,8 +54,8 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   server.timeout = idleMs
   // server.timeout covers idle connections too; keepAliveTimeout would add two timers per request.
   server.keepAliveTimeout = 0
-  // A client may close its sending half and wait for the responses (RFC 9112 section 9.6). Node's types lack its setting
-  // for that. Test: "half gets the answer to the half that it sent".
+  // A client may close its sending half and wait for the responses (RFC 9112 section 9.6). Node's types omit the option
+  // for this. Test: "half gets the answer to the half that it sent".
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const connections = new Map<Socket, Connection>()
@@ -58,12 +63,15 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   const calls: (() => void)[] = []
   let closed: Promise<void> | undefined
 
-  /** Requests that arrive in the same tick are handled one right after the other, which is faster. */
+  /** Requests that arrive in the same turn of the event loop are handled one right after the other, which is faster. */
   function callSoon(call: () => void): void {
     if (calls.push(call) === 1) setImmediate(runCalls)
   }
 
-  /** Node accepts one connection per turn of the event loop: in a flood, long turns would keep new clients waiting. */
+  /**
+   * Handles at most 32 requests, then lets the event loop turn: Node accepts only one new connection per turn, so in a flood
+   * long turns would keep new clients waiting.
+   */
   function runCalls(): void {
     const due = calls.splice(0, maxCallsPerTurn)
     if (calls.length > 0) setImmediate(runCalls)
@@ -86,7 +94,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     }
   }
 
-  const add = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) =>
+  const passOn = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) =>
     connections.get(request.socket)?.add(request, response, expectation)
 
   server.on('connection', (socket: Socket) => {
@@ -95,14 +103,14 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     socket.once('close', () => connections.delete(socket))
     if (waitingTotal >= sliceThreshold) connection.readInSlices()
   })
-  server.on('request', add('none'))
-  server.on('checkContinue', add('continue'))
-  server.on('checkExpectation', add('unknown'))
+  server.on('request', passOn('none'))
+  server.on('checkContinue', passOn('continue'))
+  server.on('checkExpectation', passOn('unknown'))
   server.on('connect', (_request, socket: Socket) => connections.get(socket)?.refuseTunnel())
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
   async function close(): Promise<void> {
-    // A request that only waits for its tick is in flight: the handler gets it before it is told to refuse new ones.
+    // A request that waits for runCalls is in flight. Handle it now, before the caller tells the handler to refuse new requests.
     for (const call of calls.splice(0)) call()
     // Node would treat a connection whose response is still being sent as idle, and cut it off.
     // Test: "a long answer is sent to its end".
