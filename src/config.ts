@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net'
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { describe } from './json/describe.ts'
-import { isDelay, isHost, isPath, isPort, maxDelayMs } from './option-rules.ts'
+import { isDelay, isHost, isPath, isPort, maxDelayMs } from './options.ts'
 import type { DelayMs } from './types.ts'
 
 export interface Config {

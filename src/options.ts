@@ -1,13 +1,15 @@
 /**
  * Validates, at run time, the options that embedding code passes: a JavaScript caller has no type checker. All errors are
- * reported together.
+ * reported together. The environment is read by config.ts, which uses the functions that are exported here.
  */
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { describe } from './json/describe.ts'
-import { isDelay, isHost, isInteger, isPath, isPort, maxDelayMs } from './option-rules.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
+
+/** The longest that a response may be delayed, in milliseconds. */
+export const maxDelayMs = 10_000
 
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */
 const maxTimerMs = 2_147_483_647
@@ -155,4 +157,29 @@ function isStorage(value: unknown): boolean {
 
 function isFunction(value: unknown): boolean {
   return typeof value === 'function'
+}
+
+/** 0 stands for any free port. */
+export function isPort(value: unknown): boolean {
+  return isInteger(value, 0, 65_535)
+}
+
+/** Whether a host of this name exists is for the system to say, but white space in it is a typo. */
+export function isHost(value: unknown): boolean {
+  return typeof value === 'string' && /^[^\s\p{Cc}]+$/u.test(value)
+}
+
+export function isPath(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '' && !value.includes('\0')
+}
+
+/** A number of milliseconds, or a range of them: `[minimum, maximum]`. */
+export function isDelay(value: unknown): boolean {
+  const [minimum, maximum, ...others] = Array.isArray(value) ? value : [value, value]
+  const isInRange = [minimum, maximum].every((ms) => typeof ms === 'number' && ms >= 0 && ms <= maxDelayMs)
+  return isInRange && minimum <= maximum && others.length === 0
+}
+
+function isInteger(value: unknown, minimum: number, maximum: number): boolean {
+  return typeof value === 'number' && Number.isInteger(value) && value >= minimum && value <= maximum
 }
