@@ -38,10 +38,9 @@ export interface Operation {
  * service is mounted; empty at the root of a server.
  */
 export function listPets(store: Store, basePath: string): Operation {
-  const getCache = createReplyCache(store)
+  const cache = createReplyCache(store)
   return {
     handle({ query }) {
-      const cache = getCache()
       const cachedReply = cache.get(query)
       if (cachedReply !== undefined) return cachedReply
       const petQuery = parsePetQuery(parseQuery(query))
@@ -49,24 +48,33 @@ export function listPets(store: Store, basePath: string): Operation {
       // A storage is asked each time, since other servers may change it.
       if (page instanceof Promise) return page.then((later) => formatPage(store, later, petQuery, basePath))
       const reply = formatPage(store, page, petQuery, basePath)
-      if ((reply.body?.length ?? 0) <= maxCachedLength) cache.set(query, reply)
+      cache.add(query, reply)
       return reply
     },
   }
 }
 
-/** Clients send few different queries, but a name in a list can be long. */
+/** Clients send few different queries. */
 const maxCachedReplies = 64
+/** A name can be long, so a large reply is not kept. */
 const maxCachedLength = 65_536
 
 /** The replies to earlier queries, until a pet changes: formatting one again would be about half of the work of a list. */
-function createReplyCache(store: Store): () => Map<string, Reply> {
+function createReplyCache(store: Store) {
   const replies = new Map<string, Reply>()
   let version = store.version
-  return () => {
-    if (version !== store.version || replies.size >= maxCachedReplies) replies.clear()
-    version = store.version
-    return replies
+  return {
+    get(query: string): Reply | undefined {
+      if (version !== store.version) replies.clear()
+      version = store.version
+      return replies.get(query)
+    },
+    /** Adds a reply that was formatted since `get`. */
+    add(query: string, reply: Reply): void {
+      if ((reply.body?.length ?? 0) > maxCachedLength) return
+      if (replies.size >= maxCachedReplies) replies.clear()
+      replies.set(query, reply)
+    },
   }
 }
 
