@@ -1,4 +1,4 @@
-/** The service as a handler of requests: all routes, the order of the checks, and the response to each error. */
+/** The service as a handler of requests: the order of the checks, and the response to each error. The routes are in routes.ts. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
@@ -7,34 +7,25 @@ import { errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
 import type { Expectation, Handler } from './http/handler.ts'
 import { readJsonBody } from './http/json-body.ts'
-import { errorReply, formatReply, jsonReply, type Reply, sendReply, textReply } from './http/reply.ts'
+import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
-import { openApiDocument } from './openapi.ts'
-import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
-import type { Page } from './page/build-page.ts'
-import { pageHeaders } from './page/load-page.ts'
-import { PetStoreError, type Store } from './pets/store.ts'
+import type { Operation } from './operations.ts'
+import { PetStoreError } from './pets/store.ts'
 import { createRequestLog } from './request-log.ts'
+import { createRoutes, type Operations, type RouteSources } from './routes.ts'
 import type { PetStoreOptions } from './types.ts'
 
-/** The callbacks must not throw. Requests come with the base path or without it. */
-export interface AppOptions extends Pick<
-  PetStoreOptions,
-  'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'
-> {
-  readonly store: Store
-  readonly page: Page
-  /** The JSON Schema of the data file, for whoever has no copy of this repository. */
-  readonly petsSchema: string
-}
+/**
+ * The callbacks must not throw. Express and Vite strip the base path before they call the listener, node:http does not: both
+ * are accepted.
+ */
+export type AppOptions = RouteSources &
+  Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
 export interface App extends Handler {
   /** Delayed responses are sent at once; new requests are refused. */
   beginClosing(): void
 }
-
-/** The operations of a path by method. HEAD follows GET. */
-type Operations = Readonly<Partial<Record<string, Operation>>>
 
 /** A request on its way to its response. */
 interface Exchange {
@@ -49,26 +40,15 @@ interface Exchange {
 }
 
 export function createApp(options: AppOptions): App {
-  const { store, apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
+  const { apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
-  const page = textReply('text/html; charset=utf-8', options.page.html, pageHeaders(options.page))
-  let isClosing = false
-
-  const routes: Readonly<Record<string, Operations>> = {
-    '/v1/pets': { GET: listPets(store, basePath), POST: createPet(store, basePath) },
-    '/v1/pets/{petId}': { GET: getPet(store) },
-    '/v1/store/orders': { GET: listOrders() },
-    '/healthz': { GET: publicOperation(jsonReply(200, '{"status":"ok"}')) },
-    '/openapi.json': { GET: publicOperation(jsonReply(200, JSON.stringify(openApiDocument(basePath)))) },
-    // As application/json, since browsers would download application/schema+json. Editors accept both.
-    '/pets.schema.json': { GET: publicOperation(jsonReply(200, options.petsSchema)) },
-    '/': { GET: publicOperation(page) },
-  }
+  const routes = createRoutes(options, basePath)
   const findRoute = createRouter(routes)
   /** Of the service as a whole (RFC 9110 section 9.3.7). */
   const allMethods = formatAllow(...Object.values(routes))
+  let isClosing = false
 
   /** The order of the checks: well-formed request, path, method, key. The operation checks the rest. */
   function respond(exchange: Exchange): Reply | Promise<Reply> {
@@ -78,7 +58,7 @@ export function createApp(options: AppOptions): App {
     if (method === 'OPTIONS' && url === '*') return optionsReply(allMethods)
     const route = findRoute(url) ?? findRoute(withoutBase(url))
     if (route === undefined) {
-      // A browser reports a preflight that is refused as a CORS error, and the page could not read the 404.
+      // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
       if (method === 'OPTIONS' && isPreflight(request.headers)) return optionsReply(allMethods)
       throw new HttpError('not_found', describeMissing(url))
     }
@@ -152,6 +132,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function isUnderV1({ url = '' }: IncomingMessage): boolean {
+    // The added slash makes `/v1` itself match.
     return `${withoutBase(findPath(url))}/`.startsWith('/v1/')
   }
 
@@ -187,11 +168,6 @@ function readBody(exchange: Exchange): Promise<unknown> {
     if (exchange.expectation === 'continue') exchange.response.writeContinue()
     exchange.expectation = 'none'
   })
-}
-
-/** Needs no key, and is the same for everybody. */
-function publicOperation(reply: Reply): Operation {
-  return { needsNoKey: true, handle: () => reply }
 }
 
 /** The value of an Allow header for these paths. */
