@@ -312,11 +312,11 @@ function assertKept(
   lines: readonly string[],
 ): void {
   // A replacement that was interrupted is undone or finished, which loses nothing.
-  const repairs = lines.filter((line) => !/: (?:restored|rewritten); a crash had interrupted/.test(line))
+  const repairs = lines.filter((line) => !/: (?:restored|rewritten): a crash had interrupted/.test(line))
   if (repairs.length === 0) return
   const [line = ''] = repairs
   const [, count, name = ''] =
-    /repaired: .*; the last (\d+) bytes as they were are kept in (\S+)$/.exec(line) ?? []
+    /repaired: .*; the last (\d+) bytes of the damaged file are kept in (\S+)$/.exec(line) ?? []
   assert.equal(repairs.length, 1, lines.join('\n'))
   const kept = nodeFs.readFileSync(join(folder, basename(name)))
   assert.equal(kept.length, Number(count))

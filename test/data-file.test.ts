@@ -307,7 +307,7 @@ test('keeps the bytes of a torn tail beside the file, as private as it is, and s
   assert.equal(store.size, 1)
   assert.equal(said.length, 1)
   const [, name = ''] =
-    /pets\.json: repaired: .*; the last 24 bytes as they were are kept in (pets\.json\.torn-\S+)$/.exec(
+    /pets\.json: repaired: .*; the last 24 bytes of the damaged file are kept in (pets\.json\.torn-\S+)$/.exec(
       said[0] ?? '',
     ) ?? []
   assert.equal(readFileSync(join(dirname(path), name), 'utf8'), torn)

@@ -13,7 +13,7 @@ import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts
 async function assertLocked(path: string): Promise<void> {
   await assert.rejects(openPetStore(path), (error) => {
     assert.ok(error instanceof DataFileUnusable)
-    assert.match(error.message, /: is used by another server, and a file belongs to one server;/)
+    assert.match(error.message, /: is in use by another server;/)
     return true
   })
 }
@@ -87,7 +87,7 @@ test('a second program says so in one line and exits with 1; a killed one blocks
   assert.deepEqual(await second.ended, { code: 1, signal: null })
   assert.equal(
     second.output(),
-    'data/pets.json: is used by another server, and a file belongs to one server; stop the other server, or give this one a file of its own\n',
+    'data/pets.json: is in use by another server; stop that one, or give this one a file of its own\n',
   )
   first.child.kill('SIGKILL')
   await first.ended

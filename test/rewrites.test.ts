@@ -198,7 +198,10 @@ test('puts the file back that was aside when the process was killed, and says so
   assert.equal(store.size, 2)
   assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
   assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
-  assert.deepEqual([...lines], [`${path}: restored; a crash had interrupted its replacement`])
+  assert.deepEqual(
+    [...lines],
+    [`${path}: restored: a crash had interrupted the server while it replaced this file`],
+  )
 })
 
 test('puts the file back that was aside when somebody has created an empty one meanwhile', async (t) => {
@@ -208,7 +211,10 @@ test('puts the file back that was aside when somebody has created an empty one m
   const { store, lines } = await openStore(t, path)
   assert.equal(store.size, 2)
   assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
-  assert.deepEqual([...lines], [`${path}: restored; a crash had interrupted its replacement`])
+  assert.deepEqual(
+    [...lines],
+    [`${path}: restored: a crash had interrupted the server while it replaced this file`],
+  )
 })
 
 test('keeps the file that was aside until the one at the path is valid', async (t) => {

@@ -34,10 +34,11 @@ const settleMs = 400
 /** The longest wait for an edited file that keeps changing. */
 const maxWaitMs = 1500
 
-const usedByAnother =
-  'is used by another server, and a file belongs to one server; stop the other server, or give this one a file of its own'
+const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 
-const restored = 'restored; a crash had interrupted its replacement'
+const restored = 'restored: a crash had interrupted the server while it replaced this file'
+const rewritten = 'rewritten: a crash had interrupted the server while it overwrote this file'
+const repaired = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -119,12 +120,12 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Returns undefined when the file has to be read again. */
+  /** Returns undefined when somebody is writing the file: then it has to be read again in a moment. */
   async #openOnce(): Promise<PetData | undefined> {
     const whole = this.#readWhole()
     if (whole === undefined) return undefined
     if (whole.identity === undefined) return this.#replace(whole, this.#formatEmptyText())
-    // While the file was missing after a crash, somebody may have created an empty one.
+    // A crash may have left no file at the path, and somebody has created an empty one: the pets are in the file moved aside.
     if (isBlank(whole.bytes) && hasReplacedFile(this.#disk, this.#followLinks())) {
       if (await this.#isBeingSaved(whole.identity)) return undefined
       await restoreOverEmptyFile(this.#disk, this.#followLinks())
@@ -138,20 +139,20 @@ export class DataFile implements Adapter<PetData> {
       // Somebody may still be copying or saving it, unless it was last written long ago.
       const ageMs = Date.now() - Number(whole.identity.mtimeNs / 1_000_000n)
       if (ageMs < settleMs && (await this.#isBeingSaved(whole.identity))) return undefined
-      const finished = await finishOverwrite(this.#disk, this.#followLinks(), whole)
-      if (finished !== undefined) {
-        this.#say(finished)
+      const keptName = await finishOverwrite(this.#disk, this.#followLinks(), whole)
+      if (keptName !== undefined) {
+        this.#say(`${rewritten}; the damaged content is kept in ${keptName}`)
         return this.#openOnce()
       }
-      const repaired = repairTornAppend(whole.bytes)
-      if (repaired === undefined) throw error
-      return this.#repair(whole, repaired)
+      const repair = repairTornAppend(whole.bytes)
+      if (repair === undefined) throw error
+      return this.#repair(whole, repair)
     }
   }
 
   /**
-   * Reads an edited file. Throws a DataFileUnusable, after which isEdited() is false until the file changes again, unless it is
-   * still being saved. Throws the file system's error when it cannot be read.
+   * Reads an edited file. Throws the file system's error, or a DataFileUnusable if it is not valid. isEdited() is then false
+   * until it changes again; but a file still being saved after `maxWaitMs` stays edited, so that the next look reads it.
    */
   async read(): Promise<PetData> {
     const deadline = performance.now() + maxWaitMs
@@ -163,7 +164,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Returns undefined when the file has to be read again. */
+  /** Returns undefined when the file has to be read again in a moment. */
   async #readOnce(): Promise<PetData | undefined> {
     const whole = this.#readWhole()
     if (whole === undefined) return undefined
@@ -175,13 +176,13 @@ export class DataFile implements Adapter<PetData> {
       if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest.
       if (await this.#isBeingSaved(whole.identity)) return undefined
-      // A replacement that failed halfway has left the file under its other name.
+      // A replacement that failed halfway may have left the file under its other name.
       const isMissing = whole.identity === undefined
       if (isMissing && (await restoreReplacedFile(this.#disk, this.#followLinks()))) return undefined
-      // A backup that was made during an append may have been copied back: no save looks like that (case 3 in torn-append.ts).
-      // All other damage may be an unfinished save, and is left alone.
-      const repaired = repairTornAppend(whole.bytes)
-      if (repaired?.isCopy === true) return this.#repair(whole, repaired)
+      // A backup that was made during an append may have been copied back (case 3 in torn-append.ts). An unfinished save never
+      // looks like that, so it is repaired. All other damage may be an unfinished save, and is left alone.
+      const repair = repairTornAppend(whole.bytes)
+      if (repair?.isCopy === true) return this.#repair(whole, repair)
       this.#remember(whole.identity)
       throw error
     }
@@ -252,10 +253,11 @@ export class DataFile implements Adapter<PetData> {
 
   /** Makes this the current state: fills in missing ids, syncs, remembers where to append. */
   async #adopt(whole: WholeFile, text: PetsText): Promise<PetData> {
-    // #replace adopts what it has written, which has all ids.
+    // #replace calls this once more, with a text that has all ids.
     if (text.filledIds.length > 0) return this.#replace(whole, formatAppendable(text))
     // It is served and appended to from now on, so it has to be durable, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(rethrowMissingAsEdited)
+    // What lies beside a blank file may be the only pets.
     if (!isBlank(whole.bytes)) removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(whole.identity, text.end)
     this.#count = text.pets.length
@@ -273,7 +275,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#adopt(after, this.#parse(after))
   }
 
-  /** Rewrites a file in a layout that does not end with our closing brackets, so that it does. See formatAppendable. */
+  /** Rewrites a file that does not end exactly with our closing brackets, so that pets can be appended to it. */
   async #makeAppendable(): Promise<void> {
     const whole = this.#readWhole()
     if (whole === undefined || this.isEdited()) throw new DataFileEdited()
@@ -281,9 +283,10 @@ export class DataFile implements Adapter<PetData> {
   }
 
   async #repair(whole: WholeFile, { bytes, damagedAt }: RepairedText): Promise<PetData> {
-    const repaired = await keepDamagedEnd(this.#disk, this.#followLinks(), whole, damagedAt)
+    const keptName = await keepDamagedEnd(this.#disk, this.#followLinks(), whole, damagedAt)
     const data = await this.#replace(whole, bytes)
-    this.#say(repaired)
+    const size = whole.bytes.length - damagedAt
+    this.#say(`${repaired}; the last ${size} bytes of the damaged file are kept in ${keptName}`)
     return data
   }
 
