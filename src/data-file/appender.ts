@@ -39,8 +39,8 @@ export class Appender {
   }
 
   /**
-   * Adds pets after the last one or, with `isFirst`, to an empty list, and returns when they are durable. Throws the file system's error, or a
-   * DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in it.
+   * Adds pets after the last one or, with `isFirst`, to an empty list, and returns when they are durable. Throws the file
+   * system's error, or a DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in it.
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
     this.#mayBeStored = false
@@ -58,7 +58,8 @@ export class Appender {
       // 3. Check the length: no editor has saved in place at this very moment.
       written = this.#disk.fstatIdentity(descriptor)
       if (written?.size !== BigInt(this.#petsEnd + bytes.length)) throw new DataFileEdited()
-      // 4. Check the bytes, and that they follow the last pet: no editor has emptied the file just before.
+      // 4. Check the bytes and the one before them. If an editor emptied the file just before step 2, the length is right, but
+      // there are NULs up to `petsEnd`.
       if (!this.#landedInPlace(descriptor, bytes, isFirst)) throw new DataFileEdited()
       // 5. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.syncData(descriptor)
@@ -95,16 +96,18 @@ export class Appender {
   /**
    * Decides whose file it is after a failed append:
    *
-   * | what happened                                                   | the file is | so the append is             |
-   * | --------------------------------------------------------------- | ----------- | ---------------------------- |
-   * | a call of 2 or 3 failed                                         | ours        | removed                      |
-   * | a call of 4, 5 or 6 failed, and nobody has written since step 3 | ours        | removed                      |
-   * | a call of 4, 5 or 6 failed, and somebody has                    | an editor's | left; the file is read again |
-   * | the check in 3, 4 or 6 found an edit                            | an editor's | left; the file is read again |
+   * | what happened                                                         | the file is | so the append is             |
+   * | --------------------------------------------------------------------- | ----------- | ---------------------------- |
+   * | a system call failed in step 2 or 3                                   | ours        | removed                      |
+   * | a system call failed in step 4, 5 or 6; file not changed since step 3 | ours        | removed                      |
+   * | a system call failed in step 4, 5 or 6; file changed since step 3     | an editor's | left; the file is read again |
+   * | a check found an edit in step 3, 4 or 6                               | an editor's | left; the file is read again |
+   *
+   * `written` is the state of the file in step 3, or undefined if that failed.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
-      // It is known after step 3, and rollBack compares with it.
+      // If the append cannot be removed now, rollBack tries again, and compares the file with this state.
       if (written !== undefined) this.#identity = written
       const isEdited =
         error instanceof DataFileEdited ||
@@ -114,7 +117,7 @@ export class Appender {
       this.close()
       this.#identity = unknownIdentity
     } catch {
-      // The file system failed in this as well: the next append and the next look for edits try again.
+      // The file system failed here too: the next append or look for edits tries again.
     }
   }
 

@@ -36,10 +36,11 @@ export async function replaceFile(
     await disk.createFile(newPath, next, old)
     return await swapFiles(disk, target, expected)
   } catch (error) {
+    // A single file that is mounted into a container cannot be renamed.
     if (errorCode(error) === 'EBUSY') return await overwriteMounted(disk, target, expected.bytes, next)
-    // Some editors remove the file and write it again: it was just missing.
+    // An editor has just removed the file, to write it again: what it writes is newer than a file that was moved aside.
     if (errorCode(error) === 'ENOENT') return false
-    // When this fails too, the next read of the file tries it again.
+    // If this fails too, the next read of the file tries it again.
     await restoreReplacedFile(disk, target).catch(() => {})
     throw error
   } finally {
@@ -47,17 +48,26 @@ export async function replaceFile(
   }
 }
 
-/** Puts the new file in the place of the old one. Returns false if an editor has saved something else, which is then there. */
+/**
+ * Puts the new file in the place of the old one. Returns false if an editor has saved something else, which is then there. What
+ * is at the path afterwards depends on what is found in steps 2 and 3:
+ *
+ * | the old file is | at the path there is         | at the path afterwards                                           |
+ * | --------------- | ---------------------------- | ---------------------------------------------------------------- |
+ * | as expected     | nothing                      | the new file                                                     |
+ * | edited          | nothing                      | the old file, which has the edit                                 |
+ * | either          | a file, created by an editor | that file: saved last, it would have replaced the old one anyway |
+ */
 async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeFile): Promise<boolean> {
   const oldPath = oldName(target)
-  // 1. Move the old file aside. From here on a crash may leave no file at the path: see restoreReplacedFile.
+  // 1. Move the old file aside. From here on, a crash may leave no file at the path: see restoreReplacedFile.
   if (identity !== undefined) disk.fs.renameSync(target, oldPath)
 
-  // 2. Is it still the file that was read? If not, it goes back. Only a `stat`, which is fast: until step 3 there is no file at
-  // the path. Step 5 compares the bytes.
+  // 2. Is it still the file that was read? There is no file at the path until step 3, so this must be quick: only a `stat`. The
+  // bytes are compared in step 5.
   const isExpected = identity === undefined || isSameButMoved(disk.statIdentity(oldPath), identity)
 
-  // 3. Put the right one at the path, unless an editor has created a file there meanwhile.
+  // 3. Put the right one at the path, if there is nothing.
   const isLinked = linkIfMissing(disk, isExpected ? newName(target) : oldPath, target)
   const isReplaced = isExpected && isLinked
 
@@ -90,7 +100,7 @@ export async function restoreReplacedFile(disk: Disk, target: string): Promise<b
     disk.fs.rmSync(oldPath, { force: true })
     return true
   } catch (error) {
-    // Nothing was moved aside, or there is no file at all.
+    // From linkIfMissing: nothing was moved aside.
     if (errorCode(error) === 'ENOENT') return false
     throw error
   }
@@ -116,7 +126,8 @@ function linkIfMissing(disk: Disk, path: string, target: string): boolean {
     if (errorCode(error) === 'EEXIST') return false
     if (errorCode(error) === 'ENOENT') throw error
   }
-  // A file system without hard links, such as FAT. Here an editor can save between the look and the rename.
+  // Most likely the file system has no hard links (FAT). Rename instead, although an editor can save between the look and the
+  // rename. If something else is wrong, the rename fails too.
   if (disk.statIdentity(target) !== undefined) return false
   disk.fs.renameSync(path, target)
   return true
@@ -127,16 +138,16 @@ export function removeLeftovers(disk: Disk, target: string): void {
   for (const name of [oldName, newName, overwriteName]) disk.removeQuietly(name(target))
 }
 
-/** The new content of a mounted file, if its overwriting was begun and is not known to be finished: see overwriteMounted. */
+/** The new content of a mounted file, if an overwrite of it was begun and may be unfinished: see overwriteMounted. */
 export function readUnfinishedOverwrite(disk: Disk, target: string): Buffer | undefined {
   const path = overwriteName(target)
   return disk.statIdentity(path) === undefined ? undefined : disk.fs.readFileSync(path)
 }
 
 /**
- * A single file that is mounted into a container cannot be renamed, only overwritten, and a crash in the middle damages it. So
- * the new content first gets a name that it has only while the file is overwritten: a start that finds that name beside a
- * damaged file finishes the work.
+ * A single file that is mounted into a container can only be overwritten, and a crash in the middle damages it. So the new
+ * content stays in a second file until the overwrite is complete. A start that finds that file beside a damaged one finishes
+ * the overwrite.
  */
 async function overwriteMounted(
   disk: Disk,
@@ -155,10 +166,11 @@ async function overwriteMounted(
   }
   if (!isExpected) return false
   try {
-    // From here on a crash may leave a mixture of both. If an editor saves in between, nextPath stays until that is valid.
+    // From here on, a crash may leave a mixture of the old and the new content. If an editor saves meanwhile, nextPath stays
+    // until what it saved was read and is valid: see removeLeftovers.
     if (!(await disk.overwriteFile(target, next))) return false
   } catch (error) {
-    // A full disk, say: there is room for the old content. If this fails too, nextPath stays for the next start.
+    // The disk may be full. The old content fits, so put it back. If this fails too, nextPath stays for the next start.
     await disk.overwriteFile(target, expected)
     disk.removeQuietly(nextPath)
     throw error

@@ -9,14 +9,13 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * Between the two states, one of these can follow the last whole pet:
+ * After a crash, or in a copy, one of these can follow the last whole pet:
  *
- * 1. The append ends too early: the process was killed, or the disk was full.
- * 2. Nothing follows the 7 bytes, and each of them is either the old or the new one: a write, or a rollback, was only partly
- *    stored.
- * 3. Some of the 7 bytes are old, and the append goes on after them: `cp` read the first part of the file before the append
- *    and the rest after it. One copy can have several such seams.
- * 4. Whole sectors after the 7 bytes are NULs: the power failed before the disk had written them.
+ * 1. The 7 new bytes and a part of what follows them: the process was killed, or the disk was full.
+ * 2. At most 7 bytes, each of them old or new: a write, or a rollback, ended within them or was only partly stored.
+ * 3. 7 bytes, some or all of them old, and then the rest of the append: `cp` read the first part of the file before the append
+ *    and the rest after it. Later appends can have made further such seams.
+ * 4. The append with NULs in whole sectors after the 7 bytes: the power failed before the disk had written them.
  *
  * In case 3 the new bytes are known: they are put in, and no pet is lost. In the other cases the append was never
  * acknowledged, and the text is cut after the last whole pet.
@@ -32,7 +31,7 @@ export interface RepairedText {
   readonly isCopy: boolean
 }
 
-/** A disk writes each sector whole or not at all. `cp` reads whole pages, which are some sectors each. */
+/** A disk writes each sector whole or not at all. `cp` reads whole pages, so its seams are between two sectors as well. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
@@ -42,8 +41,8 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 const overwritingBytes = closingBrackets.length
 
 /**
- * The file beside the data file that keeps its damaged end. It is named after the last write, so that a repair that is
- * interrupted before it changes the data file keeps the same bytes under the same name again.
+ * The file beside the data file that keeps its damaged end. A crash may interrupt the repair when these bytes are kept but the
+ * data file is still damaged. Then the next start keeps them again: under the same name, since `lastWriteMs` is the same.
  */
 export function tornEndPath(target: string, lastWriteMs: number): string {
   return `${target}.torn-${new Date(lastWriteMs).toISOString().replaceAll(':', '-')}`
@@ -54,6 +53,7 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   let bytes = damaged
   let damagedAt: number | undefined
   let isCopy = false
+  // Each round mends one seam (case 3), until the text is whole or can be cut (the other cases).
   for (;;) {
     const parsed = parsePets(bytes)
     const { faultCount, petCount, petsEnd, petsStart, syntaxFault } = parsed
@@ -80,7 +80,7 @@ function isCopySeam(bytes: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const found = bytes.subarray(petsEnd, petsEnd + overwritingBytes)
   const goesOn = bytes.length > petsEnd + overwritingBytes
   if (!goesOn || found.equals(expected) || !isMixture(found, prefix)) return false
-  // A person who leaves a blank line and forgets the comma writes `⏎⏎    {`, which differs from an append in its first byte only.
+  // A person who leaves a blank line and forgets the comma writes `⏎⏎    {`, and an append `,⏎    {`: only the first byte differs.
   // It is a seam only if a sector ends after that byte, since only there can `cp` have gone from the old bytes to the new ones.
   const isBlankLine = found.subarray(1).equals(expected.subarray(1))
   return !isBlankLine || (petsEnd + 1) % sectorBytes === 0
@@ -97,12 +97,12 @@ function isTornAppend(
   if (countPets(tail) > maxAppendPets) return false
   // Case 4.
   if (hasUnwrittenSectors(bytes, petsEnd)) return true
-  // Before the first pet, the 7 bytes are all there, old or new: a person typed a shorter tail. After a pet, an append of several
-  // pets can have been cut off between two of them.
+  // An append never shortens the file, so it leaves at least 7 bytes after the `[`: a person typed a shorter tail. After a pet
+  // the tail can be shorter, since an append of several pets can be cut off between two of them.
   if (petCount === 0 && tail.length < overwritingBytes) return false
-  // Case 2, and case 1 within the 7 bytes.
+  // Case 2.
   if (tail.length <= overwritingBytes) return isMixture(tail, prefix) && !isTrailingComma(bytes, tail)
-  // Case 1 after them.
+  // Case 1.
   return endsTooEarly && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
 }
 
@@ -126,7 +126,7 @@ function isTrailingComma(bytes: Buffer, tail: Buffer): boolean {
   return tail.equals(trailingComma) && bytes.includes('\n "pets"')
 }
 
-/** Whether the first NULs begin at the old end of the file or where a sector begins, and end where a sector or the file ends. */
+/** Whether the first run of NULs begins at the old end of the file or with a sector, and ends with a sector or with the file. */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)
   if (from === -1) return false
