@@ -45,7 +45,7 @@ export function formatCommand(script: string, workingDirectory: string): string 
 function formatHelp(command: string): string {
   const settingRows = settingNames.map((name) => {
     const { fallback, meaning } = settings[name]
-    return { name, fallback: fallback || 'none', meaning }
+    return { name, fallback: fallback || '-', meaning }
   })
   const rows = [{ name: 'Variable', fallback: 'Default', meaning: 'Meaning' }, ...settingRows]
   const nameWidth = Math.max(...rows.map(({ name }) => name.length))
@@ -61,6 +61,9 @@ function formatHelp(command: string): string {
     'Settings come from environment variables:',
     '',
     ...table,
+    '',
+    'Keys and origins are comma-separated. Without keys, one is created for each run and printed.',
+    'Keys are required if HOST is not a loopback address, or if PETSTORE_LOG is silent.',
     '',
     `Example: PORT=4000 PETSTORE_DATA_FILE=mypets.json ${command}`,
     '',
@@ -93,7 +96,7 @@ function explainArguments(args: readonly string[], command: string): string {
     }
   }
   if (unknown.length > 0) return `${unknown.join(' ')}: unknown; ${command} --help lists the settings`
-  return `${understood.join(' ')}: settings come from environment variables: ${assignments.join(' ')} ${command}`
+  return `${understood.join(' ')}: set environment variables instead, as in ${assignments.join(' ')} ${command}`
 }
 
 /** The value quoted for a POSIX shell, if need be. Control characters become `?`, so that it stays on one line. */

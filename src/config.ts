@@ -23,14 +23,20 @@ export interface Config {
 const logLevels = ['silent', 'info', 'requests'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** All settings, for `--help`. The README lists the same names and defaults. An empty default means none. */
+/** All settings, for `--help`. The README lists the same names and defaults. An empty default means that there is none. */
 export const settings = {
-  PORT: { fallback: '3000', meaning: '0 picks a free port' },
-  HOST: { fallback: '127.0.0.1', meaning: 'the address to listen on; 0.0.0.0 listens on all addresses' },
-  PETSTORE_API_KEYS: { fallback: '', meaning: 'comma-separated; without any, one is created for each run' },
+  PORT: { fallback: '3000', meaning: 'port to listen on; 0 picks a free one' },
+  HOST: { fallback: '127.0.0.1', meaning: 'address to listen on; 0.0.0.0 listens on all addresses' },
+  PETSTORE_API_KEYS: { fallback: '', meaning: 'bearer keys that clients may use' },
   PETSTORE_DATA_FILE: { fallback: 'data/pets.json', meaning: 'created, with its folder, if it is missing' },
-  PETSTORE_CORS_ORIGINS: { fallback: '*', meaning: 'comma-separated origins whose pages may call, or none' },
-  PETSTORE_DELAY: { fallback: '', meaning: 'milliseconds to hold back responses: 300, or 200-800' },
+  PETSTORE_CORS_ORIGINS: {
+    fallback: '*',
+    meaning: 'origins whose pages may read responses, or the word none',
+  },
+  PETSTORE_DELAY: {
+    fallback: '',
+    meaning: `delay of /v1 responses in ms: 300 or 200-800, at most ${maxDelayMs}`,
+  },
   PETSTORE_LOG: { fallback: 'info', meaning: 'silent, info, or requests (also a line per request)' },
 } as const
 
@@ -102,9 +108,9 @@ function isSet(env: Environment, name: string): boolean {
 }
 
 function whyKeysAreRequired(host: string, log: LogLevel): string | undefined {
-  if (!isLoopback(host)) return `when HOST is not a loopback address, and HOST is ${host}`
+  if (!isLoopback(host)) return `because HOST (${host}) is not a loopback address`
   return log === 'silent'
-    ? 'when PETSTORE_LOG is silent, because nobody would see a key that is created for the run'
+    ? 'because PETSTORE_LOG is silent: nobody would see a key that is created for the run'
     : undefined
 }
 

@@ -108,9 +108,12 @@ function describeFailure(error: unknown, config: Config | undefined): readonly s
     case 'EACCES':
       return [`PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`]
     case 'EADDRNOTAVAIL':
+      return [`HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`]
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return [`HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`]
+      return [
+        `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`,
+      ]
     case '':
       // Not a system error, so a bug in this program: its stack is to be printed.
       return undefined

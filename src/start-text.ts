@@ -24,9 +24,7 @@ export function formatStartText({ dataFile, hints, host }: Config, started: Star
   lines.push(...hints.map((hint) => `Note: ${hint}`))
   // A browser never sends the part after `#`; the page reads the key from it.
   lines.push(`Page: ${url}/${createdKey === undefined ? '' : `#key=${createdKey}`}`)
-  lines.push(
-    createdKey === undefined ? 'Try, in a shell where PETSTORE_API_KEYS is set as it is here:' : 'Try:',
-  )
+  lines.push(createdKey === undefined ? 'Try this in a shell with the same PETSTORE_API_KEYS:' : 'Try:')
   // The shell fills in the first of its keys.
   const key = createdKey ?? '${PETSTORE_API_KEYS%%,*}'
   // Without the quotes, zsh would take the brackets of an IPv6 address for a pattern.
@@ -47,5 +45,7 @@ function describeReach(host: string, port: string): string {
     .filter(({ family }) => family === 'IPv4' || host.includes(':'))
     .filter(({ address, internal }) => !internal && !address.startsWith('fe80:'))
   const { address } = addresses.find(({ family }) => family === 'IPv4') ?? addresses[0] ?? {}
-  return address === undefined ? 'at any address of this one' : `for example at ${formatUrl(address, port)}`
+  return address === undefined
+    ? "at any of this machine's addresses"
+    : `for example at ${formatUrl(address, port)}`
 }

@@ -189,7 +189,7 @@ test('hints at PETSTORE_API_KEYS when PETSTORE_API_KEY is set instead', () => {
   assert.deepEqual(parseConfig(env).hints, [hint])
   assert.deepEqual(parseConfig({ ...env, PETSTORE_API_KEYS: 'b' }).hints, [])
   assert.deepEqual(errorsOf({ ...env, HOST: '0.0.0.0' }), [
-    `PETSTORE_API_KEYS: is required when HOST is not a loopback address, and HOST is 0.0.0.0; ${hint}`,
+    `PETSTORE_API_KEYS: is required because HOST (0.0.0.0) is not a loopback address; ${hint}`,
   ])
 })
 
@@ -198,7 +198,7 @@ test('has the same settings and defaults as the README', () => {
   const rows = [...readme.matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
   assert.deepEqual(
     rows.map(([, name, fallback]) => [name, fallback]),
-    Object.entries(settings).map(([name, { fallback }]) => [name, fallback || 'none']),
+    Object.entries(settings).map(([name, { fallback }]) => [name, fallback || '-']),
   )
 })
 
@@ -231,7 +231,7 @@ test('prints no key in a message', () => {
 
 test('requires keys for a host that others can reach, and for a run that would not print a created key', () => {
   for (const HOST of ['0.0.0.0', '::', '192.0.2.1', 'pets.test']) {
-    assert.match(errorsOf({ HOST }).join('\n'), /^PETSTORE_API_KEYS: is required .*HOST is /)
+    assert.match(errorsOf({ HOST }).join('\n'), /^PETSTORE_API_KEYS: is required because HOST \(.+\) is not /)
     assert.deepEqual(errorsOf({ HOST, PETSTORE_API_KEYS: 'a' }), [])
   }
   assert.match(errorsOf({ PETSTORE_LOG: 'silent' }).join('\n'), /^PETSTORE_API_KEYS: is required .*silent/)

@@ -72,7 +72,7 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   const lines = String(stdout).split('\n')
   assert.equal(lines[0], 'Usage: node server.js')
   for (const [name, { fallback }] of Object.entries(settings)) {
-    assert.ok(lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || 'none'} `)))
+    assert.ok(lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || '-'} `)))
   }
   assert.ok(lines.every((line) => line.length <= 100))
 })
@@ -89,31 +89,31 @@ for (const [short, long] of [
 }
 
 const wrongArguments: readonly (readonly [args: readonly string[], expected: string])[] = [
-  [['--port', '4000'], '--port 4000: settings come from environment variables: PORT=4000 node server.js'],
-  [['--port=4000'], '--port 4000: settings come from environment variables: PORT=4000 node server.js'],
-  [['-p'], '-p: settings come from environment variables: PORT=… node server.js'],
-  [['4000'], '4000: settings come from environment variables: PORT=4000 node server.js'],
+  [['--port', '4000'], '--port 4000: set environment variables instead, as in PORT=4000 node server.js'],
+  [['--port=4000'], '--port 4000: set environment variables instead, as in PORT=4000 node server.js'],
+  [['-p'], '-p: set environment variables instead, as in PORT=… node server.js'],
+  [['4000'], '4000: set environment variables instead, as in PORT=4000 node server.js'],
   [
     ['mypets.json'],
-    'mypets.json: settings come from environment variables: PETSTORE_DATA_FILE=mypets.json node server.js',
+    'mypets.json: set environment variables instead, as in PETSTORE_DATA_FILE=mypets.json node server.js',
   ],
   [
     ["Ann's pets.json"],
-    String.raw`'Ann'\''s pets.json': settings come from environment variables: PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
+    String.raw`'Ann'\''s pets.json': set environment variables instead, as in PETSTORE_DATA_FILE='Ann'\''s pets.json' node server.js`,
   ],
   [
     ['--key', 'hush', '--host', '0.0.0.0'],
-    '--key … --host 0.0.0.0: settings come from environment variables: PETSTORE_API_KEYS=… HOST=0.0.0.0 node server.js',
+    '--key … --host 0.0.0.0: set environment variables instead, as in PETSTORE_API_KEYS=… HOST=0.0.0.0 node server.js',
   ],
   [
     ['--delay', '200-800'],
-    '--delay 200-800: settings come from environment variables: PETSTORE_DELAY=200-800 node server.js',
+    '--delay 200-800: set environment variables instead, as in PETSTORE_DELAY=200-800 node server.js',
   ],
   [['--watch'], '--watch: unknown; node server.js --help lists the settings'],
   [['--token', 'hush', 'a.json'], '--token: unknown; node server.js --help lists the settings'],
   [['--token=hush', '-x'], '--token -x: unknown; node server.js --help lists the settings'],
-  [['a\nb'], "'a?b': settings come from environment variables: PETSTORE_DATA_FILE='a?b' node server.js"],
-  [[''], "'': settings come from environment variables: PETSTORE_DATA_FILE='' node server.js"],
+  [['a\nb'], "'a?b': set environment variables instead, as in PETSTORE_DATA_FILE='a?b' node server.js"],
+  [[''], "'': set environment variables instead, as in PETSTORE_DATA_FILE='' node server.js"],
 ]
 
 for (const [args, expected] of wrongArguments) {
@@ -143,7 +143,7 @@ test('says that other machines can reach it, and where, when it listens on every
     const [first, second = ''] = text.split('\n')
     assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
     const [, other] =
-      /^Other machines can reach it too, (?:for example at http:\/\/(\S+):3000|at any address of this one)$/.exec(
+      /^Other machines can reach it too, (?:for example at http:\/\/(\S+):3000|at any of this machine's addresses)$/.exec(
         second,
       ) ?? assert.fail(text)
     if (other !== undefined) assert.ok(others.has(other.replace(/^\[(.*)\]$/, '$1')), text)
@@ -375,7 +375,7 @@ const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] =
   [
     'a host of no machine',
     { HOST: 'host.invalid' },
-    /^HOST: host\.invalid is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses\n$/,
+    /^HOST: host\.invalid could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses of this machine\n$/,
   ],
   // TEST-NET-1 (RFC 5737): nobody's address.
   [
