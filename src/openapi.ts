@@ -21,7 +21,9 @@ const createdPet: Pet = { id: 13, ...newPet }
 
 /** Example messages, where those of the error codes are not what clients get. */
 const exampleMessages: Partial<Record<ErrorCode, readonly [known: string, outcomeUnknown?: string]>> = {
-  malformed_request: ['request target: "%zz" has an escape ("%…") that is not one of UTF-8'],
+  malformed_request: [
+    'request target: "%zz" has an invalid percent escape: expected UTF-8, such as "%C3%A9"',
+  ],
   invalid_parameter: [
     `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
   ],
@@ -188,9 +190,9 @@ function createPet(basePath: string): OperationDescription {
         },
       ),
       503: errorResponse(
-        'The animal could not be added now. If it is certain that nothing was stored, the message says so or the ' +
-          'service is shutting down, and the request can be sent again later. Otherwise the message says that it is ' +
-          'not known whether the animal was stored: list the animals before you send the request again.',
+        'The animal could not be added now. With the code `shutting_down`, or if the message says that nothing was ' +
+          'stored, send the request again later. Otherwise the message says that it is not known whether the animal ' +
+          'was stored: list the animals before you send the request again.',
         ['data_file_invalid', 'storage_failed', 'shutting_down'],
       ),
       507: errorResponse(

@@ -21,7 +21,7 @@ export function checkFraming(
   if (coding !== undefined && (request.httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
     // The end of the body is unknown, so no request can follow it (RFC 9112 section 6.1).
     response.shouldKeepAlive = false
-    throw new HttpError('malformed_request', 'Transfer-Encoding: expected "chunked", and HTTP/1.1')
+    throw new HttpError('malformed_request', 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request')
   }
   if (request.httpVersionMajor !== 1)
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')

@@ -79,7 +79,7 @@ function splitTarget(target: string): { path: string; query: string } {
     rest = absolute[1] ?? ''
     if (!rest.startsWith('/')) rest = `/${rest}`
   }
-  if (rest.includes('#')) throw malformed('a fragment ("#…") is not sent')
+  if (rest.includes('#')) throw malformed('must not contain a fragment ("#…")')
   const mark = rest.indexOf('?')
   const path = mark === -1 ? rest : rest.slice(0, mark)
   const query = mark === -1 ? '' : rest.slice(mark + 1)
@@ -100,7 +100,7 @@ function decode(text: string): string {
     return decodeURIComponent(text)
   } catch {
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
-    throw malformed(`"${shown}" has an escape ("%…") that is not one of UTF-8`)
+    throw malformed(`"${shown}" has an invalid percent escape: expected UTF-8, such as "%C3%A9"`)
   }
 }
 
