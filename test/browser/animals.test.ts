@@ -228,7 +228,7 @@ test('says when the server does not answer, and goes on by itself when it does a
   await page.route('**/v1/pets*', (route) => route.abort('connectionrefused'))
   await waitForText(
     page.locator('#store-error'),
-    `No response from ${new URL(url).host}. Is the server running?`,
+    `No response from ${new URL(url).host}. Is the server running? Retrying automatically.`,
   )
   await waitForText(page.locator('#connection'), 'Not connected')
   await page.getByLabel('name').fill('Rex')

@@ -108,7 +108,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     if (response === undefined) {
       showConnection('lost', 'Not connected')
       const problem = `No response from ${base.host}. Is the server running?`
-      setText(storeError, `${problem} This page keeps requesting the list.`)
+      setText(storeError, `${problem} Retrying automatically.`)
       return false
     }
     if (response.status === 401) {
