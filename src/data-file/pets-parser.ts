@@ -20,7 +20,7 @@ export class ParsedPets {
   faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */
   syntaxFault: JsonFault | undefined
-  /** Whether the text has no other syntax error than that it is cut off. */
+  /** Whether the only syntax error is that the text is cut off. */
   endsTooEarly = false
   /** How many whole pets were read, valid or not. */
   petCount = 0
@@ -86,14 +86,14 @@ class PetsParser {
       const isNotUtf8 = error.offset === this.#reader.bytes.length && unreadBytes > 0
       this.#addFault(isNotUtf8 ? 'expected UTF-8' : error.message, error.offset)
       parsed.syntaxFault = error
-      // The cut may fall within a character, of which up to 3 bytes are then left.
+      // A text that is cut off within a character ends with up to 3 bytes that are not UTF-8.
       parsed.endsTooEarly = error.atEnd && unreadBytes <= 3
     }
     const { pets, filledIds, fault } = this.#seeds.complete(highestId)
     const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
     parsed.pets = pets
     parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
-    // It is that of the first pet for which no id was left.
+    // This fault belongs to the first pet that got no id.
     if (fault !== undefined) this.#addFault(fault, offsetOf(filledIds.length))
     parsed.faults.sort((a, b) => a.offset - b.offset)
     return parsed
@@ -114,7 +114,7 @@ class PetsParser {
     this.#readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
-    // The reader had only what is UTF-8, and that is complete. parse() puts the fault in words.
+    // The reader sees only the bytes up to the first that is not UTF-8, and they are complete. parse() words the fault.
     if (reader.at < this.#bytes.length) throw new JsonFault('', reader.at, true)
   }
 
@@ -122,11 +122,11 @@ class PetsParser {
   #readMembers(readMember: (name: string, offset: number) => void): void {
     const reader = this.#reader
     for (let first = true; reader.acceptMore('}', first); first = false) {
-      reader.peek()
+      reader.skipSpace()
       const offset = reader.at
       const name = reader.readString('a member name in double quotes')
       reader.readColon()
-      reader.peek()
+      reader.skipSpace()
       readMember(name, offset)
     }
   }
@@ -158,7 +158,7 @@ class PetsParser {
     this.#parsed.petsStart = reader.at
     this.#parsed.petsEnd = reader.at
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
-      reader.peek()
+      reader.skipSpace()
       const offset = reader.at
       const seed = this.#readPlainPet() ?? this.#readAnyPet(offset)
       if (seed !== undefined) this.#addSeed(seed, offset)
@@ -233,6 +233,7 @@ class PetsParser {
       }
       return undefined
     }
+    // A member that is given twice was noted above.
     return this.#parsed.faultCount === faultCount ? checked.seed : undefined
   }
 }

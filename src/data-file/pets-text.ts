@@ -36,7 +36,7 @@ export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
  * path, for the person who has to find them.
  */
 export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
-  // A blank file is read as a new one, and is written as such before the first append.
+  // A blank file counts as a new one. `bytes` and the offsets are those of a new file, which is written before the first append.
   if (isBlank(bytes)) return { ...parsePetsText(path, formatEmptyText(undefined)), isAppendable: false }
   const parsed = parsePets(bytes, highestId)
   const { pets, filledIds, petsStart, petsEnd, schema } = parsed

@@ -62,8 +62,7 @@ export class JsonReader {
     this.bytes = bytes
   }
 
-  /** The next byte that is not white space; -1 at the end. */
-  peek(): number {
+  skipSpace(): void {
     const { bytes } = this
     let { at } = this
     while (at < bytes.length) {
@@ -72,7 +71,12 @@ export class JsonReader {
       at++
     }
     this.at = at
-    return at < bytes.length ? (bytes[at] ?? -1) : -1
+  }
+
+  /** Skips white space, and returns the next byte without taking it; -1 at the end. */
+  peek(): number {
+    this.skipSpace()
+    return this.bytes[this.at] ?? -1
   }
 
   fail(expected: string): never {
@@ -111,7 +115,7 @@ export class JsonReader {
 
   /** Takes the first of the texts (JSON strings, quotes included) that comes next; its index, or -1. */
   acceptOneOf(texts: readonly Buffer[]): number {
-    this.peek()
+    this.skipSpace()
     const { bytes, at } = this
     for (let index = 0; index < texts.length; index++) {
       const text = texts[index]
@@ -172,7 +176,7 @@ export class JsonReader {
 
   readNumber(): number | bigint | InexactNumber {
     const { bytes } = this
-    this.peek()
+    this.skipSpace()
     let { at } = this
     let value = 0
     for (; at < bytes.length; at++) {
