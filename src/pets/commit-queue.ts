@@ -46,7 +46,7 @@ export class CommitQueue<Item, Result> {
 
   #openBatch(): Batch<Item, Result> {
     const items: Item[] = []
-    // Starts later, even if the queue is idle: `batch` is there by then.
+    // run() never calls its task at once, so `batch` is assigned by then.
     const results = this.run(() => this.#commitBatch(batch))
     const batch: Batch<Item, Result> = { items, results }
     this.#open = batch
@@ -54,7 +54,7 @@ export class CommitQueue<Item, Result> {
   }
 
   async #commitBatch(batch: Batch<Item, Result>): Promise<readonly (Result | Error)[]> {
-    // When the queue is idle, a batch has its turn at once: items added in the same tick still share it.
+    // If the queue is idle, this runs in the tick in which the batch was opened: items added later in it can still join.
     await waitForTickEnd()
     if (this.#open === batch) this.#open = undefined
     return this.#commit(batch.items)

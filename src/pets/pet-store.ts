@@ -119,13 +119,13 @@ export class PetStore implements Store {
         if (file === undefined) throw error
         mayBeStored ||= file.mayBeStored
         if (!(error instanceof DataFileEdited)) {
-          this.#note(file, error)
+          this.#noteFailure(file, error)
           throw refusal(error, mayBeStored)
         }
+        // Somebody has edited the file. The edit comes first; the batch is then added to it.
+        await this.#reload(file, mayBeStored)
+        results = this.#assignIds(newPets, results)
       }
-      // Somebody has edited the file. The edit comes first; the batch is then added to it.
-      await this.#reload(file, mayBeStored)
-      results = this.#assignIds(newPets, results)
     }
   }
 
@@ -180,9 +180,10 @@ export class PetStore implements Store {
         this.#unusable = undefined
         this.#reindex()
       }
+      // Otherwise nothing was read or written, so a disk that failed may still fail.
       if (isRolledBack || isEdited) this.#noteWorking(file)
     } catch (error) {
-      this.#note(file, error)
+      this.#noteFailure(file, error)
       throw refusal(error, mayBeStored)
     }
     if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
@@ -209,10 +210,11 @@ export class PetStore implements Store {
   }
 
   /** Notes why no pet can be added, and says so once. */
-  #note(file: DataFile, error: unknown): void {
+  #noteFailure(file: DataFile, error: unknown): void {
     if (error instanceof DataFileUnusable) {
       this.#unusable = error
       this.#version++
+      // Too early to say anything: the next look reads the file again.
       if (error.isBeingSaved) return
       const consequence = 'the last valid data is still served, and no pet can be added until this is fixed'
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '

@@ -17,7 +17,7 @@ const PageSchema = v.object({
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
   const queue = new CommitQueue<NewPet, Pet>(createAll, maxPetsPerCall)
-  /** What failed when it was last tried: with a full disk, creations alone. */
+  /** The kinds of call whose last attempt failed. One kind can fail alone: with a full disk, reads still work. */
   const failing = new Set<'reads' | 'creations'>()
 
   async function createAll(newPets: readonly NewPet[]): Promise<readonly Pet[]> {
@@ -28,6 +28,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       throw wrongResult(`expected ${newPets.length} pets, got ${pets.length}`)
     checkAscending(pets)
     for (const [index, pet] of pets.entries()) {
+      // All but the id has to be as it was given.
       const given = { ...pet, ...newPets[index], id: pet.id }
       if (formatPet(pet) !== formatPet(given))
         throw wrongResult(`${index}: expected the pet that was given at this place, got another`)
@@ -42,7 +43,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       if (failing.delete(kind) && failing.size === 0) onMessage?.('the storage works again')
       return result
     } catch (error) {
-      const reason = error instanceof Error ? error.message || errorCode(error) : typeof error
+      const reason = describeThrown(error)
       if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; ${kind} are refused until it works`)
       failing.add(kind)
       const isFull = errorCode(error) === 'insufficient_storage'
@@ -58,9 +59,11 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       const page = parseResult(PageSchema, await call('reads', () => storage.list(query)))
       const { pets, hasMore } = page
       if (pets.length > limit) throw wrongResult(`expected at most ${limit} pets, got ${pets.length}`)
-      if (hasMore && pets.length === 0) throw wrongResult('hasMore: expected false after no pets, got true')
+      if (hasMore && pets.length === 0)
+        throw wrongResult('hasMore: expected false on a page without pets, got true')
       const other = pets.find((pet) => status !== undefined && pet.status !== status)
-      if (other !== undefined) throw wrongResult(`expected ${status} pets alone, got a ${other.status} one`)
+      if (other !== undefined)
+        throw wrongResult(`expected only pets with status ${status}, got one with status ${other.status}`)
       checkAscending(pets, after)
       return page
     },
@@ -71,7 +74,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       return pet
     },
     create: (newPet) => queue.add(newPet),
-    /** A storage may never answer, and the process has to end all the same. */
+    /** Resolves when the queue is empty, or at the deadline: a storage may never answer. */
     close(deadline = performance.now() + 5_000) {
       return new Promise((resolve) => {
         // The listener may have taken all the time. Newer versions of Node warn of a negative delay.
@@ -80,6 +83,12 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       })
     },
   }
+}
+
+/** What a storage threw, which may be anything. */
+function describeThrown(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error
+  return error.message || errorCode(error)
 }
 
 function parseResult<Output>(schema: v.GenericSchema<unknown, Output>, result: unknown): Output {
