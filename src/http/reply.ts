@@ -40,14 +40,12 @@ export function sendReply(response: ServerResponse, reply: Reply, moreHeaders: r
     response.end()
     return
   }
-  // An `end` with a body makes Node hand the body and an empty last piece to the system together, which takes longer
-  // than the body alone. Corked, head and body still leave in one piece.
-  const { socket } = response
-  socket?.cork()
+  // Node holds head and body back until the next tick, and then hands them to the system in one piece. By then the other
+  // requests of this turn of the event loop have been handled: handling them all and then sending all responses is faster
+  // than changing from one to the other. An `end` in this tick would send at once.
   // ASCII is the same bytes in Latin-1, which Node writes faster.
   response.write(body, length === String(body.length) ? 'latin1' : 'utf8')
-  socket?.uncork()
-  response.end()
+  process.nextTick(() => response.end())
 }
 
 /** The reply as the bytes of an HTTP/1.1 message that closes its connection, for a request that has no response. */
