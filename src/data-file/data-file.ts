@@ -70,6 +70,7 @@ export async function openDataFile(
     return { file, data }
   } catch (error) {
     await lock?.release()
+    // An error without a code is not the file system's.
     if (error instanceof DataFileUnusable || errorCode(error) === '') throw error
     throw DataFileUnusable.ofFile(path, `cannot be opened: ${describeFileError(disk, path, error)}`)
   }
@@ -257,7 +258,7 @@ export class DataFile implements Adapter<PetData> {
     if (text.filledIds.length > 0) return this.#replace(whole, formatAppendable(text))
     // It is served and appended to from now on, so it has to be durable, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(rethrowMissingAsEdited)
-    // What lies beside a blank file may be the only pets.
+    // A file beside a blank one may hold the only pets.
     if (!isBlank(whole.bytes)) removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(whole.identity, text.end)
     this.#count = text.pets.length

@@ -114,7 +114,7 @@ class PetsParser {
     this.#readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
-    // The reader sees only the bytes up to the first that is not UTF-8, and they are complete. parse() words the fault.
+    // What precedes the first byte that is not UTF-8 is a whole text, so the reader found no fault. parse() words this one.
     if (reader.at < this.#bytes.length) throw new JsonFault('', reader.at, true)
   }
 

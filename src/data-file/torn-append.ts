@@ -31,7 +31,7 @@ export interface RepairedText {
   readonly isCopy: boolean
 }
 
-/** A disk writes each sector whole or not at all. `cp` reads whole pages, so its seams are between two sectors as well. */
+/** A disk writes each sector whole or not at all. `cp` reads whole pages of several sectors each. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
@@ -53,7 +53,7 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   let bytes = damaged
   let damagedAt: number | undefined
   let isCopy = false
-  // Each round mends one seam (case 3), until the text is whole or can be cut (the other cases).
+  // Each round mends one seam (case 3). In the last one the text is whole, or is cut (the other cases).
   for (;;) {
     const parsed = parsePets(bytes)
     const { faultCount, petCount, petsEnd, petsStart, syntaxFault } = parsed
@@ -81,7 +81,7 @@ function isCopySeam(bytes: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const goesOn = bytes.length > petsEnd + overwritingBytes
   if (!goesOn || found.equals(expected) || !isMixture(found, prefix)) return false
   // A person who leaves a blank line and forgets the comma writes `⏎⏎    {`, and an append `,⏎    {`: only the first byte differs.
-  // It is a seam only if a sector ends after that byte, since only there can `cp` have gone from the old bytes to the new ones.
+  // It is a seam only if a sector ends after that byte: `cp` goes from old bytes to new ones only between two pages.
   const isBlankLine = found.subarray(1).equals(expected.subarray(1))
   return !isBlankLine || (petsEnd + 1) % sectorBytes === 0
 }

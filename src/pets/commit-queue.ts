@@ -54,7 +54,7 @@ export class CommitQueue<Item, Result> {
   }
 
   async #commitBatch(batch: Batch<Item, Result>): Promise<readonly (Result | Error)[]> {
-    // If the queue is idle, this runs in the tick in which the batch was opened: items added later in it can still join.
+    // If the queue is idle, this runs in the tick in which the batch was opened. Items added later in that tick can join.
     await waitForTickEnd()
     if (this.#open === batch) this.#open = undefined
     return this.#commit(batch.items)
