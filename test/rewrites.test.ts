@@ -281,8 +281,9 @@ test('rewrites on a file system without hard links', async (t) => {
   assert.deepEqual(namesInFile(path), ['Rex', 'Kit'])
 })
 
-test('leaves what an editor saves into a mounted file while it is overwritten', async (t) => {
-  for (const step of [1, 2, 3]) {
+test('leaves what an editor saves into a mounted file while it is overwritten, whether or not the disk fails', async (t) => {
+  const moments = [1, 2, 3].flatMap((step) => [false, true].map((fails) => ({ step, fails })))
+  for (const { step, fails } of moments) {
     const path = join(makeFastFolder(), 'pets.json')
     nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
     let syncs = 0
@@ -291,8 +292,10 @@ test('leaves what an editor saves into a mounted file while it is overwritten', 
       before({ name, path: place }) {
         if (name === 'renameSync' && place === path) throw systemError('EBUSY')
         if (name === 'writeSync' && place === path) isOverwriting = true
-        if (name === 'fsync' && place === path && isOverwriting && ++syncs === step)
+        if (name === 'fsync' && place === path && isOverwriting && ++syncs === step) {
           nodeFs.writeFileSync(path, edited)
+          if (fails) throw systemError('EIO')
+        }
       },
     })
     const { store } = await openStore(t, path, fileSystem)
@@ -301,4 +304,33 @@ test('leaves what an editor saves into a mounted file while it is overwritten', 
     assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
     assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
   }
+})
+
+test('finishes at the next start when a mounted file was touched while it was put back', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  const text = `{"pets":[${Array.from({ length: 9 }, (_, pet) => `{"name":"${pet}","categoryId":1}`).join()}]}`
+  nodeFs.writeFileSync(path, text)
+  let isFull = false
+  let isTouched = false
+  const fileSystem = watchFileSystem({
+    before({ name, path: place, args: [descriptor, bytes] }) {
+      if (name === 'renameSync' && place === path) throw systemError('EBUSY')
+      if (place !== path) return
+      // The disk has room for a part of the new text.
+      if (name === 'writeSync' && !isFull && bytes instanceof Buffer && bytes.length > text.length) {
+        isFull = true
+        nodeFs.writeSync(Number(descriptor), bytes, 0, 100, 1)
+        throw systemError('ENOSPC')
+      }
+      if (name === 'fsync' && isFull && !isTouched) {
+        isTouched = true
+        nodeFs.utimesSync(path, 1, 1)
+      }
+    },
+  })
+  await assert.rejects(openPetStore(path, { fileSystem }), DataFileUnusable)
+  assert.equal(isTouched, true)
+  const { store } = await openStore(t, path)
+  assert.deepEqual(namesIn(store), [...'012345678'])
+  assert.deepEqual(namesInFile(path), [...'012345678'])
 })

@@ -162,13 +162,16 @@ export class Disk {
     ]
     let isOurs = true
     await this.withFile(path, 'r+', async (descriptor) => {
-      let written: Identity
       for (const step of steps) {
-        isOurs = written === undefined || isSame(this.fstatIdentity(descriptor), written)
-        if (!isOurs) return
         step(descriptor)
-        written = this.fstatIdentity(descriptor)
-        await this.#sync('fsync', descriptor)
+        const written = this.fstatIdentity(descriptor)
+        const isStillOurs = (): boolean => isSame(this.fstatIdentity(descriptor), written)
+        // Somebody may write to the file during the sync. Then it is theirs, even if the sync has failed.
+        await this.#sync('fsync', descriptor).catch((error: unknown) => {
+          if (isStillOurs()) throw error
+        })
+        isOurs = isStillOurs()
+        if (!isOurs) return
       }
     })
     return isOurs

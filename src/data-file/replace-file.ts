@@ -166,13 +166,13 @@ async function overwriteMounted(
   }
   if (!isExpected) return false
   try {
-    // From here on, a crash may leave a mixture of the old and the new content. If an editor saves meanwhile, nextPath stays
-    // until what it saved was read and is valid: see removeLeftovers.
+    // From here on, a crash may leave a mixture of the old and the new content. If somebody writes to the file meanwhile, nextPath
+    // stays until the file was read and is valid: see removeLeftovers.
     if (!(await disk.overwriteFile(target, next))) return false
   } catch (error) {
-    // The disk may be full. The old content fits, so put it back. If this fails too, nextPath stays for the next start.
-    await disk.overwriteFile(target, expected)
-    disk.removeQuietly(nextPath)
+    // The disk may be full. The old content fits, so put it back. If that fails too, or somebody (`touch`, say) writes to the
+    // file meanwhile, it may be left a mixture, and nextPath stays for the next start.
+    if (await disk.overwriteFile(target, expected)) disk.removeQuietly(nextPath)
     throw error
   }
   disk.removeQuietly(nextPath)
