@@ -76,7 +76,7 @@ export class Appender {
   }
 
   #openForAppend(): number {
-    // By now there may be no file at the path, or a folder.
+    // By now the file may be gone, or replaced with a folder.
     if (this.isEdited()) throw new DataFileEdited()
     try {
       return this.#disk.fs.openSync(this.#path, 'r+')
@@ -94,7 +94,7 @@ export class Appender {
   }
 
   /**
-   * Decides whose file it is after a failed append:
+   * Decides whose file it is after an append that failed in step 2 or later; before that, nothing is written:
    *
    * | what happened                                                         | the file is | so the append is             |
    * | --------------------------------------------------------------------- | ----------- | ---------------------------- |
@@ -103,7 +103,7 @@ export class Appender {
    * | a system call failed in step 4, 5 or 6; file changed since step 3     | an editor's | left; the file is read again |
    * | a check found an edit in step 3, 4 or 6                               | an editor's | left; the file is read again |
    *
-   * `written` is the state of the file in step 3, or undefined if that failed.
+   * `written` is the state of the file in step 3, or undefined if the append failed before.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
@@ -121,7 +121,7 @@ export class Appender {
     }
   }
 
-  /** Puts the closing brackets back where the append began. If the process dies before that is done, a start repairs the file. */
+  /** Puts the closing brackets back where the append began. If the process dies before that, the next start repairs the file. */
   async #removeAppend(descriptor: number): Promise<void> {
     try {
       this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
@@ -136,8 +136,8 @@ export class Appender {
   }
 
   /**
-   * Removes what a failed append has left, if that could not be done at once. Does nothing if somebody else has written to the
-   * file since. Returns whether the append was removed. Throws the file system's error.
+   * Tries again to undo a failed append, if that did not succeed at once. Does nothing if somebody else has written to the file
+   * since. Returns whether the append was removed. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

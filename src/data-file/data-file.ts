@@ -29,7 +29,7 @@ import { describeFileError, describeUnwritable } from './writability.ts'
 export const lookEveryMs = 500
 /** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40
-/** A file that stays invalid, empty or missing for this long is taken as it is: nobody is still saving it. */
+/** A file that stays invalid, empty or missing for this long is not being saved any more. */
 const settleMs = 400
 /** The longest wait for an edited file that keeps changing. */
 const maxWaitMs = 1500
@@ -126,7 +126,8 @@ export class DataFile implements Adapter<PetData> {
     const whole = this.#readWhole()
     if (whole === undefined) return undefined
     if (whole.identity === undefined) return this.#replace(whole, this.#formatEmptyText())
-    // A crash may have left no file at the path, and somebody has created an empty one: the pets are in the file moved aside.
+    // The server crashed while it replaced the file: nothing was at the path, and the pets were in `.petstore-old`. Before this
+    // start somebody created an empty file at the path. Put the old file in its place.
     if (isBlank(whole.bytes) && hasReplacedFile(this.#disk, this.#followLinks())) {
       if (await this.#isBeingSaved(whole.identity)) return undefined
       await restoreOverEmptyFile(this.#disk, this.#followLinks())
@@ -137,7 +138,7 @@ export class DataFile implements Adapter<PetData> {
       return await this.#adopt(whole, this.#parse(whole))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
-      // Somebody may still be copying or saving it, unless it was last written long ago.
+      // Somebody may still be copying or saving it, unless it was last written more than `settleMs` ago.
       const ageMs = Date.now() - Number(whole.identity.mtimeNs / 1_000_000n)
       if (ageMs < settleMs && (await this.#isBeingSaved(whole.identity))) return undefined
       const keptName = await finishOverwrite(this.#disk, this.#followLinks(), whole)
@@ -152,8 +153,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Reads an edited file. Throws the file system's error, or a DataFileUnusable if it is not valid. isEdited() is then false
-   * until it changes again; but a file still being saved after `maxWaitMs` stays edited, so that the next look reads it.
+   * Reads an edited file. Throws the file system's error, or a DataFileUnusable if the file is not valid or is still being saved
+   * after `maxWaitMs`. After success, and for a file that is not valid, isEdited() is false until somebody changes the file
+   * again. Otherwise it stays true, so that the next look reads the file again.
    */
   async read(): Promise<PetData> {
     const deadline = performance.now() + maxWaitMs
@@ -177,7 +179,7 @@ export class DataFile implements Adapter<PetData> {
       if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest.
       if (await this.#isBeingSaved(whole.identity)) return undefined
-      // A replacement that failed halfway may have left the file under its other name.
+      // A replacement that failed halfway may have left the file under `.petstore-old`.
       const isMissing = whole.identity === undefined
       if (isMissing && (await restoreReplacedFile(this.#disk, this.#followLinks()))) return undefined
       // A backup that was made during an append may have been copied back (case 3 in torn-append.ts). An unfinished save never
@@ -190,8 +192,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Adds the pets that are not in the file yet, and returns when they are durable. Throws the file system's error, or a
-   * DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in the file.
+   * Adds the pets that are not in the file yet, and returns when they are durable. Throws the file system's error, a
+   * DataFileEdited when the file has to be read first, or a DataFileUnusable when there is a folder, say, in its place; see
+   * `mayBeStored` for what is then in the file.
    */
   async write({ pets }: PetData): Promise<void> {
     const added = pets.slice(this.#count)
@@ -203,7 +206,7 @@ export class DataFile implements Adapter<PetData> {
     this.#highestId = last.id
   }
 
-  /** Removes what a failed append has left, if that could not be done at once. See Appender.rollBack. */
+  /** Tries again to undo a failed append, if that did not succeed at once. See Appender.rollBack. */
   rollBack(): Promise<boolean> {
     return this.#appender.rollBack()
   }
@@ -217,7 +220,7 @@ export class DataFile implements Adapter<PetData> {
   async close(): Promise<void> {
     try {
       await this.rollBack()
-      // A failed replacement may have left the file under its other name.
+      // A failed replacement may have left the file under `.petstore-old`.
       await restoreReplacedFile(this.#disk, this.#followLinks())
     } catch {
       // Opening the file again does the same.
@@ -226,7 +229,7 @@ export class DataFile implements Adapter<PetData> {
     await this.#lock.release()
   }
 
-  /** The file in one state; undefined when somebody is writing it. Throws a DataFileUnusable on anything but a file. */
+  /** A consistent snapshot of the file; undefined when somebody is writing it. Throws a DataFileUnusable on anything but a file. */
   #readWhole(): WholeFile | undefined {
     try {
       return this.#disk.read(this.path)
@@ -258,7 +261,7 @@ export class DataFile implements Adapter<PetData> {
     if (text.filledIds.length > 0) return this.#replace(whole, formatAppendable(text))
     // It is served and appended to from now on, so it has to be durable, whoever wrote it.
     await this.#disk.syncFile(this.path).catch(rethrowMissingAsEdited)
-    // A file beside a blank one may hold the only pets.
+    // If the file is blank, the leftovers stay: `.petstore-old` may hold the only copy of the pets.
     if (!isBlank(whole.bytes)) removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(whole.identity, text.end)
     this.#count = text.pets.length

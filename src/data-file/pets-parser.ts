@@ -93,7 +93,7 @@ class PetsParser {
     const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
     parsed.pets = pets
     parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
-    // This fault belongs to the first pet that got no id.
+    // The ids ran out: this fault belongs to the first pet that got none.
     if (fault !== undefined) this.#addFault(fault, offsetOf(filledIds.length))
     parsed.faults.sort((a, b) => a.offset - b.offset)
     return parsed
@@ -114,7 +114,8 @@ class PetsParser {
     this.#readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
-    // What precedes the first byte that is not UTF-8 is a whole text, so the reader found no fault. parse() words this one.
+    // Example: `{"pets":[]}`, followed by a byte that is not UTF-8. The reader gets only what precedes that byte, and finds it
+    // complete. So the byte is reported here; parse() supplies the message.
     if (reader.at < this.#bytes.length) throw new JsonFault('', reader.at, true)
   }
 
@@ -245,12 +246,12 @@ function createReader(bytes: Buffer): JsonReader {
   return reader
 }
 
-/** The offset of the first byte that is not UTF-8, which is where decoding puts a U+FFFD that the text itself does not have. */
+/** The offset of the first byte that is not UTF-8. Decoding replaces it with a U+FFFD: the first that the bytes do not contain. */
 function findInvalidUtf8(bytes: Buffer): number {
   let offset = 0
   for (const valid of bytes.toString().split('\ufffd')) {
     offset += Buffer.byteLength(valid)
-    // The text may have that character itself.
+    // The bytes may contain that character themselves.
     if (!bytes.subarray(offset, offset + replacement.length).equals(replacement)) break
     offset += replacement.length
   }

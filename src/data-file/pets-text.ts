@@ -1,6 +1,6 @@
 /**
- * The text of the data file: what it says, where the next pet goes, and how it is written. One pet per line, the pets last, so
- * that an append overwrites only the closing brackets. Does no file I/O.
+ * The text of the data file: what it says, where the next pet goes, and how it is written. Each appended pet gets a line of its
+ * own. The pets come last, so that an append overwrites only the closing brackets. Does no file I/O.
  */
 import { placeOf } from '../json/exact-json.ts'
 import { formatPet } from '../pets/pet.ts'
@@ -36,7 +36,7 @@ export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
  * path, for the person who has to find them.
  */
 export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
-  // A blank file counts as a new one. `bytes` and the offsets are those of a new file, which is written before the first append.
+  // A blank file is treated like a new one: the result describes the text of a new file, which is written before the first append.
   if (isBlank(bytes)) return { ...parsePetsText(path, formatEmptyText(undefined)), isAppendable: false }
   const parsed = parsePets(bytes, highestId)
   const { pets, filledIds, petsStart, petsEnd, schema } = parsed

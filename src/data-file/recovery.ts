@@ -1,6 +1,7 @@
 /**
  * Keeps the bytes of a damaged file before it is repaired, and finishes an overwrite that a crash has interrupted. Both return
- * the name of the file in which the bytes are kept. `target` is the path that all symbolic links lead to.
+ * the name of the file that keeps the bytes; the second returns undefined if there is nothing to finish. `target` is the path
+ * that all symbolic links lead to.
  */
 import { basename, dirname } from 'node:path'
 import { DataFileEdited } from './data-file-error.ts'
@@ -10,15 +11,15 @@ import { readUnfinishedOverwrite } from './replace-file.ts'
 import { tornEndPath } from './torn-append.ts'
 
 /**
- * Finishes the overwrite of a mounted file (see overwriteMounted). Returns undefined if there is none to finish. Throws a
- * DataFileEdited when somebody saves the file meanwhile.
+ * Finishes the overwrite of a mounted file (see overwriteMounted). Throws a DataFileEdited when somebody saves the file
+ * meanwhile.
  */
 export async function finishOverwrite(
   disk: Disk,
   target: string,
   whole: WholeFile,
 ): Promise<string | undefined> {
-  // Without the mark, no overwrite was interrupted, or somebody has saved the file since.
+  // No mark: either no overwrite was interrupted, or somebody has saved the file since.
   if (!whole.bytes.subarray(0, overwriteMark.length).equals(overwriteMark)) return undefined
   const next = readUnfinishedOverwrite(disk, target)
   if (next === undefined || parsePets(next).faultCount > 0) return undefined

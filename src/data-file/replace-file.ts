@@ -19,8 +19,10 @@ const overwriteName = (target: string): string => `${target}.petstore-overwrite`
 
 /**
  * Replaces the content of the file with `next`, durably; owner and mode stay. Returns false, and leaves the file alone, if an
- * editor has saved something else since `expected` was read. Throws the file system's error; then the old file is at the path,
- * or restoreReplacedFile puts it back. `target` is the path that all symbolic links lead to.
+ * editor has saved something else since `expected` was read. `target` is the path that all symbolic links lead to.
+ *
+ * Throws the file system's error. If no file is at the path then, restoreReplacedFile puts the old one back. If the new one is
+ * there, but could not be made durable or the old one could not be compared, the old one stays aside until the next read.
  */
 export async function replaceFile(
   disk: Disk,
@@ -38,7 +40,8 @@ export async function replaceFile(
   } catch (error) {
     // A single file that is mounted into a container cannot be renamed.
     if (errorCode(error) === 'EBUSY') return await overwriteMounted(disk, target, expected.bytes, next)
-    // An editor has just removed the file, to write it again: what it writes is newer than a file that was moved aside.
+    // Some editors remove the file and write it again. If this happens in between, nothing is put at the path: what the editor
+    // writes is newer than a file that was moved aside.
     if (errorCode(error) === 'ENOENT') return false
     // If this fails too, the next read of the file tries it again.
     await restoreReplacedFile(disk, target).catch(() => {})
@@ -50,13 +53,13 @@ export async function replaceFile(
 
 /**
  * Puts the new file in the place of the old one. Returns false if an editor has saved something else, which is then there. What
- * is at the path afterwards depends on what is found in steps 2 and 3:
+ * is at the path afterwards depends on what is found in steps 2, 3 and 5:
  *
- * | the old file is | at the path there is         | at the path afterwards                                           |
- * | --------------- | ---------------------------- | ---------------------------------------------------------------- |
- * | as expected     | nothing                      | the new file                                                     |
- * | edited          | nothing                      | the old file, which has the edit                                 |
- * | either          | a file, created by an editor | that file: saved last, it would have replaced the old one anyway |
+ * | the old file is          | at the path in step 3 is     | at the path afterwards                                           |
+ * | ------------------------ | ---------------------------- | ---------------------------------------------------------------- |
+ * | as expected              | nothing                      | the new file                                                     |
+ * | edited, found in 2 or 5  | nothing                      | the old file, which has the edit                                 |
+ * | either                   | a file, created by an editor | that file: saved last, it would have replaced the old one anyway |
  */
 async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeFile): Promise<boolean> {
   const oldPath = oldName(target)
@@ -83,7 +86,7 @@ async function swapFiles(disk: Disk, target: string, { bytes, identity }: WholeF
   return isReplaced
 }
 
-/** Whether it is the same state but for the change time, which a rename changes. */
+/** Whether it is the same state. The change time is not compared: a rename changes it. */
 function isSameButMoved(found: Identity, expected: NonNullable<Identity>): boolean {
   return found !== undefined && isSame({ ...found, ctimeNs: expected.ctimeNs }, expected)
 }

@@ -1,6 +1,6 @@
 /**
  * Repairs the end of a text that a crash, or a copy made in the middle of an append, has left damaged. What may be a person's
- * fault is never repaired. Does no file I/O.
+ * fault is never repaired. Does no file I/O. (A write that fails while the server runs is undone in appender.ts.)
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -12,7 +12,8 @@
  * After a crash, or in a copy, one of these can follow the last whole pet:
  *
  * 1. The 7 new bytes and a part of what follows them: the process was killed, or the disk was full.
- * 2. At most 7 bytes, each of them old or new: a write, or a rollback, ended within them or was only partly stored.
+ * 2. Exactly 7 bytes, each of them old or new: a write, or a rollback, ended within them or was only partly stored. Or fewer, all
+ *    of them new: an append of several pets was cut off between two of them.
  * 3. 7 bytes, some or all of them old, and then the rest of the append: `cp` read the first part of the file before the append
  *    and the rest after it. Later appends can have made further such seams.
  * 4. The append with NULs in whole sectors after the 7 bytes: the power failed before the disk had written them.
@@ -41,8 +42,8 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 const overwritingBytes = closingBrackets.length
 
 /**
- * The file beside the data file that keeps its damaged end. A crash may interrupt the repair when these bytes are kept but the
- * data file is still damaged. Then the next start keeps them again: under the same name, since `lastWriteMs` is the same.
+ * The file beside the data file that keeps its damaged end. If a crash interrupts the repair, the next start keeps the same bytes
+ * again, and under the same name: the damaged file has not changed, so neither has `lastWriteMs`.
  */
 export function tornEndPath(target: string, lastWriteMs: number): string {
   return `${target}.torn-${new Date(lastWriteMs).toISOString().replaceAll(':', '-')}`
@@ -53,7 +54,7 @@ export function repairTornAppend(damaged: Buffer): RepairedText | undefined {
   let bytes = damaged
   let damagedAt: number | undefined
   let isCopy = false
-  // Each round mends one seam (case 3). In the last one the text is whole, or is cut (the other cases).
+  // Each round mends one seam (case 3). The last one finds a valid text, or cuts off a torn end (the other cases), or gives up.
   for (;;) {
     const parsed = parsePets(bytes)
     const { faultCount, petCount, petsEnd, petsStart, syntaxFault } = parsed
@@ -80,8 +81,8 @@ function isCopySeam(bytes: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const found = bytes.subarray(petsEnd, petsEnd + overwritingBytes)
   const goesOn = bytes.length > petsEnd + overwritingBytes
   if (!goesOn || found.equals(expected) || !isMixture(found, prefix)) return false
-  // A person who leaves a blank line and forgets the comma writes `⏎⏎    {`, and an append `,⏎    {`: only the first byte differs.
-  // It is a seam only if a sector ends after that byte: `cp` goes from old bytes to new ones only between two pages.
+  // `⏎⏎    {` can mean two things: a person left a blank line and forgot the comma, or `cp` read the old `⏎` and then the new
+  // `⏎    {`. `cp` goes from old to new bytes only between two pages, where a sector ends too; elsewhere it was a person.
   const isBlankLine = found.subarray(1).equals(expected.subarray(1))
   return !isBlankLine || (petsEnd + 1) % sectorBytes === 0
 }
@@ -97,8 +98,8 @@ function isTornAppend(
   if (countPets(tail) > maxAppendPets) return false
   // Case 4.
   if (hasUnwrittenSectors(bytes, petsEnd)) return true
-  // An append never shortens the file, so it leaves at least 7 bytes after the `[`: a person typed a shorter tail. After a pet
-  // the tail can be shorter, since an append of several pets can be cut off between two of them.
+  // An empty list was followed by all 7 closing bytes, and an append never shortens the file. So if fewer than 7 bytes follow the
+  // `[`, a person typed them.
   if (petCount === 0 && tail.length < overwritingBytes) return false
   // Case 2.
   if (tail.length <= overwritingBytes) return isMixture(tail, prefix) && !isTrailingComma(bytes, tail)
@@ -111,7 +112,7 @@ function countPets(tail: Buffer): number {
   return tail.toString('latin1').split(firstAppendPrefix.toString()).length - 1
 }
 
-/** Whether each byte is either the old one, a closing bracket's, or the new one. */
+/** Whether each byte is what the closing brackets have at this place (old), or what the append has there (new). */
 function isMixture(found: Buffer, prefix: Buffer): boolean {
   return found.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
 }
@@ -120,13 +121,14 @@ const trailingComma = Buffer.from(',\n ]\n}\n')
 
 /**
  * A person who indents by one space and leaves a comma after the last pet writes `,⏎ ]⏎}⏎`: the same as the first two bytes of an
- * append and the last five of the old closing brackets. The one space before `"pets"` tells them apart: the server writes two.
+ * append and the last five of the old closing brackets. The server writes `"pets"` after two spaces. If there is one, a person
+ * wrote at least the beginning of the file, so it is left alone, although the server may have appended to it since.
  */
 function isTrailingComma(bytes: Buffer, tail: Buffer): boolean {
   return tail.equals(trailingComma) && bytes.includes('\n "pets"')
 }
 
-/** Whether the first run of NULs begins at the old end of the file or with a sector, and ends with a sector or with the file. */
+/** Whether the first run of NULs goes from the old end of the file, or a sector boundary, to a sector boundary or the end. */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)
   if (from === -1) return false

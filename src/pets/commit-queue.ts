@@ -54,13 +54,15 @@ export class CommitQueue<Item, Result> {
   }
 
   async #commitBatch(batch: Batch<Item, Result>): Promise<readonly (Result | Error)[]> {
-    // If the queue is idle, this runs in the tick in which the batch was opened. Items added later in that tick can join.
-    await waitForTickEnd()
+    // In an idle queue this runs right after the first item was added, while the requests of the same turn of the event loop are
+    // still being handled. Their items can join.
+    await waitForDueCallbacks()
     if (this.#open === batch) this.#open = undefined
     return this.#commit(batch.items)
   }
 }
 
-function waitForTickEnd(): Promise<void> {
+/** Waits until the promise callbacks that are due have run; the event loop does not go on before that. */
+function waitForDueCallbacks(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve))
 }

@@ -1,6 +1,6 @@
 /**
- * The store in memory, with or without a data file: with one, only what is durable is listed. `create` and hand edits of the
- * file go through one queue, so they cannot interleave. Does not depend on HTTP.
+ * The store in memory, with or without a data file. If there is a file, a pet is listed only when it is durable. `create` and
+ * hand edits of the file go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
 import {
@@ -105,7 +105,7 @@ export class PetStore implements Store {
   /** Stores a batch. Throws a PetStoreError if all of it failed. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
-    // Throws, unless the file was fixed since it was last looked at.
+    // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
     /** Whether an attempt may have left the pets in the file or in an editor's copy of it. */
     let mayBeStored = false
@@ -130,8 +130,8 @@ export class PetStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. `attempted` is what an earlier attempt assigned, before an edit was found. An editor may have read the
-   * file when it held these pets already, and saved them too: such a pet keeps its id, and is not stored a second time.
+   * Assigns ids, in order. An editor may have opened the file while a failed append was in it, and saved those pets too. They keep
+   * their ids, and are not stored a second time. `attempted` is what the failed attempt assigned.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
@@ -168,8 +168,8 @@ export class PetStore implements Store {
   }
 
   /**
-   * Removes what a failed append has left and, if the file was edited, replaces all pets with its content. Throws a PetStoreError
-   * while the file cannot be used; `mayBeStored` is for its message.
+   * Undoes a failed append, if that is still to be done, and replaces all pets with the content of the file, if it was edited.
+   * Throws a PetStoreError while the file cannot be used; `mayBeStored` is for its message.
    */
   async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
@@ -180,7 +180,7 @@ export class PetStore implements Store {
         this.#unusable = undefined
         this.#reindex()
       }
-      // Otherwise nothing was read or written, so a disk that failed may still fail.
+      // If neither, the disk was not used, so it is not known whether one that failed works again.
       if (isRolledBack || isEdited) this.#noteWorking(file)
     } catch (error) {
       this.#noteFailure(file, error)
