@@ -16,8 +16,8 @@ import { createRoutes, type Operations, type RouteSources } from './routes.ts'
 import type { PetStoreOptions } from './types.ts'
 
 /**
- * The callbacks must not throw. Express and Vite strip the base path before they call the listener, node:http does not: both
- * are accepted.
+ * The callbacks must not throw. Express and Vite strip the base path before they call the listener, node:http does not:
+ * paths with and without it are accepted.
  */
 export type AppOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
@@ -46,7 +46,7 @@ export function createApp(options: AppOptions): App {
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   const routes = createRoutes(options, basePath)
   const findRoute = createRouter(routes)
-  /** Of the service as a whole (RFC 9110 section 9.3.7). */
+  /** The methods that any path takes: for `OPTIONS *` (RFC 9110 section 9.3.7), CONNECT, and preflights of unknown paths. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
 
@@ -122,8 +122,8 @@ export function createApp(options: AppOptions): App {
   function send({ request, response, expectation, start, operation }: Exchange, reply: Reply): void {
     // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
-    // A client that waits for a 100 Continue may send its body all the same, or not: what follows could be the body or a
-    // request, so the connection closes.
+    // A client that asked for 100 Continue and did not get it may send its body anyway. We could not tell that from its
+    // next request, so the connection closes.
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]

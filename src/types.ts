@@ -146,9 +146,15 @@ export interface PetStoreHandle {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void
   /** How many pets there are now. */
   countPets(): number
-  /** Brings back the pets that it was created with. With a data file, reads the file again instead. */
+  /**
+   * Brings back the pets that it was created with; ids that were given since are given again. With a data file, reads the file
+   * again instead.
+   */
   reset(): Promise<void>
-  /** Finishes the requests in flight within `closeMs` (5 s), and releases the file and the port. Can be called again. */
+  /**
+   * Refuses new requests, waits for the creations in flight (with a `storage`, 5 s at most), and releases the file. Can be
+   * called again.
+   */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -156,6 +162,11 @@ export interface PetStoreHandle {
 export interface PetStoreServer extends PetStoreHandle {
   /** The address that it listens on, without a path: `http://127.0.0.1:3000`. */
   readonly url: string
+  /**
+   * Accepts no new connections, gives the requests in flight `closeMs` (5 s) to finish, and releases the port and the file.
+   * Can be called again.
+   */
+  close(): Promise<void>
 }
 
 /** Without countPets and reset: the database is the embedder's. */

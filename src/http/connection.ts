@@ -51,12 +51,12 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
 /**
  * How a connection ends:
  *
- * | Method               | Called by                                  | What it does                                          |
- * | -------------------- | ------------------------------------------ | ----------------------------------------------------- |
- * | `closeSoon`          | the listener, when it closes               | `#closeWhenAnswered`; destroys an idle connection     |
- * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                |
- * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends the final refusal, if any, and closes in stages |
- * | `cutOff`             | the listener: overload, end of closeMs     | destroys the connection, drops what is waiting        |
+ * | Method               | Called by                                  | What it does                                              |
+ * | -------------------- | ------------------------------------------ | --------------------------------------------------------- |
+ * | `closeSoon`          | the listener, when it closes               | idle: destroys it; otherwise `#closeWhenAnswered`         |
+ * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                    |
+ * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s |
+ * | `cutOff`             | the listener: overload, end of closeMs     | destroys the connection, drops what is waiting            |
  */
 export class Connection {
   readonly #socket: Socket
@@ -160,7 +160,7 @@ export class Connection {
   /**
    * Node parses everything that it reads (up to 64 KiB, about 2,500 minimal requests) in one go, even if the socket is
    * paused meanwhile. From now on its parser gets 1 KiB at a time, and nothing while the socket is paused. This makes each
-   * read slower, so it is only used under overload.
+   * read slower, so a connection is switched only under overload; it then stays so until it closes.
    */
   readInSlices(): void {
     if (this.#isSliced) return
@@ -170,8 +170,8 @@ export class Connection {
 
   /**
    * Normally Node's parser takes the bytes straight from the socket's handle. As soon as somebody adds a 'data' listener, Node
-   * switches to 'data' events. On a paused socket this switch fails: the handle has stopped reading, and nothing starts it
-   * again. So a paused socket is switched after its next 'resume'.
+   * switches to 'data' events. If the socket is paused at that moment, Node never starts reading again. So a paused socket
+   * is switched after its next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
@@ -180,7 +180,7 @@ export class Connection {
       socket.once('resume', () => this.#switchToDataEvents())
       return
     }
-    // Node's own listener, which parses; gone after the request for a tunnel. Node's types say only that it is a function.
+    // Node's own listener, which parses; there is none after a CONNECT. Node's types say only that it is a function.
     const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
     if (parse === undefined) return
     socket.on('data', (bytes: Buffer) => this.#parseInSlices(bytes, parse))
@@ -211,10 +211,10 @@ export class Connection {
     this.#hasStoppedParsing = true
     const response = this.#lastParsed
     if (response === undefined || response.req.complete) {
-      // Between two requests, or before the first: the refusal is a response of its own.
+      // The error is between two requests, or before the first: the refusal is a response of its own.
       this.#closeWhenAnswered(code)
     } else if (response.headersSent) {
-      // In the body of the last request, which has its response already.
+      // The error is in the body of the last request, which has its response already.
       this.#closeWhenAnswered()
     } else {
       this.#context.handler.refuse(response, code)
@@ -244,7 +244,7 @@ export class Connection {
   }
 
   /**
-   * A client may still be sending, and a reset would make it lose the response. So the sending half is closed first, and
+   * A client may still be sending, and a reset would make it lose the response. So our sending half is closed first, and
    * what still comes is dropped for a while (RFC 9112 section 9.6).
    */
   #close(): void {

@@ -10,6 +10,6 @@ export interface Handler {
   handle(request: IncomingMessage, response: ServerResponse, expectation?: Expectation): void
   /** Responds to a request whose body could not be read to its end; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
-  /** The bytes of the response to what could not be parsed; the connection closes. */
+  /** The response, as the text to send, to what could not be parsed; the connection closes. */
   formatRefusal(code: ErrorCode): string
 }

@@ -9,7 +9,7 @@ export const maxHeadBytes = 16_384
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
-  // Longer than the 60 s for which proxies commonly keep a connection, so that they close first.
+  // Proxies commonly close an idle connection after 60 s. This is longer, so that they close first.
   idleMs: 75_000,
   closeMs: 5_000,
 }

@@ -1,6 +1,6 @@
 /**
- * Node's HTTP server, with one Connection per socket. Limits what waits on all connections together, and closes in a bounded
- * time. How to respond is for the handler to say.
+ * Node's HTTP server, with one Connection per socket. Limits how many requests may wait, summed over all connections, and
+ * closes in a bounded time. How to respond is for the handler to say.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -11,8 +11,8 @@ import { defaultTimeouts, maxHeadBytes } from './limits.ts'
 import type { Timeouts } from '../types.ts'
 
 /**
- * When the requests that wait on all connections reach this total size (a small one counts 1), Node's parser gets only 1 KiB
- * of a connection at a time.
+ * When the requests that wait on all connections reach this total size (a small one counts 1), every connection, also one that
+ * opens then, is switched to being read in slices of 1 KiB. It stays so until it closes.
  */
 const sliceThreshold = 5_000
 
@@ -31,8 +31,9 @@ export interface Listener {
   /**
    * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. Can be called again.
    *
-   * A request that has arrived, and follows none that is still being answered, is in flight. It is passed to the handler
-   * synchronously, so the caller can tell the handler on the next line to refuse new requests.
+   * Requests that have arrived are in flight, except one that waits behind another on the same connection. close() passes
+   * them to the handler before it returns its promise, so right after the call the caller may tell the handler to refuse
+   * new requests.
    */
   close(): Promise<void>
 }
@@ -40,7 +41,7 @@ export interface Listener {
 export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {}): Listener {
   const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...timeouts }
   const server = createServer({
-    // How often Node looks for requests that are too slow: five times within the limit, and at least every 2 s.
+    // How often Node looks for slow requests: at least five times within the shorter limit, and at least every 2 s.
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     headersTimeout: headersMs,
     requestTimeout: requestMs,
@@ -69,8 +70,8 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Handles at most 32 requests, then lets the event loop turn: Node accepts only one new connection per turn, so in a flood
-   * long turns would keep new clients waiting.
+   * Handles at most `maxCallsPerTurn` requests, then lets the event loop turn: Node accepts only one new connection per turn,
+   * so in a flood long turns would keep new clients waiting.
    */
   function runCalls(): void {
     const due = calls.splice(0, maxCallsPerTurn)
@@ -79,8 +80,8 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Keeps the total of what is waiting, and defends against overload: hundreds of clients may each send thousands of
-   * requests and read no response. Node would parse them all while nobody else is served and memory runs out.
+   * Hundreds of clients may each send thousands of requests and read no response. Node would parse them all while nobody else
+   * is served and memory runs out. So this keeps the total of what is waiting, and defends against overload in two steps.
    */
   function countWaiting(sizeChange: number): void {
     const before = waitingTotal
@@ -110,7 +111,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
   async function close(): Promise<void> {
-    // A request that waits for runCalls is in flight. Handle it now, before the caller tells the handler to refuse new requests.
+    // Requests that wait for runCalls are in flight. Handle them now, before the caller tells the handler to refuse new ones.
     for (const call of calls.splice(0)) call()
     // Node would treat a connection whose response is still being sent as idle, and cut it off.
     // Test: "a long answer is sent to its end".

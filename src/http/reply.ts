@@ -4,7 +4,7 @@ import type { HttpError } from './error-codes.ts'
 
 export interface Reply {
   readonly status: number
-  /** Names and values in turn, without those of `body`. */
+  /** Names and values in turn, without Content-Type and Content-Length. */
   readonly headers: readonly string[]
   /** Absent for a 204, which has no content. A long one is bytes. */
   readonly body?: string | Buffer
@@ -14,7 +14,7 @@ export interface Reply {
   readonly type?: string
 }
 
-/** Node joins a text to the head each time it is sent. From this length on, bytes that are made once are faster. */
+/** A short text is cheaper to send as it is. From this length on it is converted to bytes, once however often it is sent. */
 const minBytesLength = 4096
 
 export function jsonReply(status: number, text: string, headers: readonly string[] = []): Reply {
@@ -27,7 +27,7 @@ export function textReply(type: string, body: string, headers: readonly string[]
   return { ...jsonReply(200, body, headers), type }
 }
 
-/** The Error body of interface section 2, whose status is that of the response. */
+/** The Error body of interface section 2; its `status` member repeats the response's status. */
 export function errorReply({ code, status, message, headers }: HttpError): Reply {
   return jsonReply(status, JSON.stringify({ code, message, status }), headers)
 }
@@ -40,15 +40,16 @@ export function sendReply(response: ServerResponse, reply: Reply, moreHeaders: r
     response.end()
     return
   }
-  // Node holds head and body back until the next tick, and then hands them to the system in one piece. By then the other
-  // requests of this turn of the event loop have been handled: handling them all and then sending all responses is faster
-  // than changing from one to the other. An `end` in this tick would send at once.
-  // ASCII is the same bytes in Latin-1, which Node writes faster.
-  response.write(body, length === String(body.length) ? 'latin1' : 'utf8')
+  // A text with as many bytes as characters is ASCII. Node writes that faster as Latin-1, and the bytes are the same. For a
+  // body that is bytes, the encoding is ignored.
+  const encoding = length === String(body.length) ? 'latin1' : 'utf8'
+  // When several requests are handled in one go, it is faster to handle them all and then send all responses. `write` keeps
+  // head and body until then, and Node sends them in one piece. `end` would send them at once, so it waits until then too.
+  response.write(body, encoding)
   process.nextTick(() => response.end())
 }
 
-/** The reply as the bytes of an HTTP/1.1 message that closes its connection, for a request that has no response. */
+/** The reply as the text of an HTTP/1.1 message that closes its connection, for a request that has no response. */
 export function formatReply(reply: Reply, moreHeaders: readonly string[]): string {
   const { status, body = '' } = reply
   const headers = listHeaders(reply, moreHeaders)
