@@ -300,6 +300,17 @@ test('works as the listener of another server', async (t) => {
   assertRefusal(await send(url, '/elsewhere'), 404, 'not_found')
 })
 
+test('answers HEAD in a server that refuses to write a body there', async (t) => {
+  const store = await createPetStore(memory)
+  t.after(() => store.close())
+  const url = await listen(t, store.listener, { rejectNonStandardBodyWrites: true })
+  const { status, headers, text } = await send(url, '/v1/pets/1', { method: 'HEAD' })
+  assert.deepEqual(
+    [status, headers.get('content-length'), text],
+    [200, String(JSON.stringify(rex).length), ''],
+  )
+})
+
 test('keeps the headers that the app around it sets, and calls its writeHead', async (t) => {
   const store = await createPetStore(memory)
   t.after(() => store.close())

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type ServerOptions } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -142,8 +142,12 @@ export async function startApp(
 }
 
 /** Starts a plain server of `node:http`, closes it after the test, and gives its address. */
-export async function listen(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
+export async function listen(
+  t: TestContext,
+  listener: RequestListener,
+  options: ServerOptions = {},
+): Promise<string> {
+  const server = createServer(options, listener).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')
   const address = server.address()

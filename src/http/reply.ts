@@ -36,7 +36,7 @@ export function errorReply({ code, status, message, headers }: HttpError): Reply
 export function sendReply(response: ServerResponse, reply: Reply, moreHeaders: readonly string[]): void {
   const { status, body, length } = reply
   response.writeHead(status, listHeaders(reply, moreHeaders))
-  if (body === undefined) {
+  if (body === undefined || response.req.method === 'HEAD') {
     response.end()
     return
   }
