@@ -51,7 +51,8 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     }
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
-      closed ??= closeOnce()
+      // A callback such as `onResponse` may call this while requests that arrived together are handled: first come the others.
+      closed ??= Promise.resolve().then(closeOnce)
       return closed
     }
     return { ...handle, url: formatUrl(address, port), close, [Symbol.asyncDispose]: close }

@@ -818,6 +818,26 @@ describe('while the service closes', () => {
     assert.equal(answer.headers.get('connection'), 'close')
   })
 
+  test('what has arrived is answered, also when a callback begins to close in between', async (t) => {
+    let closing: Promise<void> | undefined
+    let isToClose = false
+    const onResponse = (): void => {
+      if (isToClose) closing ??= app.server.close()
+    }
+    const app = await startApp(t, { timeouts: patient, onResponse })
+    const clients = await Promise.all(Array.from({ length: 60 }, () => connectRaw(t, app.url)))
+    for (const client of clients) {
+      client.write(list)
+      await client.read()
+    }
+    isToClose = true
+    // Sent before the event loop gets to read any, so that all arrive in one turn of it.
+    for (const client of clients) client.write(list)
+    const answers = await Promise.all(clients.map((client) => client.read()))
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+    await closing
+  })
+
   test('a long answer is sent to its end', async (t) => {
     const app = await startApp(t, { pets: large, timeouts: patient })
     const client = await connectRaw(t, app.url)
