@@ -5,7 +5,7 @@ import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
 import { errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
-import type { Expectation, Handler } from './http/handler.ts'
+import type { EndResponse, Expectation, Handler } from './http/handler.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
@@ -33,6 +33,7 @@ interface Exchange {
   readonly response: ServerResponse
   /** What the client still expects before it sends its body. */
   expectation: Expectation
+  readonly endResponse?: EndResponse | undefined
   /** When it began (`performance.now()`), for the request log. */
   readonly start: number
   /** Undefined until path and method are known. */
@@ -119,7 +120,8 @@ export function createApp(options: AppOptions): App {
     return new HttpError('internal_error')
   }
 
-  function send({ request, response, expectation, start, operation }: Exchange, reply: Reply): void {
+  function send(exchange: Exchange, reply: Reply): void {
+    const { request, response, expectation, endResponse, start, operation } = exchange
     // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that asked for 100 Continue and did not get it may send its body anyway. We could not tell that from its
@@ -127,7 +129,7 @@ export function createApp(options: AppOptions): App {
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
-    sendReply(response, reply, headers)
+    sendReply(response, reply, headers, endResponse)
     onResponse?.(createRequestLog(reply.status, start, request))
   }
 
@@ -137,9 +139,9 @@ export function createApp(options: AppOptions): App {
   }
 
   return {
-    handle(request, response, expectation = 'none') {
+    handle(request, response, expectation = 'none', endResponse?: EndResponse) {
       const start = onResponse === undefined ? 0 : performance.now()
-      const exchange: Exchange = { request, response, expectation, start, operation: undefined }
+      const exchange: Exchange = { request, response, expectation, endResponse, start, operation: undefined }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange))
       else handleNow(exchange)

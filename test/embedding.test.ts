@@ -300,6 +300,20 @@ test('works as the listener of another server', async (t) => {
   assertRefusal(await send(url, '/elsewhere'), 404, 'not_found')
 })
 
+test('has ended each response that it gives at once when its listener returns', async (t) => {
+  const store = await createPetStore(memory)
+  t.after(() => store.close())
+  const ended: boolean[] = []
+  const url = await listen(t, (request, response) => {
+    store.listener(request, response)
+    // An app may end a response that is not ended, and then send more than the Content-Length says.
+    ended.push(response.writableEnded)
+  })
+  for (const path of ['/v1/pets', '/v1/pets/1', '/elsewhere', '/']) await send(url, path)
+  await send(url, '/v1/pets', { method: 'HEAD' })
+  assert.deepEqual(ended, [true, true, true, true, true])
+})
+
 test('answers HEAD in a server that refuses to write a body there', async (t) => {
   const store = await createPetStore(memory)
   t.after(() => store.close())

@@ -1,6 +1,7 @@
 /** A reply as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { HttpError } from './error-codes.ts'
+import type { EndResponse } from './handler.ts'
 
 export interface Reply {
   readonly status: number
@@ -33,7 +34,12 @@ export function errorReply({ code, status, message, headers }: HttpError): Reply
 }
 
 /** Sends the reply, with the headers that every response has and `moreHeaders`: names and values in turn. */
-export function sendReply(response: ServerResponse, reply: Reply, moreHeaders: readonly string[]): void {
+export function sendReply(
+  response: ServerResponse,
+  reply: Reply,
+  moreHeaders: readonly string[],
+  endResponse: EndResponse = (it) => it.end(),
+): void {
   const { status, body, length } = reply
   response.writeHead(status, listHeaders(reply, moreHeaders))
   if (body === undefined || response.req.method === 'HEAD') {
@@ -43,10 +49,8 @@ export function sendReply(response: ServerResponse, reply: Reply, moreHeaders: r
   // A text with as many bytes as characters is ASCII. Node writes that faster as Latin-1, and the bytes are the same. For a
   // body that is bytes, the encoding is ignored.
   const encoding = length === String(body.length) ? 'latin1' : 'utf8'
-  // When several requests are handled in one go, it is faster to handle them all and then send all responses. `write` keeps
-  // head and body until then, and Node sends them in one piece. `end` would send them at once, so it waits until then too.
   response.write(body, encoding)
-  process.nextTick(() => response.end())
+  endResponse(response)
 }
 
 /** The reply as the text of an HTTP/1.1 message that closes its connection, for a request that has no response. */
