@@ -92,10 +92,12 @@ export function createApp(options: AppOptions): App {
     try {
       const reply = respond(exchange)
       if (reply instanceof Promise) {
-        reply.then(
-          (later) => send(exchange, later),
-          (error: unknown) => sendError(exchange, error),
-        )
+        reply
+          .then(
+            (later) => send(exchange, later),
+            (error: unknown) => sendError(exchange, error),
+          )
+          .catch((error: unknown) => abandon(exchange, error))
       } else {
         send(exchange, reply)
       }
@@ -108,16 +110,29 @@ export function createApp(options: AppOptions): App {
     send(exchange, errorReply(toHttpError(error, exchange.request)))
   }
 
+  /**
+   * Middleware of the app around the service may have wrapped the response so that sending throws. What is thrown while the
+   * listener is called reaches that app; later nobody could catch it, and the process would end.
+   */
+  function abandon({ request, response }: Exchange, error: unknown): void {
+    reportError(error, request)
+    response.destroy()
+  }
+
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
     if (error instanceof PetStoreError && error.code !== 'internal_error')
       return new HttpError(error.code, error.message || undefined)
+    reportError(error, request)
+    return new HttpError('internal_error')
+  }
+
+  function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
     // The message and stack of any other error may hold secrets.
     const name = error instanceof Error ? error.name : typeof error
     const reason = error instanceof PetStoreError ? error.message : name
-    onError?.(`internal_error in ${request.method} ${findPath(request.url ?? '')}: ${reason}`)
-    return new HttpError('internal_error')
+    onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)
   }
 
   function send(exchange: Exchange, reply: Reply): void {

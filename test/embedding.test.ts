@@ -314,6 +314,23 @@ test('has ended each response that it gives at once when its listener returns', 
   assert.deepEqual(ended, [true, true, true, true, true])
 })
 
+test('closes the connection, and lives on, when the app around it throws while a pet is confirmed', async (t) => {
+  const errors: string[] = []
+  const store = await createPetStore({ ...memory, onError: (message) => errors.push(message) })
+  t.after(() => store.close())
+  const url = await listen(t, (request, response) => {
+    if (request.method === 'POST') {
+      response.writeHead = () => {
+        throw new TypeError('of the app')
+      }
+    }
+    store.listener(request, response)
+  })
+  await assert.rejects(send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } }))
+  assert.deepEqual(errors, ['internal_error in POST /v1/pets: TypeError'])
+  assert.equal((await send(url, '/v1/pets')).status, 200)
+})
+
 test('answers HEAD in a server that refuses to write a body there', async (t) => {
   const store = await createPetStore(memory)
   t.after(() => store.close())
