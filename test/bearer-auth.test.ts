@@ -1,5 +1,6 @@
 /** Bearer keys (interface section 5, RFC 6750). */
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { createBearerAuth, keyFault } from '../src/http/bearer-auth.ts'
 import { HttpError } from '../src/http/error-codes.ts'
@@ -14,7 +15,7 @@ function authenticate(authorization: string | undefined): void {
     authorization === undefined
       ? { headers: {}, rawHeaders: [] }
       : { headers: { authorization }, rawHeaders: ['Authorization', authorization] }
-  createBearerAuth(keys)(request)
+  createBearerAuth(keys)({ ...request, socket: new Socket() })
 }
 
 /** The message and the challenge of the refusal. */
@@ -103,9 +104,11 @@ describe('over a socket', () => {
     ['a wrong key', ['Authorization: Bearer x'], invalid],
   ]
   for (const [title, lines, challenge] of cases)
-    test(`${title} gets 401 from every operation`, async (t) => {
+    test(`${title} gets 401 from every operation, also after the right key`, async (t) => {
       const { url } = await startApp(t, { apiKeys: ['first-key'] })
       const client = await connectRaw(t, url)
+      client.write(formatRequest('GET /v1/pets', [right]))
+      assert.equal((await client.read()).status, 200)
       for (const request of ['GET /v1/pets', 'POST /v1/pets', 'GET /v1/pets/1', 'GET /v1/store/orders']) {
         client.write(formatRequest(request, lines))
         const answer = await client.read()
