@@ -84,7 +84,8 @@ export function describedLabels(): readonly string[] {
   )
 }
 
-function judgeResponse({ status, headers, body }: ReceivedAnswer, response: Response): readonly string[] {
+function judgeResponse(answer: ReceivedAnswer, response: Response): readonly string[] {
+  const { status, headers, body } = answer
   const faults: string[] = []
   const given = readHeaders(headers)
   const described = Object.entries(response.headers ?? {}).map(
@@ -100,6 +101,7 @@ function judgeResponse({ status, headers, body }: ReceivedAnswer, response: Resp
   const type = given.get('content-type') ?? ''
   const content = response.content[type]
   if (content === undefined) return [...faults, `content-type: ${type} is not described`]
+  if (isToHead(answer)) return [...faults, ...judgeNoBody(answer)]
   const json = parse(body)
   faults.push(...validate(bodyAjv, content.schema, { value: json }, 'body'))
   const codes = Object.values(content.examples).map(({ value }) => value.code)
@@ -108,15 +110,26 @@ function judgeResponse({ status, headers, body }: ReceivedAnswer, response: Resp
 }
 
 /** An answer outside the operations: to a path or a method that the document does not have, or to no readable request. */
-function judgeOther({ status, headers, body }: ReceivedAnswer): readonly string[] {
+function judgeOther(answer: ReceivedAnswer): readonly string[] {
+  const { status, headers, body } = answer
   if (status < 400) return []
-  const json = parse(body)
   const given = readHeaders(headers)
   const faults =
     given.get('content-type') === 'application/json' ? [] : ['content-type: is not application/json']
   if (status === 405 && !given.has('allow')) faults.push('allow: is missing')
+  if (isToHead(answer)) return [...faults, ...judgeNoBody(answer)]
+  const json = parse(body)
   faults.push(...validate(bodyAjv, errorSchema, { value: json }, 'body'))
   return [...faults, ...judgeError(json, status)]
+}
+
+function isToHead({ request }: ReceivedAnswer): boolean {
+  return request?.method === 'HEAD'
+}
+
+/** The answer to HEAD has the headers of the one to GET, and no body (RFC 9110 section 9.3.2). */
+function judgeNoBody({ body }: ReceivedAnswer): readonly string[] {
+  return body === undefined ? [] : ['body: there is one']
 }
 
 function judgeError(
