@@ -1,5 +1,6 @@
 /** What Node would answer by itself, and how requests follow each other on a connection: raw bytes over real sockets. */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, test, type TestContext } from 'node:test'
 import { createPetStore } from '../src/pet-store-server.ts'
 import type { Timeouts } from '../src/types.ts'
@@ -820,9 +821,14 @@ describe('while the service closes', () => {
 
   test('what has arrived is answered, also when a callback begins to close in between', async (t) => {
     let closing: Promise<void> | undefined
-    let isToClose = false
+    let arrived = 0
+    const countRequest = (): void => {
+      arrived++
+    }
+    subscribe('http.server.request.start', countRequest)
+    t.after(() => unsubscribe('http.server.request.start', countRequest))
     const onResponse = (): void => {
-      if (isToClose) closing ??= app.server.close()
+      if (arrived === 120) closing ??= app.server.close()
     }
     const app = await startApp(t, { timeouts: patient, onResponse })
     const clients = await Promise.all(Array.from({ length: 60 }, () => connectRaw(t, app.url)))
@@ -830,8 +836,7 @@ describe('while the service closes', () => {
       client.write(list)
       await client.read()
     }
-    isToClose = true
-    // Sent before the event loop gets to read any, so that all arrive in one turn of it.
+    // Sent before the event loop gets to read any, so that they arrive together.
     for (const client of clients) client.write(list)
     const answers = await Promise.all(clients.map((client) => client.read()))
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))

@@ -191,31 +191,24 @@ test('keeps an edit through a file that an editor had opened before it was taken
   }
 })
 
-test('puts the file back that was aside when the process was killed, and says so', async (t) => {
-  const path = join(makeFastFolder(), 'pets.json')
-  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
-  const { store, lines } = await openStore(t, path)
-  assert.equal(store.size, 2)
-  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
-  assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
-  assert.deepEqual(
-    [...lines],
-    [`${path}: restored: a crash had interrupted the server while it replaced this file`],
-  )
-})
-
-test('puts the file back that was aside when somebody has created an empty one meanwhile', async (t) => {
-  const path = join(makeFastFolder(), 'pets.json')
-  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
-  nodeFs.writeFileSync(path, '\n')
-  const { store, lines } = await openStore(t, path)
-  assert.equal(store.size, 2)
-  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
-  assert.deepEqual(
-    [...lines],
-    [`${path}: restored: a crash had interrupted the server while it replaced this file`],
-  )
-})
+for (const [what, text] of [
+  ['nothing is at its path', undefined],
+  ['somebody has created an empty one', '\n'],
+] as const) {
+  test(`puts the file back that a killed process had moved aside when ${what}, and says so`, async (t) => {
+    const path = join(makeFastFolder(), 'pets.json')
+    nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+    if (text !== undefined) nodeFs.writeFileSync(path, text)
+    const { store, lines } = await openStore(t, path)
+    assert.equal(store.size, 2)
+    assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+    assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
+    assert.deepEqual(
+      [...lines],
+      [`${path}: restored: a crash had interrupted the server while it replaced this file`],
+    )
+  })
+}
 
 test('keeps the file that was aside until the one at the path is valid', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
