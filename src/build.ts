@@ -113,7 +113,7 @@ async function write(name: string, text: string): Promise<void> {
   await writeFile(join(folder, name), text)
 }
 
-/** Copies only the four declaration files that the public API needs: the others import packages that users do not have. */
+/** Copies only the declarations that the public API needs: the others import packages that users do not have. */
 async function declareTypes(): Promise<void> {
   const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
   const all = await mkdtemp(join(tmpdir(), 'petstore-types-'))
@@ -124,9 +124,12 @@ async function declareTypes(): Promise<void> {
       { stdio: 'inherit' },
     )
     if (status !== 0) process.exitCode = 1
-    for (const name of ['index.d.ts', 'pet-store-server.d.ts', 'types.d.ts', 'pets/pet-status.d.ts']) {
-      await mkdir(dirname(join(folder, name)), { recursive: true })
-      await copyFile(join(all, name), join(folder, name))
+    const needed = ['index', 'pet-store-server', 'types', 'request-log', 'http/delay', 'http/limits']
+    const neededByStores = ['json/int64', 'pet/pet', 'pet/pet-status', 'store/pet-storage']
+    for (const name of [...needed, ...neededByStores]) {
+      const target = join(folder, `${name}.d.ts`)
+      await mkdir(dirname(target), { recursive: true })
+      await copyFile(join(all, `${name}.d.ts`), target)
     }
   } finally {
     await rm(all, { recursive: true })

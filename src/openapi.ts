@@ -5,8 +5,8 @@
 import { errorCodes, type ErrorCode } from './http/error-codes.ts'
 import { maxBodyBytes } from './http/limits.ts'
 import { deprecation, pageSizes, sunset } from './operations.ts'
-import { defaultStatus, petStatuses } from './pets/pet-status.ts'
-import type { NewPet, Pet } from './types.ts'
+import { defaultStatus, petStatuses } from './pet/pet-status.ts'
+import type { NewPet, Pet } from './pet/pet.ts'
 
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'

@@ -4,11 +4,12 @@ import { HttpError } from './http/error-codes.ts'
 import { jsonReply, type Reply } from './http/reply.ts'
 import { parseQuery } from './http/router.ts'
 import { describe } from './json/describe.ts'
-import { parseId } from './json/int64.ts'
-import { formatPet, NewPetSchema } from './pets/pet.ts'
-import { petStatusChoice, petStatuses } from './pets/pet-status.ts'
-import type { Store } from './pets/store.ts'
-import type { Int64, Pet, PetPage, PetQuery } from './types.ts'
+import { parseId, type Int64 } from './json/int64.ts'
+import { NewPetSchema } from './pet/pet-schemas.ts'
+import { petStatusChoice, petStatuses } from './pet/pet-status.ts'
+import type { Store } from './store/store.ts'
+import { type Pet, formatPet } from './pet/pet.ts'
+import type { PetPage, PetQuery } from './store/pet-storage.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const

@@ -8,9 +8,9 @@ import { createListener } from './http/listener.ts'
 import { formatUrl } from './http/url.ts'
 import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
 import { loadPage } from './page/load-page.ts'
-import { createMemoryStore, openPetStore, PetStore } from './pets/pet-store.ts'
-import { createStorageStore } from './pets/storage-store.ts'
-import type { Store } from './pets/store.ts'
+import { createMemoryStore, openPetStore, PetStore } from './store/pet-store.ts'
+import { createStorageStore } from './store/storage-store.ts'
+import type { Store } from './store/store.ts'
 import type {
   PetStoreHandle,
   PetStoreOptions,

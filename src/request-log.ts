@@ -1,7 +1,18 @@
 /** The request log: what is told of each response, and the line that the program prints. Never a key or a query. */
 import type { IncomingMessage } from 'node:http'
 import { findPath } from './http/router.ts'
-import type { RequestLog } from './types.ts'
+
+/**
+ * A request that got its response, for a request log. The path has no query, since a client may put a secret there by
+ * mistake. Method and path are `-` for a request that could not be parsed.
+ */
+export interface RequestLog {
+  readonly method: string
+  readonly path: string
+  /** The status code of the response. */
+  readonly status: number
+  readonly milliseconds: number
+}
 
 /** The entry of a response. `start` is by `performance.now()`; the request is undefined if it could not be parsed. */
 export function createRequestLog(status: number, start: number, request?: IncomingMessage): RequestLog {

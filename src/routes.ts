@@ -4,7 +4,7 @@ import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
-import type { Store } from './pets/store.ts'
+import type { Store } from './store/store.ts'
 
 /** What the operations take their replies from. */
 export interface RouteSources {

@@ -1,13 +1,13 @@
 /** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
 import { readVersion } from './bundled-texts.ts'
-import { formatCommand, handleArguments } from './command-line.ts'
-import { type Config, ConfigError, parseConfig } from './config.ts'
+import { formatCommand, handleArguments } from './program/command-line.ts'
+import { type Config, ConfigError, parseConfig } from './program/config.ts'
 import { DataFileUnusable } from './data-file/data-file-error.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { startPetStore } from './pet-store-server.ts'
 import { formatRequestLog } from './request-log.ts'
-import { formatStartText } from './start-text.ts'
+import { formatStartText } from './program/start-text.ts'
 import { errorCode } from './system-error.ts'
 import type { PetStoreServer } from './types.ts'
 

@@ -1,82 +1,21 @@
-/** The public types. They ship as declarations, so this file imports no library that users may not have. */
+/**
+ * The public types: the options and the handle here, the others in the room that they belong to. All ship as declarations, so
+ * none of these files imports a library that users may not have.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { PetStatus } from './pets/pet-status.ts'
+import type { DelayMs } from './http/delay.ts'
+import type { Timeouts } from './http/limits.ts'
+import type { SeedPet } from './pet/pet.ts'
+import type { RequestLog } from './request-log.ts'
+import type { PetStorage } from './store/pet-storage.ts'
 
-export type { PetStatus }
-
-/** An integer from -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
-export type Int64 = number | bigint
-
-/** A pet to create (interface section 2, NewPet), with its status filled in. */
-export interface NewPet {
-  readonly name: string
-  readonly categoryId: Int64
-  readonly status: PetStatus
-}
-
-/** A stored pet (interface section 2, Pet). Its id is from 1 to 2^63-1. */
-export interface Pet extends NewPet {
-  readonly id: Int64
-}
-
-/** A pet to start with. A missing id becomes the next one; a missing status means `available`. */
-export interface SeedPet {
-  readonly id?: Int64
-  readonly name: string
-  readonly categoryId: Int64
-  readonly status?: PetStatus
-}
-
-/** Which pets to list. */
-export interface PetQuery {
-  /** At most this many pets: 1 to 100. */
-  readonly limit: number
-  /** Only pets with this status; undefined for all. */
-  readonly status?: PetStatus | undefined
-  /** Only pets with a higher id; undefined for the first page. */
-  readonly after?: Int64 | undefined
-}
-
-export interface PetPage {
-  /** In ascending order of id, at most `limit`. */
-  readonly pets: readonly Pet[]
-  /** How many pets have the status, on all pages. */
-  readonly total: Int64
-  /** Whether there are more pets with the status after this page. */
-  readonly hasMore: boolean
-}
-
-/**
- * Your own database, which several servers can share. If a method throws or rejects, the response is 503 `storage_failed`, or
- * 507 if the error's `code` is `insufficient_storage`. The service sets no time limit, so let a method that hangs reject
- * in time. Results are checked. The service never closes the storage.
- */
-export interface PetStorage {
-  /** Sees every pet whose creation was acknowledged by any server. Calls overlap, those of `get` too. */
-  list(query: PetQuery): Promise<PetPage>
-  /** Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
-  get(id: Int64): Promise<Pet | undefined>
-  /**
-   * Stores 1 to 1000 pets durably, all or none, and returns them in the same order, with ascending ids that are higher than
-   * any that a list has ever shown. A server does not call it again before the last call has ended.
-   */
-  create(newPets: readonly NewPet[]): Promise<readonly Pet[]>
-}
-
-/**
- * A request that got its response, for a request log. The path has no query, since a client may put a secret there by
- * mistake. Method and path are `-` for a request that could not be parsed.
- */
-export interface RequestLog {
-  readonly method: string
-  readonly path: string
-  /** The status code of the response. */
-  readonly status: number
-  readonly milliseconds: number
-}
-
-/** Milliseconds, or a range of them. */
-export type DelayMs = number | readonly [minimum: number, maximum: number]
+export type { DelayMs } from './http/delay.ts'
+export type { Timeouts } from './http/limits.ts'
+export type { Int64 } from './json/int64.ts'
+export type { NewPet, Pet, SeedPet } from './pet/pet.ts'
+export type { PetStatus } from './pet/pet-status.ts'
+export type { RequestLog } from './request-log.ts'
+export type { PetPage, PetQuery, PetStorage } from './store/pet-storage.ts'
 
 /** A callback that throws or rejects changes no response, and is reported to onError. */
 interface CommonOptions {
@@ -127,18 +66,6 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
   readonly host?: string
   /** Replaces some of the default timeouts, which the README lists. */
   readonly timeouts?: Partial<Timeouts>
-}
-
-/** In milliseconds. */
-export interface Timeouts {
-  /** For the request line and headers. */
-  readonly headersMs: number
-  /** For a whole request. */
-  readonly requestMs: number
-  /** For a connection on which nothing moves: between two requests, or when a client does not read its response. */
-  readonly idleMs: number
-  /** For the requests in flight when the server closes. */
-  readonly closeMs: number
 }
 
 export interface PetStoreHandle {

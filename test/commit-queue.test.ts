@@ -1,7 +1,7 @@
 /** Group commit: what shares a batch, who is settled by which, and in what order. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CommitQueue } from '../src/pets/commit-queue.ts'
+import { CommitQueue } from '../src/store/commit-queue.ts'
 import { createGate } from './file-system.ts'
 
 const double = (items: readonly number[]): number[] => items.map((item) => item * 2)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/config.ts'
+import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/program/config.ts'
 
 const defaults: Config = {
   port: 3000,

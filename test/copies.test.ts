@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { parsePetsText } from '../src/data-file/pets-text.ts'
-import { openPetStore } from '../src/pets/pet-store.ts'
+import { openPetStore } from '../src/store/pet-store.ts'
 import { makeFastFolder, newPet, openStore } from './file-system.ts'
 import { isThorough } from './support.ts'
 

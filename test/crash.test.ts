@@ -9,7 +9,7 @@ import nodeFs from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { after, test } from 'node:test'
 import type { Pet } from '../src/types.ts'
-import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
 import { createRandom, formatDataFile, isThorough, makeOld } from './support.ts'
 

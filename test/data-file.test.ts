@@ -14,8 +14,8 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
-import { openPetStore } from '../src/pets/pet-store.ts'
-import { PetStoreError } from '../src/pets/store.ts'
+import { openPetStore } from '../src/store/pet-store.ts'
+import { PetStoreError } from '../src/store/store.ts'
 import { createSyncGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
 import { formatDataFile, makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
 

@@ -12,8 +12,8 @@ import { test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
-import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
-import { PetStoreError } from '../src/pets/store.ts'
+import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
+import { PetStoreError } from '../src/store/store.ts'
 import {
   type Call,
   countTime,

@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { lockFile } from '../src/data-file/file-lock.ts'
-import { openPetStore } from '../src/pets/pet-store.ts'
+import { openPetStore } from '../src/store/pet-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
 import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts'
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { NewPet, Pet } from '../src/types.ts'
-import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
 import { makeFolder } from './support.ts'
 
 export interface Call {

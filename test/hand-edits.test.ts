@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { PetStoreError } from '../src/pets/store.ts'
+import { PetStoreError } from '../src/store/store.ts'
 import {
   countTime,
   createSyncGate,

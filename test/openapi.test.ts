@@ -8,7 +8,7 @@ import { errorCodes } from '../src/http/error-codes.ts'
 import { maxBodyBytes } from '../src/http/limits.ts'
 import { openApiDocument } from '../src/openapi.ts'
 import { deprecation, pageSizes, sunset } from '../src/operations.ts'
-import { defaultStatus, petStatuses } from '../src/pets/pet-status.ts'
+import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { assertRefusal, startApp } from './support.ts'
 
 test('GET /openapi.json answers the document without a key', async (t) => {

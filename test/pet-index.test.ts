@@ -1,9 +1,9 @@
 /** Lists, filters and counts, against a plain array that does the same the slow way. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { petStatuses } from '../src/pets/pet-status.ts'
+import { petStatuses } from '../src/pet/pet-status.ts'
 import type { Pet } from '../src/types.ts'
-import { PetIndex } from '../src/pets/pet-index.ts'
+import { PetIndex } from '../src/store/pet-index.ts'
 
 const pets = Array.from({ length: 50 }, (_, index): Pet => {
   const status = petStatuses[(index * 7) % 3] ?? 'sold'

@@ -4,10 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { formatPet, SeedPetSchema } from '../src/pets/pet.ts'
-import { defaultStatus, petStatuses } from '../src/pets/pet-status.ts'
+import { SeedPetSchema } from '../src/pet/pet-schemas.ts'
+import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { parsePetsText } from '../src/data-file/pets-text.ts'
 import { root } from './support.ts'
+import { formatPet } from '../src/pet/pet.ts'
 
 interface PetsJsonSchema {
   readonly properties: Record<string, object>

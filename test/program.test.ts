@@ -7,10 +7,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { networkInterfaces } from 'node:os'
-import { handleArguments, formatCommand } from '../src/command-line.ts'
-import { parseConfig, settings } from '../src/config.ts'
+import { handleArguments, formatCommand } from '../src/program/command-line.ts'
+import { parseConfig, settings } from '../src/program/config.ts'
 import { formatUrl } from '../src/http/url.ts'
-import { formatStartText } from '../src/start-text.ts'
+import { formatStartText } from '../src/program/start-text.ts'
 import { buildOnce } from './built.ts'
 import {
   cleanEnvironment,

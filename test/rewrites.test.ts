@@ -7,8 +7,8 @@ import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
-import { PetStoreError } from '../src/pets/store.ts'
-import { openPetStore, type PetStore } from '../src/pets/pet-store.ts'
+import { PetStoreError } from '../src/store/store.ts'
+import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
 import {
   makeFastFolder,
   namesIn,

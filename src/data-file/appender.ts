@@ -2,10 +2,10 @@
  * Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and in which state the
  * file was last seen; does not parse it.
  */
-import type { Pet } from '../types.ts'
 import { DataFileEdited, rethrowMissingAsEdited } from './data-file-error.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { closingBrackets, formatAppend } from './pets-text.ts'
+import type { Pet } from '../pet/pet.ts'
 
 export class Appender {
   readonly #disk: Disk

@@ -7,7 +7,6 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
 import { errorCode } from '../system-error.ts'
-import type { Int64, Pet } from '../types.ts'
 import { Appender } from './appender.ts'
 import { DataFileEdited, DataFileUnusable, rethrowMissingAsEdited, unlessEdited } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
@@ -24,6 +23,8 @@ import {
 } from './replace-file.ts'
 import { type RepairedText, repairTornAppend } from './torn-append.ts'
 import { describeFileError, describeUnwritable } from './writability.ts'
+import type { Int64 } from '../json/int64.ts'
+import type { Pet } from '../pet/pet.ts'
 
 /** How often a store looks whether its file was edited. */
 export const lookEveryMs = 500

@@ -4,10 +4,10 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
-import { isInt64 } from '../json/int64.ts'
-import { defaultStatus, petStatuses } from '../pets/pet-status.ts'
-import { type CheckedSeed, checkSeed, formatSeedFault, petMembers, SeedList } from '../pets/seeds.ts'
-import type { Int64, Pet } from '../types.ts'
+import { isInt64, type Int64 } from '../json/int64.ts'
+import { defaultStatus, petStatuses } from '../pet/pet-status.ts'
+import { type CheckedSeed, checkSeed, formatSeedFault, petMembers, SeedList } from '../pet/seeds.ts'
+import type { Pet } from '../pet/pet.ts'
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
 export class ParsedPets {

@@ -3,10 +3,10 @@
  * own. The pets come last, so that an append overwrites only the closing brackets. Does no file I/O.
  */
 import { placeOf } from '../json/exact-json.ts'
-import { formatPet } from '../pets/pet.ts'
-import type { Int64, Pet } from '../types.ts'
 import { DataFileUnusable } from './data-file-error.ts'
 import { isBlank, parsePets, type ParsedPets } from './pets-parser.ts'
+import type { Int64 } from '../json/int64.ts'
+import { type Pet, formatPet } from '../pet/pet.ts'
 
 const closingText = '\n  ]\n}\n'
 /** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */

@@ -1,5 +1,7 @@
 /** Holds calls back for a while, to show what slow responses do to a page. */
-import type { DelayMs } from '../types.ts'
+
+/** Milliseconds, or a range of them. */
+export type DelayMs = number | readonly [minimum: number, maximum: number]
 
 export interface Delay {
   /** Makes the call after the delay. */

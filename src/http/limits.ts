@@ -1,5 +1,16 @@
 /** How large a request may be, and how long it may take. */
-import type { Timeouts } from '../types.ts'
+
+/** In milliseconds. */
+export interface Timeouts {
+  /** For the request line and headers. */
+  readonly headersMs: number
+  /** For a whole request. */
+  readonly requestMs: number
+  /** For a connection on which nothing moves: between two requests, or when a client does not read its response. */
+  readonly idleMs: number
+  /** For the requests in flight when the server closes. */
+  readonly closeMs: number
+}
 
 export const maxBodyBytes = 65_536
 

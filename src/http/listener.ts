@@ -7,8 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler.ts'
-import { defaultTimeouts, maxHeadBytes } from './limits.ts'
-import type { Timeouts } from '../types.ts'
+import { defaultTimeouts, maxHeadBytes, type Timeouts } from './limits.ts'
 
 /**
  * When the requests that wait on all connections reach this total size (a small one counts 1), every connection, also one that

@@ -1,5 +1,7 @@
 /** Integers of the interface's format int64: from -2^63 to 2^63-1, held exactly. */
-import type { Int64 } from '../types.ts'
+
+/** An integer from -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
+export type Int64 = number | bigint
 
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)

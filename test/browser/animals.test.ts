@@ -1,7 +1,7 @@
 /** The store on the page: the key, the list, the form, and the watch over the data file. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { petStatuses } from '../../src/pets/pet-status.ts'
+import { petStatuses } from '../../src/pet/pet-status.ts'
 import { animals, key } from './fixtures.ts'
 import {
   enterKey,

@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { DataFileUnusable } from '../../src/data-file/data-file-error.ts'
 import { parsePetsText } from '../../src/data-file/pets-text.ts'
-import { petStatuses } from '../../src/pets/pet-status.ts'
+import { petStatuses } from '../../src/pet/pet-status.ts'
 import { root } from '../support.ts'
 
 // Its names are hidden from an import: it is CommonJS that Node cannot read ahead.

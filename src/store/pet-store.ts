@@ -13,12 +13,13 @@ import {
 import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../system-error.ts'
-import { nextInt64 } from '../json/int64.ts'
-import type { Int64, NewPet, Pet, PetPage, PetQuery, SeedPet } from '../types.ts'
+import { nextInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { completeSeeds } from './seeds.ts'
+import { completeSeeds } from '../pet/seeds.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
+import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
+import type { PetPage, PetQuery } from './pet-storage.ts'
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 

@@ -1,11 +1,12 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
 import { errorCode } from '../system-error.ts'
-import { isInt64 } from '../json/int64.ts'
-import type { Int64, NewPet, Pet, PetStorage } from '../types.ts'
+import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { formatPet, PetSchema } from './pet.ts'
+import { PetSchema } from '../pet/pet-schemas.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
+import { type NewPet, type Pet, formatPet } from '../pet/pet.ts'
+import type { PetStorage } from './pet-storage.ts'
 
 const maxPetsPerCall = 1000
 

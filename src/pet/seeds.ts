@@ -3,9 +3,9 @@
  * the ids and statuses that were left out. Does not depend on files or JSON.
  */
 import * as v from 'valibot'
-import { nextInt64, normalizeInt64 } from '../json/int64.ts'
-import type { Int64, Pet } from '../types.ts'
-import { SeedPetSchema } from './pet.ts'
+import { nextInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
+import { SeedPetSchema } from './pet-schemas.ts'
+import type { Pet } from './pet.ts'
 
 /** A pet that was checked. Its id may still be missing. */
 export type CheckedSeed = Omit<Pet, 'id'> & { readonly id?: Int64 }

@@ -1,5 +1,8 @@
 /** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. In memory only. */
-import type { Int64, Pet, PetPage, PetQuery, PetStatus } from '../types.ts'
+import type { Int64 } from '../json/int64.ts'
+import type { Pet } from '../pet/pet.ts'
+import type { PetPage, PetQuery } from './pet-storage.ts'
+import type { PetStatus } from '../pet/pet-status.ts'
 
 export class PetIndex {
   readonly #all: Pet[] = []

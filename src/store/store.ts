@@ -1,5 +1,7 @@
 /** What the operations need of a store, and the errors by which a store refuses. */
-import type { Int64, NewPet, Pet, PetPage, PetQuery } from '../types.ts'
+import type { Int64 } from '../json/int64.ts'
+import type { NewPet, Pet } from '../pet/pet.ts'
+import type { PetPage, PetQuery } from './pet-storage.ts'
 
 /** What is in memory comes at once, what is in a storage by a promise. */
 export interface Store {

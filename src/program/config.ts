@@ -1,10 +1,10 @@
 /** The settings of the program, read from environment variables. All errors are reported together. Reads nothing else. */
 import { isIPv4 } from 'node:net'
-import { keyFault } from './http/bearer-auth.ts'
-import { originFault } from './http/cors.ts'
-import { describe } from './json/describe.ts'
-import { isDelay, isHost, isPath, isPort, maxDelayMs } from './options.ts'
-import type { DelayMs } from './types.ts'
+import { keyFault } from '../http/bearer-auth.ts'
+import { originFault } from '../http/cors.ts'
+import { describe } from '../json/describe.ts'
+import { isDelay, isHost, isPath, isPort, maxDelayMs } from '../options.ts'
+import type { DelayMs } from '../http/delay.ts'
 
 export interface Config {
   readonly port: number

@@ -1,8 +1,7 @@
-/** What a pet is: the schemas of interface section 2, and a pet's JSON text. */
+/** The schemas of interface section 2: what each member of a pet may be, and what is said of one that is wrong. */
 import * as v from 'valibot'
 import { describe } from '../json/describe.ts'
-import { InexactNumber, isInt64 } from '../json/int64.ts'
-import type { Int64, Pet } from '../types.ts'
+import { InexactNumber, isInt64, type Int64 } from '../json/int64.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
 
 /** What a schema says of a member that is missing. */
@@ -48,11 +47,6 @@ export const SeedPetSchema = v.pipe(
 
 /** A stored pet. */
 export const PetSchema = v.object({ id: IdSchema, ...entries, status: PetStatusSchema })
-
-/** The pet as one line of JSON, in the interface's order of fields; exact for every int64. */
-export function formatPet({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`
-}
 
 function isObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false

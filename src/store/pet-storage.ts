@@ -1,0 +1,40 @@
+/** What a store is asked for, and the database of their own that embedders can give it. */
+import type { Int64 } from '../json/int64.ts'
+import type { NewPet, Pet } from '../pet/pet.ts'
+import type { PetStatus } from '../pet/pet-status.ts'
+
+/** Which pets to list. */
+export interface PetQuery {
+  /** At most this many pets: 1 to 100. */
+  readonly limit: number
+  /** Only pets with this status; undefined for all. */
+  readonly status?: PetStatus | undefined
+  /** Only pets with a higher id; undefined for the first page. */
+  readonly after?: Int64 | undefined
+}
+
+export interface PetPage {
+  /** In ascending order of id, at most `limit`. */
+  readonly pets: readonly Pet[]
+  /** How many pets have the status, on all pages. */
+  readonly total: Int64
+  /** Whether there are more pets with the status after this page. */
+  readonly hasMore: boolean
+}
+
+/**
+ * Your own database, which several servers can share. If a method throws or rejects, the response is 503 `storage_failed`, or
+ * 507 if the error's `code` is `insufficient_storage`. The service sets no time limit, so let a method that hangs reject
+ * in time. Results are checked. The service never closes the storage.
+ */
+export interface PetStorage {
+  /** Sees every pet whose creation was acknowledged by any server. Calls overlap, those of `get` too. */
+  list(query: PetQuery): Promise<PetPage>
+  /** Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
+  get(id: Int64): Promise<Pet | undefined>
+  /**
+   * Stores 1 to 1000 pets durably, all or none, and returns them in the same order, with ascending ids that are higher than
+   * any that a list has ever shown. A server does not call it again before the last call has ended.
+   */
+  create(newPets: readonly NewPet[]): Promise<readonly Pet[]>
+}
