@@ -54,7 +54,7 @@ export interface Runner {
 interface Section extends Runner, Client, Animals {}
 
 const sections: Record<string, (section: Section) => void> = {
-  '1 What the service does': ({ test, list, add, get, anyAnimal }) => {
+  '1 The service': ({ test, list, add, get, anyAnimal }) => {
     test('lists animals under the base address', async () => {
       expectStatus(await list(), [200])
     })
@@ -76,16 +76,7 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '2 Resources and their fields': ({
-    describe,
-    test,
-    list,
-    add,
-    addAnimal,
-    fetchAnimal,
-    stock,
-    findRoom,
-  }) => {
+  '2 Data': ({ describe, test, list, add, addAnimal, fetchAnimal, stock, findRoom }) => {
     describe('NewPet', () => {
       for (const digits of int64Values)
         test(`keeps categoryId ${digits} exactly`, async () => {
@@ -211,7 +202,7 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '3 States and transitions': ({ test, add, addAnimal, fetchAnimal }) => {
+  '3 Statuses': ({ test, add, addAnimal, fetchAnimal }) => {
     for (const status of statuses)
       test(`keeps the status ${status} that an animal is added with`, async () => {
         const answer = await add(newPet({ status: quote(status) }))
@@ -270,7 +261,7 @@ const sections: Record<string, (section: Section) => void> = {
       const { id } = await addAnimal({ status: quote(status) })
       expectListed(await list(`?status=${status}&limit=${maxLimit}`), id)
     })
-    // Not shown (section 7): each of these may be refused, or read in any way.
+    // Left open (section 7): each of these may be refused, or read in any way.
     for (const query of [
       'limit=0',
       'limit=-1',
@@ -430,7 +421,7 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '4.4 Gaps': ({ test, send, list, anyAnimal, fetchAnimal }) => {
+  '4.4 What the operations leave open': ({ test, send, list, anyAnimal, fetchAnimal }) => {
     test('answers GET /store/orders in some way, and lists animals as before', async () => {
       await send('/store/orders')
       expectStatus(await list(), [200])
@@ -442,7 +433,7 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '5 Authentication': ({ test, key, list, add, get, anyAnimal }) => {
+  '5 Keys': ({ test, key, list, add, get, anyAnimal }) => {
     const operations: Record<string, (call: Call) => Promise<Answer>> = {
       listPets: (call) => list('', call),
       createPet: (call) => add(newPet({ name: quote(intruder) }), call),
@@ -514,7 +505,7 @@ const sections: Record<string, (section: Section) => void> = {
       })
   },
 
-  '9 Versioning': ({ test, list, get, anyAnimal, fetchAnimal, stock }) => {
+  '9 Versions': ({ test, list, get, anyAnimal, fetchAnimal, stock }) => {
     test('still answers getPet, deprecated as it is: neither gone nor redirected', async () => {
       const answer = await get((await anyAnimal()).id)
       if (answer.status === 404) block('4.3', answer, '200: the animal was just added')
