@@ -54,9 +54,9 @@ export function openApiDocument(basePath: string): object {
     info: {
       title: 'Petstore',
       version: interfaceVersion,
-      summary: 'Lists, adds and fetches the animals of a pet store.',
+      summary: 'Lists, adds and fetches the pets of a store.',
       description:
-        'Request and response bodies are JSON in UTF-8. Every operation requires an API key, sent as ' +
+        'Clients send and receive JSON in UTF-8. Every operation requires an API key in the header ' +
         '`Authorization: Bearer <API_KEY>`.\n\n' +
         'Integers of format `int64` are in the range from -2^63 to 2^63-1. The service keeps all of them exactly, ' +
         'including those that a double-precision number would round (beyond 2^53).\n\n' +
@@ -68,7 +68,9 @@ export function openApiDocument(basePath: string): object {
       { url: `${basePath}/v1`, description: 'This server, relative to the address of this document.' },
     ],
     security: [{ apiKey: [] }],
-    tags: [{ name: 'animals', description: 'The animals in the store.' }],
+    tags: [
+      { name: 'animals', description: 'The pets in the store, which the interface also calls animals.' },
+    ],
     'x-tagGroups': [
       { name: 'Store', tags: [] },
       { name: 'Pets', tags: ['animals'] },
@@ -89,25 +91,22 @@ export function openApiDocument(basePath: string): object {
 
 function listPets(basePath: string): OperationDescription {
   const { minimum, maximum } = pageSizes
-  const limitDescription =
-    `Maximum number of animals returned: plain decimal digits from ${minimum} to ${maximum}, without a sign or a ` +
-    'leading zero.'
+  const limitDescription = `The size of a page: plain decimal digits from ${minimum} to ${maximum}, without a sign or a leading zero.`
   const afterDescription =
-    'Return only animals with a higher id than this: `0` to start, or the id of the last animal of the previous ' +
-    'page, as in the `Link` header of that page. An extension of this service.'
+    'Lists only pets with a higher id than this: `0` to start, or the id of the last pet of the previous page, as ' +
+    'in the `Link` header of that page. An extension of this service.'
   return {
     operationId: 'listPets',
     tags: ['animals'],
     summary: 'List animals',
     description:
-      'Returns a paginated list of animals in ascending order of `id`; `limit` controls page size and `status` ' +
-      'filters by availability. To get the next page, follow the `Link` header. Other query parameters are ignored; ' +
-      'each parameter may be given only once.',
+      'Lists pets in ascending order of `id`, a page at a time: all of them, or those with one status. To get the ' +
+      'next page, follow the `Link` header. Other query parameters are ignored; each parameter may be given only once.',
     parameters: [
       query('limit', limitDescription, { type: 'integer', ...pageSizes }, pageSizes.default),
       query(
         'status',
-        'Return only animals with this status. Without it, all are returned.',
+        'Lists only the pets with this status. Without it, all are listed.',
         ref('PetStatus'),
         'sold',
       ),
@@ -115,9 +114,9 @@ function listPets(basePath: string): OperationDescription {
     ],
     responses: {
       200: {
-        description: 'The animals of this page; an empty array if there are none.',
+        description: 'The pets of this page; an empty array if there are none.',
         headers: {
-          'X-Total-Count': header('The number of animals on all pages. An extension of this service.', {
+          'X-Total-Count': header('The number of pets on all pages. An extension of this service.', {
             schema: { type: 'integer', minimum: 0 },
             example: 2,
             ...extension,
@@ -132,7 +131,7 @@ function listPets(basePath: string): OperationDescription {
           ),
           'X-Data-File-Error': header(
             'Where or what the error in the data file is, after a hand edit that is not valid. While it is present, ' +
-              'the last valid data is still served, and no animal can be added. An extension of this service.',
+              'the last valid data is still served, and no pet can be added. An extension of this service.',
             { required: false, example: 'line 7, column 3', ...extension },
           ),
         },
@@ -156,26 +155,26 @@ function createPet(basePath: string): OperationDescription {
     tags: ['animals'],
     summary: 'Add an animal',
     description:
-      'Adds a new animal to the store. The service assigns the `id`, and the response is sent once the animal is ' +
-      'stored durably. Unknown members of the body, such as `id`, are ignored and not stored.',
+      'Puts a new pet into the store. The service chooses its `id`, and responds once the pet is stored durably. ' +
+      'Unknown members of the body, such as `id`, are ignored and not stored.',
     requestBody: {
-      description: `The animal to add, in at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
+      description: `The pet to add, in at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
       required: true,
       content: json(ref('NewPet'), { complete: newPet, shortest: { name: 'Rex', categoryId: 1 } }),
     },
     responses: {
       201: {
-        description: 'Animal added and stored durably; the body carries the assigned `id`.',
+        description: 'The pet as it is now stored durably, with its `id`.',
         headers: {
-          Location: header('The path of the added animal.', {
+          Location: header('The path of the new pet.', {
             example: `${basePath}/v1/pets/${createdPet.id}`,
           }),
         },
         content: json(ref('Pet'), { added: createdPet }),
       },
       400: errorResponse(
-        'Body is missing required fields or contains invalid values; the message names each of them. Or the body is ' +
-          'not JSON, or the request is not well-formed HTTP.',
+        'The body is not a pet that can be added; the message names each member that is missing or wrong. Or the body ' +
+          'is not JSON, or the request is not well-formed HTTP.',
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
       401: ref('Unauthorized', 'responses'),
@@ -190,13 +189,13 @@ function createPet(basePath: string): OperationDescription {
         },
       ),
       503: errorResponse(
-        'The animal could not be added now. With the code `shutting_down`, or if the message says that nothing was ' +
-          'stored, send the request again later. Otherwise the message says that it is not known whether the animal ' +
-          'was stored: list the animals before you send the request again.',
+        'The pet could not be added now. With the code `shutting_down`, or if the message says that nothing was ' +
+          'stored, send the request again later. Otherwise the message says that it is not known whether the pet was ' +
+          'stored: list the pets before you send the request again.',
         ['data_file_invalid', 'storage_failed', 'shutting_down'],
       ),
       507: errorResponse(
-        'There is no room left for the animal, or no id is left. As with 503, the message says whether it is certain that ' +
+        'There is no room left for the pet, or no id is left. As with 503, the message says whether it is certain that ' +
           'nothing was stored.',
         ['insufficient_storage'],
       ),
@@ -208,33 +207,32 @@ function createPet(basePath: string): OperationDescription {
 function getPet(): OperationDescription {
   const headers = {
     Deprecation: header('When the operation was deprecated (RFC 9745).', { schema: { const: deprecation } }),
-    Sunset: header('When the operation is scheduled for removal (RFC 8594).', { schema: { const: sunset } }),
+    Sunset: header('When the operation is to be removed (RFC 8594).', { schema: { const: sunset } }),
   }
   return {
     operationId: 'getPet',
     tags: ['animals'],
     summary: 'Get an animal',
     description:
-      'Returns details for a single animal. Deprecated and scheduled for removal on 5 December 2030: use `GET /pets` ' +
-      'with the `status` filter instead. Until then the operation behaves as described here.',
+      'Fetches one pet. This operation is deprecated, and is to be removed on 5 December 2030; until then it works as described ' +
+      'here. Move to `GET /pets` and its `status` filter.',
     deprecated: true,
     'x-sunset': new Date(sunset).toISOString().slice(0, 10),
     parameters: [
       {
         name: 'petId',
         in: 'path',
-        description:
-          'Identifier of the animal to retrieve, in plain decimal digits. Anything else is answered with 404.',
+        description: 'The `id` of the pet, in plain decimal digits. Anything else is answered with 404.',
         required: true,
         schema: idSchema,
         example: rex.id,
       },
     ],
     responses: {
-      200: { description: 'The requested animal.', headers, content: json(ref('Pet'), { found: rex }) },
+      200: { description: 'The pet with this `id`.', headers, content: json(ref('Pet'), { found: rex }) },
       400: errorResponse('The request is not well-formed HTTP.', ['malformed_request']),
       401: { ...unauthorized, headers: { ...unauthorized.headers, ...headers } },
-      404: errorResponse(errorCodes.not_found.message, ['not_found'], headers),
+      404: errorResponse('There is no pet with this `id`.', ['not_found'], headers),
       // The deprecation stands on errors of the operation itself, such as a failing storage.
       default: { ...otherError, headers: { ...otherError.headers, ...optional(headers) } },
     },
@@ -246,57 +244,60 @@ const idSchema = { type: 'integer', format: 'int64', minimum: 1 }
 const newPetProperties = {
   name: {
     type: 'string',
-    description: "The animal's name: any well-formed Unicode string, including the empty one.",
+    description: 'What the pet is called: any well-formed Unicode string, including the empty one.',
   },
   // Without minimum and maximum: most tools read JSON numbers as doubles, which cannot hold the limits of an int64.
   categoryId: {
     type: 'integer',
     format: 'int64',
     description:
-      'Identifier of the category the animal belongs to: any integer from -2^63 to 2^63-1. `5.0` and `1e2` are ' +
-      'integers too; numbers that would have to be rounded are rejected.',
+      'Which category the pet is in: any integer from -2^63 to 2^63-1. `5.0` and `1e2` are integers too; numbers ' +
+      'that would have to be rounded are rejected.',
   },
   // Not as `default`: openapi-typescript makes a member with a default required.
-  status: { ...ref('PetStatus'), description: `Availability status; \`${defaultStatus}\` when omitted.` },
+  status: { ...ref('PetStatus'), description: `\`${defaultStatus}\` unless given.` },
 }
 
 const schemas = {
   Pet: {
     type: 'object',
-    description: 'An animal in the store.',
+    description: 'A pet in the store.',
     required: ['id', 'name', 'categoryId', 'status'],
     properties: {
-      id: { ...idSchema, description: 'Unique identifier assigned by the service on creation.' },
+      id: {
+        ...idSchema,
+        description: 'The number of the pet, which the service chose. No other pet has it.',
+      },
       ...newPetProperties,
-      status: { ...ref('PetStatus'), description: 'Availability status of the animal.' },
+      status: { ...ref('PetStatus'), description: 'Whether the pet can be had.' },
     },
     examples: [rex],
   },
   NewPet: {
     type: 'object',
-    description: 'An animal to add.',
+    description: 'A pet to add.',
     required: ['name', 'categoryId'],
     properties: newPetProperties,
     examples: [newPet],
   },
-  Pets: { type: 'array', description: 'Animals in ascending order of `id`.', items: ref('Pet') },
-  PetStatus: { type: 'string', description: 'Availability status of an animal.', enum: petStatuses },
+  Pets: { type: 'array', description: 'Pets in ascending order of `id`.', items: ref('Pet') },
+  PetStatus: { type: 'string', description: 'Whether a pet can be had.', enum: petStatuses },
   Error: {
     type: 'object',
     description: 'Why a request failed.',
     required: ['code', 'message', 'status'],
     properties: {
-      code: { type: 'string', enum: Object.keys(errorCodes), description: 'Machine-readable error code.' },
+      code: { type: 'string', enum: Object.keys(errorCodes), description: 'What went wrong, for programs.' },
       message: {
         type: 'string',
-        description: 'Human-readable description that names the place of each error.',
+        description: 'What went wrong, for people: the place and the fault of each error.',
       },
-      status: { type: 'integer', description: 'The HTTP status code of the response.' },
+      status: { type: 'integer', description: 'Repeats the status code of the response.' },
     },
   },
 }
 
-const unauthorized = errorResponse('Missing or invalid API key.', ['unauthorized'], {
+const unauthorized = errorResponse('The API key is missing or not valid.', ['unauthorized'], {
   'WWW-Authenticate': header(
     'The authentication scheme (RFC 6750), with `error="invalid_token"` if a key was sent but is not valid.',
     { example: 'Bearer realm="petstore"' },

@@ -8,9 +8,9 @@ export const errorCodes = {
   invalid_body: { status: 400, message: 'The body is not a valid pet.' },
   unauthorized: {
     status: 401,
-    message: 'Send your API key in a header of the form "Authorization: Bearer <API_KEY>".',
+    message: 'Send your API key in a header: "Authorization: Bearer <API_KEY>".',
   },
-  not_found: { status: 404, message: 'The requested resource could not be found.' },
+  not_found: { status: 404, message: 'There is no such path.' },
   method_not_allowed: {
     status: 405,
     message: 'This resource does not take that method; the Allow header names those it takes.',

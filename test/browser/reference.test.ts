@@ -33,7 +33,7 @@ test('describes the parameters and responses of each operation', async (t) => {
     '507',
     'other',
   ])
-  await add.getByText('Missing or invalid API key.').click()
+  await add.getByText('The API key is missing or not valid.').click()
   await waitForText(add, '"code":"unauthorized"')
   await waitForText(add, 'WWW-Authenticate: Bearer realm="petstore"')
   await waitForText(page.locator('#schemas'), petStatuses.join(', '))
