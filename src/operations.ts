@@ -8,7 +8,8 @@ import { parseId, type Int64 } from './json/int64.ts'
 import { NewPetSchema } from './pet/pet-schemas.ts'
 import { petStatusChoice, petStatuses } from './pet/pet-status.ts'
 import type { Store } from './store/store.ts'
-import { type Pet, formatPet } from './pet/pet.ts'
+import type { Pet } from './pet/pet.ts'
+import { formatPet } from './pet/pet-json.ts'
 import type { PetPage, PetQuery } from './store/pet-storage.ts'
 
 /** Page sizes of a list (interface section 8). */

@@ -4,9 +4,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
-import { isInt64, type Int64 } from '../json/int64.ts'
-import { defaultStatus, petStatuses } from '../pet/pet-status.ts'
-import { type CheckedSeed, checkSeed, formatSeedFault, petMembers, SeedList } from '../pet/seeds.ts'
+import type { Int64 } from '../json/int64.ts'
+import { readPlainPet } from '../pet/pet-json.ts'
+import { type CheckedSeed, checkSeed, formatSeedFault, SeedList } from '../pet/seeds.ts'
 import type { Pet } from '../pet/pet.ts'
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
@@ -35,17 +35,6 @@ export class ParsedPets {
 /** Further faults are only counted. */
 const maxFaults = 10
 
-const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
-const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
-const idMember = petMembers.indexOf('id')
-const nameMember = petMembers.indexOf('name')
-const categoryIdMember = petMembers.indexOf('categoryId')
-const requiredMembers = (1 << nameMember) | (1 << categoryIdMember)
-
-const quote = 0x22
-const minus = 0x2d
-const zero = 0x30
-const nine = 0x39
 const byteOrderMark = Buffer.from('\ufeff')
 /** What a byte that is not UTF-8 is decoded to. */
 const replacement = Buffer.from('\ufffd')
@@ -161,7 +150,7 @@ class PetsParser {
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
       reader.skipSpace()
       const offset = reader.at
-      const seed = this.#readPlainPet() ?? this.#readAnyPet(offset)
+      const seed = readPlainPet(reader) ?? this.#readAnyPet(offset)
       if (seed !== undefined) this.#addSeed(seed, offset)
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at
@@ -172,36 +161,6 @@ class PetsParser {
     if (seed.id === undefined) this.#idOffsets.push(offset + 1)
     const fault = this.#seeds.add(seed)
     if (fault !== undefined) this.#addFault(formatSeedFault(this.#parsed.petCount, fault), offset)
-  }
-
-  /** The fast path: a valid pet, with each member at most once. Returns undefined for any other, which #readAnyPet then reads. */
-  #readPlainPet(): CheckedSeed | undefined {
-    const reader = this.#reader
-    if (!reader.accept(openBrace)) return undefined
-    let seen = 0
-    let id: unknown
-    let name = ''
-    let categoryId: unknown
-    let status: Pet['status'] | undefined = defaultStatus
-    for (let first = true; reader.acceptMore('}', first); first = false) {
-      const member = reader.acceptOneOf(memberTexts)
-      if (member === -1 || (seen & (1 << member)) !== 0) return undefined
-      seen |= 1 << member
-      reader.readColon()
-      const byte = reader.peek()
-      const isNumber = byte === minus || (byte >= zero && byte <= nine)
-      const expectsNumber = member === idMember || member === categoryIdMember
-      if (expectsNumber ? !isNumber : byte !== quote) return undefined
-      if (member === idMember) id = reader.readNumber()
-      else if (member === categoryIdMember) categoryId = reader.readNumber()
-      else if (member === nameMember) name = reader.readString()
-      else status = petStatuses[reader.acceptOneOf(statusTexts)]
-      if (status === undefined) return undefined
-    }
-    const isComplete = (seen & requiredMembers) === requiredMembers
-    if (!isComplete || !isInt64(categoryId) || !name.isWellFormed()) return undefined
-    if (id === undefined) return { name, categoryId, status }
-    return isInt64(id) && id > 0 ? { id, name, categoryId, status } : undefined
   }
 
   /** Reads any value as a pet. If anything is wrong with it, notes all of that and returns undefined. */

@@ -6,7 +6,8 @@ import { placeOf } from '../json/exact-json.ts'
 import { DataFileUnusable } from './data-file-error.ts'
 import { isBlank, parsePets, type ParsedPets } from './pets-parser.ts'
 import type { Int64 } from '../json/int64.ts'
-import { type Pet, formatPet } from '../pet/pet.ts'
+import type { Pet } from '../pet/pet.ts'
+import { formatPet } from '../pet/pet-json.ts'
 
 const closingText = '\n  ]\n}\n'
 /** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { describe } from '../json/describe.ts'
 import { InexactNumber, isInt64, type Int64 } from '../json/int64.ts'
+import { isId, nameFault } from './pet.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
 
 /** What a schema says of a member that is missing. */
@@ -14,7 +15,10 @@ const PetStatusSchema = v.picklist(
 
 const NameSchema = v.pipe(
   v.string(({ input }) => `expected a string, got ${describe(input)}`),
-  v.check((name) => name.isWellFormed(), 'expected well-formed Unicode, got a lone surrogate'),
+  v.check(
+    (name) => nameFault(name) === undefined,
+    ({ input }) => String(nameFault(input)),
+  ),
 )
 
 const Int64Schema = v.custom<Int64>(
@@ -23,7 +27,7 @@ const Int64Schema = v.custom<Int64>(
 )
 
 const IdSchema = v.custom<Int64>(
-  (id) => isInt64(id) && id > 0,
+  isId,
   ({ input }) => `expected an integer from 1 to 2^63-1, got ${describe(input)}`,
 )
 

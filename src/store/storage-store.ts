@@ -5,7 +5,8 @@ import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-schemas.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
-import { type NewPet, type Pet, formatPet } from '../pet/pet.ts'
+import type { NewPet, Pet } from '../pet/pet.ts'
+import { formatPet } from '../pet/pet-json.ts'
 import type { PetStorage } from './pet-storage.ts'
 
 const maxPetsPerCall = 1000

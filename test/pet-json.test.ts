@@ -1,0 +1,58 @@
+/** The fast reader of one pet takes what the schema takes, and nothing else. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { JsonReader } from '../src/json/exact-json.ts'
+import { maxInt64, minInt64 } from '../src/json/int64.ts'
+import { readPlainPet } from '../src/pet/pet-json.ts'
+import { petStatuses } from '../src/pet/pet-status.ts'
+import { checkSeed, petMembers } from '../src/pet/seeds.ts'
+import { createRandom } from './support.ts'
+
+const limits = [maxInt64, maxInt64 + 1n, minInt64, minInt64 - 1n].map(String)
+const numbers = ['0', '-0', '1', '-1', '7', '12.0', '1e2', '1.5', '9007199254740993', '1e999', ...limits]
+const others = ['null', 'true', '[]', '{}', '"5"', '{"name":"Rex"}']
+const statuses = petStatuses.map((status) => `"${status}"`)
+const characters = ['a', 'Z', '0', ' ', '\t', '\n', '\0', '\u007f', '"', '\\', '/', '<', '.', '-', "'"]
+const rareCharacters = ['é', '\u0301', '\u200b', '\u202e', '\ufeff', '\uffff', '🐾', '\ud83d', '\udc3e']
+
+for (const seed of [1, 2, 3]) {
+  test(`the fast reader takes exactly the pets that the schema takes, with seed ${seed}`, () => {
+    const random = createRandom(seed)
+    const pick = (values: readonly string[]): string => values[random(values.length)] ?? ''
+    const createName = (): string => {
+      const alphabet = random(2) === 0 ? characters : [...characters, ...rareCharacters]
+      return JSON.stringify(Array.from({ length: random(2 ** random(10)) }, () => pick(alphabet)).join(''))
+    }
+    // Of a hundred values, this many are of another member or of none.
+    const strangePercent = 6
+    const createValue = (member: string): string => {
+      if (random(100) < strangePercent) return pick([...others, ...numbers, ...statuses, '"lost"', '"Sold"'])
+      if (member === 'name') return createName()
+      return pick(member === 'status' ? statuses : numbers)
+    }
+    const createPet = (): string => {
+      const members = petMembers.filter((member) => random(100) < (member === 'id' ? 50 : 90))
+      if (random(100) < strangePercent) members.push('color')
+      const space = pick(['', ' ', '\r\n\t'])
+      const from = random(4)
+      const texts = [...members.slice(from), ...members.slice(0, from)].map(
+        (member) => `${space}"${member}"${space}:${space}${createValue(member)}`,
+      )
+      return `{${texts.join(`${space},`)}${space}}`
+    }
+    let taken = 0
+    const count = 3000
+    for (let i = 0; i < count; i++) {
+      const text = createPet()
+      const checked = checkSeed(new JsonReader(Buffer.from(text)).readValue())
+      const reader = new JsonReader(Buffer.from(text))
+      const pet = readPlainPet(reader)
+      assert.deepEqual(pet, 'seed' in checked ? checked.seed : undefined, text)
+      if (pet === undefined) continue
+      taken++
+      assert.equal(reader.at, Buffer.byteLength(text), text)
+    }
+    // Otherwise these pets would not show much.
+    assert.ok(taken > count / 10 && taken < (count * 9) / 10, `${taken} of ${count} taken`)
+  })
+}
