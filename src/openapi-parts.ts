@@ -3,6 +3,7 @@
  * header and an error response is written. Knows no operation.
  */
 import { errorCodes, type ErrorCode } from './http/error-codes.ts'
+import { maxBodyBytes } from './http/limits.ts'
 import { pageSizes } from './operations.ts'
 import { defaultStatus, petStatuses } from './pet/pet-status.ts'
 import type { NewPet, Pet } from './pet/pet.ts'
@@ -25,6 +26,7 @@ const exampleMessages: Partial<Record<ErrorCode, readonly [known: string, outcom
   ],
   malformed_json: ['body: is empty; expected a JSON object'],
   invalid_body: ['name: is required; categoryId: expected an int64 integer, got "x"'],
+  content_too_large: [`The body is larger than ${maxBodyBytes} bytes.`],
   not_found: ['There is no pet with the id "99".'],
   data_file_invalid: ['The data file is not valid (line 7, column 3); nothing was stored.'],
   storage_failed: [

@@ -2,7 +2,6 @@
  * The interface as an OpenAPI 3.1 document: the three operations under `/v1`, with the page sizes, names and error codes of the
  * code. The descriptions are for people; the page at `/` shows them, as other tools do.
  */
-import { errorCodes } from './http/error-codes.ts'
 import { maxBodyBytes } from './http/limits.ts'
 import {
   createdPet,
@@ -163,7 +162,7 @@ function createPet(basePath: string): OperationDescription {
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
       401: ref('Unauthorized', 'responses'),
-      413: errorResponse(errorCodes.content_too_large.message, ['content_too_large']),
+      413: errorResponse(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
       415: errorResponse(
         'The media type of the body is not `application/json`, or the body has a Content-Encoding.',
         ['unsupported_media_type'],

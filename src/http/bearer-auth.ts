@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { HttpError, wrongKeyMessage } from './error-codes.ts'
+import { HttpError } from './error-codes.ts'
 import { countLines } from './framing.ts'
 import { maxHeadBytes } from './limits.ts'
 
@@ -42,7 +42,7 @@ export function createBearerAuth(keys: readonly string[]) {
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
     if (!digests.has(hash('sha256', token, 'base64'))) {
       const invalidToken = `${challenge}, error="invalid_token"`
-      throw new HttpError('unauthorized', wrongKeyMessage, ['WWW-Authenticate', invalidToken])
+      throw new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
     }
     lastAccepted.set(socket, authorization)
   }

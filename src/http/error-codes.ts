@@ -1,5 +1,5 @@
 /** The error codes (README): each with its status, and the message for when there is nothing more to say. */
-import { maxBodyBytes, maxHeadBytes } from './limits.ts'
+import { maxHeadBytes } from './limits.ts'
 
 export const errorCodes = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
@@ -16,7 +16,7 @@ export const errorCodes = {
     message: 'This resource does not take that method; the Allow header names those it takes.',
   },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
-  content_too_large: { status: 413, message: `The body is larger than ${maxBodyBytes} bytes.` },
+  content_too_large: { status: 413, message: 'The body is too large.' },
   unsupported_media_type: {
     status: 415,
     message: 'Send the body as "Content-Type: application/json", without a Content-Encoding.',
@@ -36,9 +36,6 @@ export const errorCodes = {
   shutting_down: { status: 503, message: 'The service is shutting down.' },
   insufficient_storage: { status: 507, message: 'There is no room left.' },
 } satisfies Record<string, { readonly status: number; readonly message: string }>
-
-/** The other message of unauthorized, for a request that has a key. */
-export const wrongKeyMessage = 'The API key is not valid.'
 
 export type ErrorCode = keyof typeof errorCodes
 

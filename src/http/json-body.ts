@@ -16,7 +16,7 @@ const whatToSend =
  */
 export async function readJsonBody(request: IncomingMessage, sendContinue: () => void): Promise<unknown> {
   checkMediaType(request)
-  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw new HttpError('content_too_large')
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
   sendContinue()
   return parseBody(await readBytes(request))
 }
@@ -40,6 +40,10 @@ function checkMediaType({ headers }: IncomingMessage): void {
   }
 }
 
+function bodyTooLarge(): HttpError {
+  return new HttpError('content_too_large', `The body is larger than ${maxBodyBytes} bytes.`)
+}
+
 function readBytes(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (request.readableEnded) {
@@ -50,7 +54,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
     request.on('data', (chunk: Buffer) => {
       size += chunk.length
       // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
-      if (size > maxBodyBytes) reject(new HttpError('content_too_large'))
+      if (size > maxBodyBytes) reject(bodyTooLarge())
       else chunks.push(chunk)
     })
     request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
