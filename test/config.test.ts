@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/program/config.ts'
+import { type Config, ConfigError, isLoopback, parseConfig } from '../src/program/config.ts'
 
 const defaults: Config = {
   port: 3000,
@@ -191,15 +190,6 @@ test('hints at PETSTORE_API_KEYS when PETSTORE_API_KEY is set instead', () => {
   assert.deepEqual(errorsOf({ ...env, HOST: '0.0.0.0' }), [
     `PETSTORE_API_KEYS: is required because HOST (0.0.0.0) is not a loopback address; ${hint}`,
   ])
-})
-
-test('has the same settings and defaults as the README', () => {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
-  const rows = [...readme.matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
-  assert.deepEqual(
-    rows.map(([, name, fallback]) => [name, fallback]),
-    Object.entries(settings).map(([name, { fallback }]) => [name, fallback || '-']),
-  )
 })
 
 test('lists the settings in the message about an unknown one', () => {

@@ -1,7 +1,5 @@
-/** The error codes: their one copy for people, and what no refusal and no line of the program may show. */
+/** The error codes: their form, and what no refusal and no line of the program may show. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { createApp } from '../src/app.ts'
 import { errorCodes } from '../src/http/error-codes.ts'
@@ -17,19 +15,6 @@ import {
   send,
   startProgram,
 } from './support.ts'
-
-test('the README lists every code with its status, and no other', () => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  const [, section = ''] = /^#+ Error codes$(.*?)^#/ms.exec(readme) ?? []
-  const rows = Array.from(section.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm), ([, code, status]) => [
-    code,
-    Number(status),
-  ])
-  assert.deepEqual(
-    rows,
-    Object.entries(errorCodes).map(([code, { status }]) => [code, status]),
-  )
-})
 
 test('codes are snake_case, statuses are those of errors, messages are sentences', () => {
   for (const [code, { status, message }] of Object.entries(errorCodes)) {

@@ -1,5 +1,5 @@
 /**
- * The OpenAPI document says what the code does: its limits, names, codes and examples. What public tools say of it is held
+ * The OpenAPI document says what the code does: its routes, limits, names, codes and examples. What public tools say of it is held
  * by `test/openapi/`, which has its own package.json.
  */
 import assert from 'node:assert/strict'
@@ -9,6 +9,8 @@ import { maxBodyBytes } from '../src/http/limits.ts'
 import { openApiDocument } from '../src/openapi.ts'
 import { deprecation, pageSizes, sunset } from '../src/operations.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
+import { createRoutes } from '../src/routes.ts'
+import { createMemoryStore } from '../src/store/pet-store.ts'
 import { assertRefusal, startApp } from './support.ts'
 
 test('GET /openapi.json answers the document without a key', async (t) => {
@@ -19,15 +21,25 @@ test('GET /openapi.json answers the document without a key', async (t) => {
   assert.deepEqual(JSON.parse(answer.text), document(''))
 })
 
-test('describes the three operations, each with its tag, and no other', () => {
+test('describes each route under /v1, and no other', () => {
+  const page = { html: '', policy: '' }
+  const routes = createRoutes({ store: createMemoryStore([]), page, petsSchema: '{}' }, '')
+  const routed = Object.entries(routes)
+    .filter(([path]) => path.startsWith('/v1/'))
+    .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
+  const described = operations().map(({ method, path }) => `${method.toUpperCase()} /v1${path}`)
+  // The interface names the list of orders without a contract, so there is nothing to describe.
   assert.deepEqual(
-    operations().map(({ method, path, operation }) => [operation['operationId'], method, path]),
-    [
-      ['listPets', 'get', '/pets'],
-      ['createPet', 'post', '/pets'],
-      ['getPet', 'get', '/pets/{petId}'],
-    ],
+    [...described, 'GET /v1/store/orders'].toSorted(),
+    routed.toSorted(),
+    'src/openapi.ts describes other routes than src/routes.ts has',
   )
+})
+
+test('has a name and the tag for each operation', () => {
+  const names = operations().map(({ operation }) => operation['operationId'])
+  assert.deepEqual(names.slice(0, 3), ['listPets', 'createPet', 'getPet'])
+  assert.equal(new Set(names).size, names.length)
   for (const { operation } of operations()) assert.deepEqual(operation['tags'], ['animals'])
   assert.deepEqual(at('x-tagGroups', 0, 'name'), 'Store')
   assert.deepEqual(at('x-tagGroups', 1), { name: 'Pets', tags: ['animals'] })
@@ -76,7 +88,11 @@ test('has each of the error codes, as an example of an answer with its status', 
       }
     }
   }
-  assert.deepEqual([...seen].toSorted(), Object.keys(errorCodes).toSorted())
+  assert.deepEqual(
+    [...seen].toSorted(),
+    Object.keys(errorCodes).toSorted(),
+    'src/openapi.ts names other error codes than src/http/error-codes.ts has',
+  )
   assert.deepEqual(
     at('components', 'schemas', 'Error', 'properties', 'code', 'enum'),
     Object.keys(errorCodes),

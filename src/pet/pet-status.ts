@@ -1,6 +1,6 @@
 /**
- * The statuses of a pet (interface section 3). Types, schemas and the index derive from this list; data/pets.schema.json repeats
- * it (a test compares them), and page.css has a color for each.
+ * The statuses of a pet (interface section 3). Types, schemas and the index derive from this list. Where it has to be repeated,
+ * such as in data/pets.schema.json and page.css, a test compares it.
  */
 
 export const petStatuses = ['available', 'pending', 'sold'] as const

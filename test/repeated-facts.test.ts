@@ -1,0 +1,83 @@
+/**
+ * Facts that stand in more than one file, because code cannot derive them there: documents, style sheets, other languages, and
+ * the contract suite, which must not believe the server. A failure names the file to change.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { errorCodes } from '../src/http/error-codes.ts'
+import { openApiDocument } from '../src/openapi.ts'
+import { petStatuses } from '../src/pet/pet-status.ts'
+import { settings } from '../src/program/config.ts'
+import { statuses as contractStatuses } from './contract-expect.ts'
+import { root } from './support.ts'
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8')
+}
+
+/** All matches of the pattern's first group. */
+function findAll(text: string, pattern: RegExp): readonly string[] {
+  return Array.from(text.matchAll(pattern), ([, group = '']) => group)
+}
+
+const statusPlaces: Readonly<Record<string, () => readonly string[]>> = {
+  'src/interface.md': () => {
+    const [definition = ''] = findAll(read('src/interface.md'), /^\*\*PetStatus\*\*([^.]+)\./gm)
+    return findAll(definition, /`(\w+)`/g)
+  },
+  'src/page/client/page.css': () => {
+    const colors = findAll(read('src/page/client/page.css'), /\[data-status='(\w+)'\]/g)
+    return [...new Set(colors)].filter((name) => name !== 'deprecated')
+  },
+  'test/contract-expect.ts': () => contractStatuses,
+  'test/postgres/schema.sql': () => {
+    const [list = ''] = findAll(read('test/postgres/schema.sql'), /CHECK \(status IN \(([^)]+)\)/g)
+    return findAll(list, /'(\w+)'/g)
+  },
+}
+
+for (const [file, findStatuses] of Object.entries(statusPlaces)) {
+  test(`${file} has the statuses of src/pet/pet-status.ts`, () => {
+    assert.deepEqual(findStatuses().toSorted(), petStatuses.toSorted(), file)
+  })
+}
+
+test('src/interface.md and the README have each operation, with its method and path', () => {
+  // test/openapi.test.ts compares the document with the routes. The cast says what the operations in it look like.
+  const { paths } = openApiDocument('') as {
+    paths: Record<string, Record<string, { readonly operationId: string }>>
+  }
+  const [, readmeSection = ''] = /^## The interface$(.*?)^#/ms.exec(read('README.md')) ?? []
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const [method, { operationId }] of Object.entries(operations)) {
+      const name = `\`${operationId}\``
+      const route = (prefix: string): string => `\`${method.toUpperCase()} ${prefix}${path}`
+      for (const text of [name, `${route('')}\``]) {
+        assert.ok(read('src/interface.md').includes(text), `src/interface.md lacks ${text}`)
+      }
+      const row = readmeSection.split('\n').find((line) => line.startsWith(`| ${name} `))
+      assert.ok(row?.includes(route('/v1')), `README.md, The interface, lacks a row for ${name}`)
+    }
+  }
+})
+
+test('the README has each setting, with its default', () => {
+  const rows = [...read('README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
+  assert.deepEqual(
+    rows.map(([, name, fallback]) => [name, fallback]),
+    Object.entries(settings).map(([name, { fallback }]) => [name, fallback || '-']),
+    'README.md, Configuration',
+  )
+})
+
+test('the README has each error code with its status, and no other', () => {
+  const [, section = ''] = /^#+ Error codes$(.*?)^#/ms.exec(read('README.md')) ?? []
+  const rows = [...section.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)]
+  assert.deepEqual(
+    rows.map(([, code, status]) => [code, Number(status)]),
+    Object.entries(errorCodes).map(([code, { status }]) => [code, status]),
+    'README.md, Error codes',
+  )
+})
