@@ -49,14 +49,10 @@ async function run(): Promise<void> {
 }
 
 function start(config: Config, createdKey: string | undefined): Promise<PetStoreServer> {
-  const { apiKeys, corsOrigins, dataFile, delayMs, host, log, port } = config
+  const { hints: _hints, log, ...options } = config
   return startPetStore({
-    apiKeys: createdKey === undefined ? apiKeys : [createdKey],
-    corsOrigins,
-    dataFile,
-    delayMs,
-    host,
-    port,
+    ...options,
+    ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onError: console.error,
     ...(log !== 'silent' && { onMessage: console.log }),
     ...(log === 'requests' && { onResponse: (request) => console.log(formatRequestLog(request)) }),

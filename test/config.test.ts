@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, ConfigError, isLoopback, parseConfig } from '../src/program/config.ts'
+import { settings } from '../src/settings.ts'
 
 const defaults: Config = {
   port: 3000,
@@ -24,8 +25,10 @@ function errorsOf(env: Readonly<Record<string, string | undefined>>): readonly s
   return []
 }
 
-test('uses the defaults for variables that are not set or empty', () => {
+test('uses the defaults for variables that are not set, empty or blank', () => {
   assert.deepEqual(parseConfig({ PATH: '/bin' }), defaults)
+  const blank = Object.values(settings).map(({ variable }) => [variable, ' '])
+  assert.deepEqual(parseConfig(Object.fromEntries(blank)), defaults)
   assert.deepEqual(
     parseConfig({
       PORT: '',
@@ -61,24 +64,32 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
   ['PETSTORE_DELAY', '200-800', { delayMs: [200, 800] }],
   ['PETSTORE_DELAY', '0-10000', { delayMs: [0, 10_000] }],
   ['PETSTORE_LOG', 'requests', { log: 'requests' }],
+  // What `set PORT=3111 && node server.js` gives on Windows.
+  ['PORT', '3111 ', { port: 3111 }],
+  ['HOST', ' localhost ', { host: 'localhost' }],
+  ['PETSTORE_API_KEYS', ' a ', { apiKeys: ['a'] }],
+  ['PETSTORE_DATA_FILE', '/srv/my pets.json ', { dataFile: '/srv/my pets.json' }],
+  ['PETSTORE_CORS_ORIGINS', 'none ', { corsOrigins: [] }],
+  ['PETSTORE_DELAY', '200-800\r', { delayMs: [200, 800] }],
+  ['PETSTORE_LOG', ' requests', { log: 'requests' }],
 ]
 
 for (const [name, text, expected] of goodSettings) {
-  test(`reads ${name}=${text}`, () => {
+  test(`reads ${name}=${JSON.stringify(text)}`, () => {
     assert.deepEqual(parseConfig({ [name]: text }), { ...defaults, ...expected })
   })
 }
 
 const badSettings: readonly (readonly [string, readonly string[]])[] = [
-  ['PORT', ['abc', '-1', '65536', '1e3', '080', '3000 ', '0x10', '１', '99999999999']],
-  ['HOST', [' ', 'a b', '127.0.0.1\n', 'a\u0000b']],
+  ['PORT', ['abc', '-1', '65536', '1e3', '080', '30 00', '0x10', '１', '99999999999']],
+  ['HOST', ['a b', '127.0.0.1\n,', 'a\u0000b']],
   ['PETSTORE_API_KEYS', [',', 'a,,b', 'a,', 'a b', 'schlüssel', 'a;b', '=a', '"a"', 'a\nb']],
   ['PETSTORE_API_KEYS', ['k'.repeat(15_361)]],
-  ['PETSTORE_DATA_FILE', [' ', 'a\u0000b', '~', '~/pets.json']],
+  ['PETSTORE_DATA_FILE', ['a\u0000b', '~', '~/pets.json']],
   ['PETSTORE_CORS_ORIGINS', ['example.org', 'https://a.test/', 'https://a.test,*', ',', 'null,']],
   [
     'PETSTORE_DELAY',
-    ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', ' 5'],
+    ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', '5 0'],
   ],
   ['PETSTORE_LOG', ['loud', 'INFO', 'debug']],
 ]
@@ -128,7 +139,7 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
   ],
   [
     { PETSTORE_DATA_FILE: '~/pets.json' },
-    'PETSTORE_DATA_FILE: expected a path, got "~/pets.json": no shell expanded the "~"; write out your home folder',
+    'PETSTORE_DATA_FILE: expected the path of a file, got "~/pets.json": no shell expanded the "~"; write out your home folder',
   ],
   [
     { PETSTORE_CORS_ORIGINS: 'https://a.test,https://b.test/,https://c.test/shop,localhost:5173' },

@@ -46,6 +46,11 @@ const wrongOptions: readonly (readonly [options: object, expected: RegExp])[] = 
   [{ pets: [{ name: 'Rex' }] }, /categoryId: is required$/],
   [{ pets: undefined, dataFile: ' ' }, /^dataFile: expected the path of a file, got " "$/],
   [{ pets: undefined, dataFile: 5 }, /^dataFile: expected the path of a file, got 5$/],
+  [{ pets: undefined, dataFile: '~/a.json' }, /^dataFile: .*, got "~\/a\.json": no shell expanded the "~"/],
+  [
+    { pets: undefined, storage: { list: 5 } },
+    /^storage: expected an object with the methods list, get, create, /,
+  ],
   [{ corsOrigins: 'https://a.test' }, /^corsOrigins: expected "\*" or an array of origins, got "https:/],
   [
     { corsOrigins: ['https://a.test', 'https://b.test/'] },

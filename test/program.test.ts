@@ -8,8 +8,9 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { networkInterfaces } from 'node:os'
 import { handleArguments, formatCommand } from '../src/program/command-line.ts'
-import { parseConfig, settings } from '../src/program/config.ts'
+import { parseConfig } from '../src/program/config.ts'
 import { formatUrl } from '../src/http/url.ts'
+import { settings } from '../src/settings.ts'
 import { formatStartText } from '../src/program/start-text.ts'
 import { buildOnce } from './built.ts'
 import {
@@ -71,7 +72,7 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   assert.deepEqual(rest, ['', 0])
   const lines = String(stdout).split('\n')
   assert.equal(lines[0], 'Usage: node server.js')
-  for (const [name, { fallback }] of Object.entries(settings)) {
+  for (const { variable: name, fallback } of Object.values(settings)) {
     assert.ok(lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || '-'} `)))
   }
   assert.ok(lines.every((line) => line.length <= 100))

@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { openApiDocument } from '../src/openapi.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'
-import { settings } from '../src/program/config.ts'
+import { settings } from '../src/settings.ts'
 import { statuses as contractStatuses } from './contract-expect.ts'
 import { root } from './support.ts'
 
@@ -67,7 +67,7 @@ test('the README has each setting, with its default', () => {
   const rows = [...read('README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
   assert.deepEqual(
     rows.map(([, name, fallback]) => [name, fallback]),
-    Object.entries(settings).map(([name, { fallback }]) => [name, fallback || '-']),
+    Object.values(settings).map(({ variable, fallback }) => [variable, fallback || '-']),
     'README.md, Configuration',
   )
 })

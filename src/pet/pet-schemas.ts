@@ -1,6 +1,7 @@
 /** The schemas of interface section 2: what each member of a pet may be, and what is said of one that is wrong. */
 import * as v from 'valibot'
 import { describe } from '../json/describe.ts'
+import { expected } from '../json/expected.ts'
 import { InexactNumber, isInt64, type Int64 } from '../json/int64.ts'
 import { isId, nameFault } from './pet.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
@@ -21,15 +22,8 @@ const NameSchema = v.pipe(
   ),
 )
 
-const Int64Schema = v.custom<Int64>(
-  isInt64,
-  ({ input }) => `expected an int64 integer, got ${describe(input)}`,
-)
-
-const IdSchema = v.custom<Int64>(
-  isId,
-  ({ input }) => `expected an integer from 1 to 2^63-1, got ${describe(input)}`,
-)
+const Int64Schema = expected<Int64>('an int64 integer', isInt64)
+const IdSchema = expected<Int64>('an integer from 1 to 2^63-1', isId)
 
 const entries = {
   name: NameSchema,
@@ -38,14 +32,11 @@ const entries = {
 }
 
 /** The body that creates a pet (interface section 2, NewPet). Unknown members, `id` among them, are dropped. */
-export const NewPetSchema = v.pipe(
-  v.custom<object>(isObject, ({ input }) => `expected a JSON object, got ${describe(input)}`),
-  v.object(entries, required),
-)
+export const NewPetSchema = v.pipe(expected<object>('a JSON object', isObject), v.object(entries, required))
 
 /** A pet as a person writes it into the data file or into a test: its id and status may be left out. */
 export const SeedPetSchema = v.pipe(
-  v.custom<object>(isObject, ({ input }) => `expected a pet, got ${describe(input)}`),
+  expected<object>('a pet', isObject),
   v.object({ id: v.exactOptional(IdSchema), ...entries }, required),
 )
 

@@ -3,25 +3,13 @@
  * tries another argument is told which variable to set instead. Prints nothing.
  */
 import { basename, relative } from 'node:path'
-import { type SettingName, settings } from './config.ts'
+import { type Setting, settings } from '../settings.ts'
 
 /** What to print instead of starting the service. */
 export interface Output {
   readonly text: string
   readonly exitCode: 0 | 1
 }
-
-/** Options of other programs that people may try here, under the setting that they mean. */
-const familiarOptions: Readonly<Record<SettingName, readonly string[]>> = {
-  PORT: ['--port', '-p'],
-  HOST: ['--host', '--hostname', '--address', '-H'],
-  PETSTORE_API_KEYS: ['--key', '--keys', '--api-key', '--api-keys'],
-  PETSTORE_DATA_FILE: ['--file', '--data', '--data-file', '--db', '-f'],
-  PETSTORE_CORS_ORIGINS: ['--cors', '--origin', '--origins', '--cors-origins'],
-  PETSTORE_DELAY: ['--delay', '-d'],
-  PETSTORE_LOG: ['--log', '--log-level'],
-}
-const settingNames = Object.keys(settings).filter((name): name is SettingName => name in settings)
 
 /** The text to print for these arguments and the exit code; undefined without arguments: the service then starts. */
 export function handleArguments(
@@ -43,16 +31,13 @@ export function formatCommand(script: string, workingDirectory: string): string 
 }
 
 function formatHelp(command: string): string {
-  const settingRows = settingNames.map((name) => {
-    const { fallback, meaning } = settings[name]
-    return { name, fallback: fallback || '-', meaning }
-  })
-  const rows = [{ name: 'Variable', fallback: 'Default', meaning: 'Meaning' }, ...settingRows]
-  const nameWidth = Math.max(...rows.map(({ name }) => name.length))
+  const head = { variable: 'Variable', fallback: 'Default', meaning: 'Meaning' }
+  const rows = [head, ...Object.values(settings)]
+  const nameWidth = Math.max(...rows.map(({ variable }) => variable.length))
   const fallbackWidth = Math.max(...rows.map(({ fallback }) => fallback.length))
   const table = rows.map(
-    ({ name, fallback, meaning }) =>
-      `  ${name.padEnd(nameWidth)}  ${fallback.padEnd(fallbackWidth)}  ${meaning}`,
+    ({ variable, fallback, meaning }) =>
+      `  ${variable.padEnd(nameWidth)}  ${(fallback || '-').padEnd(fallbackWidth)}  ${meaning}`,
   )
   return [
     `Usage: ${command}`,
@@ -81,13 +66,15 @@ function explainArguments(args: readonly string[], command: string): string {
   const rest = [...args]
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     const [, option = arg, inlineValue] = /^(-[^=]*)=(.*)$/s.exec(arg) ?? []
-    const setting = settingNames.find((name) => familiarOptions[name].includes(option))
+    const setting = Object.values<Setting>(settings).find(({ familiarOptions }) =>
+      familiarOptions.includes(option),
+    )
     if (setting !== undefined) {
       const value = inlineValue ?? (rest[0]?.startsWith('-') === false ? rest.shift() : undefined)
       // A key is a secret, and what is printed may end up in a log.
-      const shown = value === undefined || setting === 'PETSTORE_API_KEYS' ? '…' : quote(value)
+      const shown = value === undefined || setting === settings.apiKeys ? '…' : quote(value)
       understood.push(value === undefined ? option : `${option} ${shown}`)
-      assignments.push(`${setting}=${shown}`)
+      assignments.push(`${setting.variable}=${shown}`)
     } else if (option.startsWith('-')) {
       unknown.push(option)
     } else {

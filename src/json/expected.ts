@@ -1,0 +1,18 @@
+/** Schemas whose messages say what was expected, and what came instead. */
+import * as v from 'valibot'
+import { describe } from './describe.ts'
+
+/** A value that is as the words say: `expected a function, got 5`. */
+export function expected<Value>(words: string, isValue: (value: unknown) => boolean) {
+  return v.custom<Value>(isValue, ({ input }) => `expected ${words}, got ${describe(input)}`)
+}
+
+export function expectedText(words: string, pattern: RegExp) {
+  return expected<string>(words, (value) => typeof value === 'string' && pattern.test(value))
+}
+
+export function expectedInteger(words: string, minimum: number, maximum: number) {
+  const isValue = (value: unknown) =>
+    Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
+  return expected<number>(`${words} from ${minimum} to ${maximum}`, isValue)
+}

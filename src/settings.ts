@@ -1,0 +1,148 @@
+/**
+ * The settings, one entry each. The variables that the program reads, the options that embedding code passes, and `--help` come
+ * from this table. It checks what it is given, and reads nothing.
+ */
+import * as v from 'valibot'
+import { keyFault } from './http/bearer-auth.ts'
+import { originFault } from './http/cors.ts'
+import type { DelayMs } from './http/delay.ts'
+import { describe } from './json/describe.ts'
+import { expected, expectedInteger, expectedText } from './json/expected.ts'
+
+/** The entry's name in the table is that of the option. */
+export interface Setting {
+  /** The environment variable. */
+  readonly variable: string
+  /** The text that counts when the variable is not set; empty if there is no default. */
+  readonly fallback: string
+  /** For `--help`. */
+  readonly meaning: string
+  /** Options of other programs that people may try for it. */
+  readonly familiarOptions: readonly string[]
+  /** Checks the value. */
+  readonly schema: v.GenericSchema
+  /** Makes the value of the variable's text, which by itself is the value otherwise. Returns the text if it stands for none. */
+  readonly parse?: (text: string) => unknown
+  /** What the text has to be, where the schema would tell it of the value. */
+  readonly expectedText?: string
+}
+
+const maxDelayMs = 10_000
+const logLevels = ['silent', 'info', 'requests'] as const
+
+const OriginsSchema = v.array(
+  createItemSchema('an origin', originFault),
+  ({ input }) => `expected "*" or an array of origins, got ${describe(input)}`,
+)
+
+/** Options of startPetStore alone. */
+export const serverSettings = {
+  port: {
+    variable: 'PORT',
+    fallback: '3000',
+    meaning: 'port to listen on; 0 picks a free one',
+    familiarOptions: ['--port', '-p'],
+    schema: expectedInteger('an integer', 0, 65_535),
+    expectedText: 'a port from 0 to 65535',
+    parse: (text: string) => (/^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : text),
+  },
+  host: {
+    variable: 'HOST',
+    fallback: '127.0.0.1',
+    meaning: 'address to listen on; 0.0.0.0 listens on all addresses',
+    familiarOptions: ['--host', '--hostname', '--address', '-H'],
+    // Whether a host of this name exists is for the system to say, but white space in it is a typo.
+    schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}]+$/u),
+  },
+} satisfies Record<string, Setting>
+
+/** Options of createPetStore, too. */
+export const storeSettings = {
+  apiKeys: {
+    variable: 'PETSTORE_API_KEYS',
+    fallback: '',
+    meaning: 'bearer keys that clients may use',
+    familiarOptions: ['--key', '--keys', '--api-key', '--api-keys'],
+    schema: v.array(
+      createItemSchema('a key', keyFault),
+      // A key is a secret, so a message never shows it.
+      ({ input }) =>
+        `expected an array of keys, got ${typeof input === 'string' ? 'a string' : describe(input)}`,
+    ),
+    parse: splitList,
+  },
+  dataFile: {
+    variable: 'PETSTORE_DATA_FILE',
+    fallback: 'data/pets.json',
+    meaning: 'created, with its folder, if it is missing',
+    familiarOptions: ['--file', '--data', '--data-file', '--db', '-f'],
+    schema: v.pipe(
+      expectedText('the path of a file', /^[^\0]*[^\s\0][^\0]*$/),
+      // A shell expands `~` only at the start of an unquoted word, and systemd, Docker and --env-file never do.
+      v.check(
+        (path) => !/^~(?:[/\\]|$)/.test(path),
+        ({ input }) =>
+          `expected the path of a file, got ${describe(input)}: no shell expanded the "~"; write out your home folder`,
+      ),
+    ),
+  },
+  corsOrigins: {
+    variable: 'PETSTORE_CORS_ORIGINS',
+    fallback: '*',
+    meaning: 'origins whose pages may read responses, or the word none',
+    familiarOptions: ['--cors', '--origin', '--origins', '--cors-origins'],
+    schema: v.lazy((input) => (input === '*' ? v.literal('*') : OriginsSchema)),
+    parse: (text: string) => (text === '*' ? text : splitList(text === 'none' ? '' : text)),
+  },
+  delayMs: {
+    variable: 'PETSTORE_DELAY',
+    fallback: '',
+    meaning: `delay of /v1 responses in ms: 300 or 200-800, at most ${maxDelayMs}`,
+    familiarOptions: ['--delay', '-d'],
+    schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
+    parse: parseDelay,
+    expectedText: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
+  },
+} satisfies Record<string, Setting>
+
+/** All settings. The program alone has `log`. */
+export const settings = {
+  ...serverSettings,
+  ...storeSettings,
+  log: {
+    variable: 'PETSTORE_LOG',
+    fallback: 'info',
+    meaning: 'silent, info, or requests (also a line per request)',
+    familiarOptions: ['--log', '--log-level'],
+    schema: v.picklist(
+      logLevels,
+      ({ input }) => `expected one of ${logLevels.join(', ')}, got ${describe(input)}`,
+    ),
+  },
+} satisfies Record<string, Setting>
+
+/** An item of a list; `findFault` returns what is wrong with it, if anything. */
+function createItemSchema(words: string, findFault: (text: string) => string | undefined) {
+  return v.custom<string>(
+    (item) => typeof item === 'string' && findFault(item) === undefined,
+    ({ input }) =>
+      typeof input === 'string' ? String(findFault(input)) : `expected ${words}, got ${describe(input)}`,
+  )
+}
+
+function splitList(text: string): string[] {
+  return text === '' ? [] : text.split(',').map((item) => item.trim())
+}
+
+/** A number of milliseconds, or a range of them: `[minimum, maximum]`. */
+function isDelay(value: unknown): boolean {
+  const [minimum, maximum, ...others] = Array.isArray(value) ? value : [value, value]
+  const isInRange = [minimum, maximum].every((ms) => typeof ms === 'number' && ms >= 0 && ms <= maxDelayMs)
+  return isInRange && minimum <= maximum && others.length === 0
+}
+
+function parseDelay(text: string): unknown {
+  const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text || '0') ?? []
+  const delay = maximum === undefined ? Number(minimum) : ([Number(minimum), Number(maximum)] as const)
+  return isDelay(delay) ? delay : text
+}
