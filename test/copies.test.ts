@@ -59,8 +59,9 @@ test('a copy that caught a creation halfway can be put back while the store runs
   writeFileSync(path, Buffer.concat([first, readFileSync(path).subarray(first.length)]))
   await lines.next(/repaired: /)
   await store.create(newPet('Kit'))
+  // Mia was not there yet when the copy began.
   const names = store.list({ limit: 9 }).pets.map(({ name }) => name)
-  assert.deepEqual(names, ['Rex', 'Mia', 'Kit'])
+  assert.deepEqual(names, ['Rex', 'Kit'])
 })
 
 test('a copy that is put back with cp while the store runs is served', async (t) => {
@@ -71,7 +72,7 @@ test('a copy that is put back with cp while the store runs is served', async (t)
   await run('cp', [path, `${path}.backup`])
   const mia = await store.create(newPet('Mia'))
   await run('cp', [`${path}.backup`, path])
-  await lines.next(/^reloaded 1 pets: 0 added, 1 removed, 0 changed$/)
+  await lines.next(/^reloaded 1 pet: 0 added, 1 removed, 0 changed$/)
   const kit = await store.create(newPet('Kit'))
   assert.ok(kit.id > mia.id, 'the id of a pet that is gone is not given again')
 })

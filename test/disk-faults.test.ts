@@ -173,7 +173,7 @@ const workloads: readonly Workload[] = [
   { title: 'the first pet in an unusual layout', text: '{"pets":[]}', names: [] },
   {
     title: 'the first append to an unusual layout',
-    text: `{"pets":[${petLine(1, 'Rex')}],"$schema":"x"}`,
+    text: `{"$schema":"x","pets":[${petLine(1, 'Rex')}]}`,
     names: ['Rex'],
   },
   {
@@ -402,7 +402,7 @@ test('says that it is not known when an editor has saved while the pet was being
   gate.open()
   await assert.rejects(
     creation,
-    /not valid \(line 3, column \d+\); it is not known whether the pet was stored\.$/,
+    /not valid \(line 3, column \d+: expected [^)]+\); it is not known whether the pet was stored\.$/,
   )
 })
 
@@ -466,54 +466,6 @@ test('starts after a write that stored only its first bytes, a roll back that di
       assert.deepEqual(namesIn(again), ['Rex', 'Mia'], `${written} ${rolledBack}`)
       await again.close()
     }
-  }
-})
-
-test('overwrites a file that cannot be renamed over, as one that is mounted into a container', async (t) => {
-  const path = makeDataFile('{"pets":[{"name":"Rex","categoryId":1,"status":"available"}]}')
-  const { ino } = nodeFs.statSync(path)
-  const fileSystem = watchFileSystem({
-    before({ name, path: place }) {
-      if (name === 'renameSync' && place === path) throw systemError('EBUSY')
-    },
-  })
-  const store = await openPetStore(path, { fileSystem })
-  t.after(() => store.close())
-  await createAll(store, ['Mia'])
-  assert.equal(nodeFs.statSync(path).ino, ino)
-  assert.equal(
-    nodeFs.readFileSync(path, 'utf8'),
-    `{"pets":[${petLine(1, 'Rex')},\n    ${petLine(2, 'Mia')}\n  ]\n}\n`,
-  )
-  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
-})
-
-test('puts a mounted file back when it cannot be overwritten, and finishes after a crash', async () => {
-  const text = '{"pets":[{"name":"Rex","categoryId":1},{"name":"Mia","categoryId":1}]}'
-  for (const isKilled of [false, true]) {
-    const path = makeDataFile(text)
-    let isFull = false
-    const fileSystem = watchFileSystem({
-      before({ name, path: place, args: [descriptor, bytes, offset, , position] }) {
-        if (name === 'renameSync' && place === path) throw systemError('EBUSY')
-        if (name !== 'writeSync' || place !== path || !(bytes instanceof Uint8Array)) return
-        // The mark at the beginning is written, and some of what follows.
-        if (bytes.length < 60) return
-        if (isFull && !isKilled) return
-        if (isFull) throw systemError('EIO')
-        isFull = true
-        nodeFs.writeSync(Number(descriptor), bytes, Number(offset), 60, Number(position))
-        throw systemError('ENOSPC')
-      },
-    })
-    await assert.rejects(openPetStore(path, { fileSystem }), DataFileUnusable)
-    if (isKilled) makeOld(path)
-    else assert.equal(nodeFs.readFileSync(path, 'utf8'), text)
-    const again = await openPetStore(path)
-    assert.deepEqual(namesIn(again), ['Rex', 'Mia'])
-    await again.close()
-    const left = nodeFs.readdirSync(dirname(path)).filter((name) => name.includes('.petstore-'))
-    assert.deepEqual(left, [])
   }
 })
 

@@ -8,8 +8,10 @@ import type { NewPet, Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
 import { makeFolder } from './support.ts'
 
+type CallName = Exclude<keyof FileSystem, 'promises' | 'constants'>
+
 export interface Call {
-  readonly name: keyof FileSystem
+  readonly name: CallName
   readonly args: readonly unknown[]
   /** What the call is about, through the descriptor if it has one. */
   readonly path: string
@@ -24,7 +26,7 @@ export interface Watcher {
 /** The real file system, watched. Delays are for `fsync` and `fdatasync` alone: the others are synchronous. */
 export function watchFileSystem({ before = () => {}, after = () => {} }: Watcher): FileSystem {
   const paths = new Map<number, string>()
-  const call = (name: keyof FileSystem, args: readonly unknown[]): unknown => {
+  const call = (name: CallName, args: readonly unknown[]): unknown => {
     const [first] = args
     const path = typeof first === 'number' ? (paths.get(first) ?? '') : String(first)
     const made: Call = { name, args, path }
@@ -52,7 +54,7 @@ export function watchFileSystem({ before = () => {}, after = () => {} }: Watcher
   }
   const watched = new Proxy(nodeFs, {
     get:
-      (_, name: keyof FileSystem) =>
+      (_, name: CallName) =>
       (...args: unknown[]) =>
         call(name, args),
   })

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
-import { formatAppend, formatAppendable, parsePetsText } from '../src/data-file/pets-text.ts'
+import { formatAppend, formatFile, formatWithIds, parsePetsText } from '../src/data-file/pets-text.ts'
 import type { Pet } from '../src/types.ts'
 import { petLine } from './file-system.ts'
+import { formatDataFile } from './support.ts'
 
 const pet: Pet = { id: 2, name: 'Mia', categoryId: 1, status: 'available' }
 const head = `{\n  "pets": [\n    ${petLine(1, 'Rex')}`
@@ -23,11 +24,21 @@ function findErrors(text: string): readonly string[] {
 
 test('reads back what it wrote', () => {
   const text = Buffer.from(head + formatAppend([pet], false).toString())
-  const { pets, end, isAppendable } = parsePetsText('pets.json', text)
-  assert.deepEqual(pets[1], pet)
-  assert.equal(isAppendable, true)
-  assert.equal(end, text.length - closing.length)
-  assert.deepEqual(formatAppendable(parsePetsText('pets.json', text)), text)
+  const parsed = parsePetsText('pets.json', text)
+  assert.deepEqual(parsed.pets[1], pet)
+  assert.deepEqual(parsed.end, { petsEnd: text.length - closing.length, isClosedByUs: true })
+  assert.deepEqual(formatWithIds(parsed), text)
+})
+
+test('writes any number of pets as if they were appended', () => {
+  for (const count of [0, 1, 127, 128, 129, 300]) {
+    const pets = Array.from({ length: count }, (_, index) => ({ ...pet, id: index + 1 }))
+    const lines = pets.map(({ id }) => petLine(id, 'Mia'))
+    assert.equal(
+      formatFile(pets, undefined).toString(),
+      count === 0 ? '{\n  "pets": [\n  ]\n}\n' : formatDataFile(...lines),
+    )
+  }
 })
 
 test('fills in ids above those in the file and above those given before', () => {

@@ -1,5 +1,5 @@
 /**
- * The file is rewritten to fill in ids or to take over another layout. An editor may save, and the process may die, before
+ * The file is rewritten to fill in ids. An editor may save, and the process may die, before
  * any system call of that: the edit is served and stays in the file, and the next start finds a whole file.
  */
 import assert from 'node:assert/strict'
@@ -7,6 +7,7 @@ import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
+import type { FileSystem } from '../src/data-file/disk.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
 import {
@@ -51,11 +52,8 @@ const saves: readonly [how: string, begin: (path: string) => () => void][] = [
   ],
 ]
 
-/** What makes the store rewrite the file when a pet is created. */
-const causes: readonly [cause: string, text: string][] = [
-  ['in another layout', `{"pets":[${petLine(1, 'Rex')}]}`],
-  ['with pets that need ids', `{"pets":[{"name":"Rex","categoryId":1}]}`],
-]
+/** What the store has to rewrite. */
+const withoutId = `{"pets":[{"name":"Rex","categoryId":1}]}`
 
 /** An editor that takes longer between its two steps is waited for, which other tests hold. */
 const maxDistance = 6
@@ -69,7 +67,6 @@ interface Moments {
 /** Creates a pet, for which the file is rewritten, and calls `before` before each call of the file system. */
 async function createWithRewrite(
   folder: string,
-  text: string,
   before: (call: number, path: string) => void,
 ): Promise<{ readonly store: PetStore; readonly path: string; readonly calls: number }> {
   nodeFs.mkdirSync(folder)
@@ -84,7 +81,7 @@ async function createWithRewrite(
   })
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Rex')))
   const store = await openPetStore(path, { fileSystem })
-  nodeFs.writeFileSync(path, text)
+  nodeFs.writeFileSync(path, withoutId)
   isArmed = true
   // The file may be gone or empty for so long that the creation is refused; it is tried again until the editor has saved.
   for (let tries = 1; !(await tryCreate(store, 'Kit')); tries++) assert.ok(tries < 1000)
@@ -105,14 +102,13 @@ async function tryCreate(store: PetStore, name: string): Promise<boolean> {
 /** Saves during the rewrite. Gives copies of the folder, as a kill before each of the later calls would leave it. */
 async function saveDuringRewrite(
   folder: string,
-  text: string,
   begin: (path: string) => () => void,
   { from, to }: Moments,
 ): Promise<readonly string[]> {
   const killed: string[] = []
   let end: (() => void) | undefined
   let isSaved = false
-  const { store, path } = await createWithRewrite(folder, text, (call, file) => {
+  const { store, path } = await createWithRewrite(folder, (call, file) => {
     if (call === from) end = begin(file)
     if (call === to) {
       end?.()
@@ -138,11 +134,11 @@ describe(
   'keeps an edit that falls between any two system calls of a rewrite, also when the process is killed',
   { concurrency: true },
   () => {
-    for (const [cause, text] of causes) {
+    {
       for (const [how, begin] of saves) {
-        test(`of a file ${cause}, saved ${how}`, async () => {
+        test(`saved ${how}`, async () => {
           const root = makeFastFolder()
-          const { store, calls } = await createWithRewrite(join(root, 'count'), text, () => {})
+          const { store, calls } = await createWithRewrite(join(root, 'count'), () => {})
           await store.close()
           assert.ok(calls > 20, `${calls} calls`)
           const moments: Moments[] = []
@@ -152,7 +148,7 @@ describe(
           const step = isThorough ? 1 : 31
           for (const moment of moments.filter((_, index) => index % step === 0)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
-            for (const killed of await saveDuringRewrite(folder, text, begin, moment)) {
+            for (const killed of await saveDuringRewrite(folder, begin, moment)) {
               const again = await openPetStore(join(killed, 'pets.json'))
               const [first, second] = again.list({ limit: 100 }).pets
               assert.deepEqual([first?.name, second?.name], ['Max', 'Mia'], killed)
@@ -167,55 +163,27 @@ describe(
   },
 )
 
-test('keeps an edit through a file that an editor had opened before it was taken aside', async (t) => {
-  for (const [writesBefore, text] of ['linkSync', 'fdatasync'].flatMap((call) =>
-    causes.map(([, causeText]) => [call, causeText] as const),
-  )) {
-    const path = join(makeFastFolder(), 'pets.json')
-    let editor: number | undefined
-    let isSaved = false
-    const fileSystem = watchFileSystem({
-      before({ name }) {
-        if (name === 'renameSync') editor ??= nodeFs.openSync(path, 'r+')
-        if (name !== writesBefore || editor === undefined || isSaved) return
-        nodeFs.ftruncateSync(editor, 0)
-        nodeFs.writeSync(editor, edited, 0)
-        nodeFs.closeSync(editor)
-        isSaved = true
-      },
-    })
-    nodeFs.writeFileSync(path, text)
-    const { store } = await openStore(t, path, fileSystem)
-    await store.create(newPet('Kit'))
-    assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'Kit'])
-  }
+test('puts the file back that a killed process had moved aside, and says so', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  const { store, lines } = await openStore(t, path)
+  assert.equal(store.size, 2)
+  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+  assert.deepEqual(
+    [...lines],
+    [`${path}: restored: a crash had interrupted the server while it replaced this file`],
+  )
 })
-
-for (const [what, text] of [
-  ['nothing is at its path', undefined],
-  ['somebody has created an empty one', '\n'],
-] as const) {
-  test(`puts the file back that a killed process had moved aside when ${what}, and says so`, async (t) => {
-    const path = join(makeFastFolder(), 'pets.json')
-    nodeFs.writeFileSync(`${path}.petstore-old`, edited)
-    if (text !== undefined) nodeFs.writeFileSync(path, text)
-    const { store, lines } = await openStore(t, path)
-    assert.equal(store.size, 2)
-    assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
-    assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
-    assert.deepEqual(
-      [...lines],
-      [`${path}: restored: a crash had interrupted the server while it replaced this file`],
-    )
-  })
-}
 
 test('keeps the file that was aside until the one at the path is valid', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(`${path}.petstore-old`, edited)
-  nodeFs.writeFileSync(path, '{"pets":[{"name":')
-  makeOld(path)
-  await assert.rejects(openPetStore(path), DataFileUnusable)
+  for (const text of ['{"pets":[{"name":', '\n']) {
+    nodeFs.writeFileSync(path, text)
+    makeOld(path)
+    await assert.rejects(openPetStore(path), DataFileUnusable)
+  }
   assert.equal(nodeFs.readFileSync(`${path}.petstore-old`, 'utf8'), edited)
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Fixed')))
   const { store } = await openStore(t, path)
@@ -226,7 +194,7 @@ test('keeps the file that was aside until the one at the path is valid', async (
 test('leaves an invalid edit alone that was saved after a rewrite was killed', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   const killed = join(makeFastFolder(), 'pets.json')
-  nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
+  nodeFs.writeFileSync(path, withoutId)
   const fileSystem = watchFileSystem({
     before({ name, args: [from] }) {
       if (name === 'renameSync' && from === path)
@@ -241,29 +209,9 @@ test('leaves an invalid edit alone that was saved after a rewrite was killed', a
   assert.equal(nodeFs.readFileSync(killed, 'utf8'), mistake)
 })
 
-test('leaves a damaged file alone when the text that it was being overwritten with is damaged too', async () => {
-  const path = join(makeFastFolder(), 'pets.json')
-  const marked = `\0${edited.slice(1)}`
-  nodeFs.writeFileSync(path, marked)
-  makeOld(path)
-  nodeFs.writeFileSync(`${path}.petstore-overwrite`, edited.slice(0, 30))
-  await assert.rejects(openPetStore(path), DataFileUnusable)
-  assert.equal(nodeFs.readFileSync(path, 'utf8'), marked)
-})
-
-test('leaves a mistake alone that was saved after the overwriting of a mounted file was killed', async () => {
-  const path = join(makeFastFolder(), 'pets.json')
-  const mistake = edited.replace('"Max",', '"Max"')
-  nodeFs.writeFileSync(path, mistake)
-  makeOld(path)
-  nodeFs.writeFileSync(`${path}.petstore-overwrite`, edited)
-  await assert.rejects(openPetStore(path), DataFileUnusable)
-  assert.equal(nodeFs.readFileSync(path, 'utf8'), mistake)
-})
-
 test('rewrites on a file system without hard links', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
-  nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
+  nodeFs.writeFileSync(path, withoutId)
   const fileSystem = watchFileSystem({
     before({ name }) {
       if (name === 'linkSync') throw systemError('EPERM')
@@ -274,56 +222,44 @@ test('rewrites on a file system without hard links', async (t) => {
   assert.deepEqual(namesInFile(path), ['Rex', 'Kit'])
 })
 
-test('leaves what an editor saves into a mounted file while it is overwritten, whether or not the disk fails', async (t) => {
-  const moments = [1, 2, 3].flatMap((step) => [false, true].map((fails) => ({ step, fails })))
-  for (const { step, fails } of moments) {
-    const path = join(makeFastFolder(), 'pets.json')
-    nodeFs.writeFileSync(path, causes[1]?.[1] ?? '')
-    let syncs = 0
-    let isOverwriting = false
-    const fileSystem = watchFileSystem({
-      before({ name, path: place }) {
-        if (name === 'renameSync' && place === path) throw systemError('EBUSY')
-        if (name === 'writeSync' && place === path) isOverwriting = true
-        if (name === 'fsync' && place === path && isOverwriting && ++syncs === step) {
-          nodeFs.writeFileSync(path, edited)
-          if (fails) throw systemError('EIO')
-        }
-      },
-    })
-    const { store } = await openStore(t, path, fileSystem)
-    assert.equal(syncs >= step, true)
-    assert.deepEqual(namesIn(store), ['Max', 'Mia'])
-    assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
-    assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
-  }
-})
-
-test('finishes at the next start when a mounted file was touched while it was put back', async (t) => {
-  const path = join(makeFastFolder(), 'pets.json')
-  const text = `{"pets":[${Array.from({ length: 9 }, (_, pet) => `{"name":"${pet}","categoryId":1}`).join()}]}`
-  nodeFs.writeFileSync(path, text)
-  let isFull = false
-  let isTouched = false
-  const fileSystem = watchFileSystem({
-    before({ name, path: place, args: [descriptor, bytes] }) {
+/** A file that is mounted by itself cannot be renamed. */
+function mountByItself(path: string): FileSystem {
+  return watchFileSystem({
+    before({ name, path: place }) {
       if (name === 'renameSync' && place === path) throw systemError('EBUSY')
-      if (place !== path) return
-      // The disk has room for a part of the new text.
-      if (name === 'writeSync' && !isFull && bytes instanceof Buffer && bytes.length > text.length) {
-        isFull = true
-        nodeFs.writeSync(Number(descriptor), bytes, 0, 100, 1)
-        throw systemError('ENOSPC')
-      }
-      if (name === 'fsync' && isFull && !isTouched) {
-        isTouched = true
-        nodeFs.utimesSync(path, 1, 1)
-      }
     },
   })
-  await assert.rejects(openPetStore(path, { fileSystem }), DataFileUnusable)
-  assert.equal(isTouched, true)
-  const { store } = await openStore(t, path)
-  assert.deepEqual(namesIn(store), [...'012345678'])
-  assert.deepEqual(namesInFile(path), [...'012345678'])
+}
+
+test('appends to a file that is mounted by itself, in any layout', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, `{"pets":[${petLine(1, 'Rex')}]}`)
+  const { store } = await openStore(t, path, mountByItself(path))
+  await store.create(newPet('Mia'))
+  assert.deepEqual(namesInFile(path), ['Rex', 'Mia'])
+})
+
+test('refuses to rewrite a file that is mounted by itself, says what to do, and touches nothing', async (t) => {
+  const said =
+    /pets\.json: has to be rewritten, which is not possible for a file that is mounted by itself; mount its folder instead/
+  const torn = `${edited.slice(0, -7)},\n    {"id":3,"name":"Cut o`
+  for (const text of [withoutId, torn]) {
+    const path = join(makeFastFolder(), 'pets.json')
+    nodeFs.writeFileSync(path, text)
+    makeOld(path)
+    await assert.rejects(openPetStore(path, { fileSystem: mountByItself(path) }), said)
+    assert.equal(nodeFs.readFileSync(path, 'utf8'), text)
+    assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  }
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, edited)
+  const { store, lines } = await openStore(t, path, mountByItself(path))
+  nodeFs.writeFileSync(path, withoutId)
+  await lines.next(said)
+  assert.equal(await tryCreate(store, 'Kit'), false)
+  assert.deepEqual(namesIn(store), ['Max', 'Mia'])
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), withoutId)
+  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  nodeFs.writeFileSync(path, edited)
+  assert.equal(await tryCreate(store, 'Kit'), true)
 })

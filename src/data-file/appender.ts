@@ -2,30 +2,31 @@
  * Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and in which state the
  * file was last seen; does not parse it.
  */
+import type { Pet } from '../pet/pet.ts'
 import { DataFileEdited, rethrowMissingAsEdited } from './data-file-error.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
-import { closingBrackets, formatAppend } from './pets-text.ts'
-import type { Pet } from '../pet/pet.ts'
+import { closingBrackets, formatAppend, type TextEnd } from './pets-text.ts'
 
 export class Appender {
   readonly #disk: Disk
   readonly #path: string
   /** The file as it was last read or written. */
   #identity: Identity
-  /** Where the next pet goes: the closing brackets begin here. */
   #petsEnd: number
+  #isClosedByUs: boolean
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
   /** Whether bytes of a failed append are still to be removed. */
   #needsRollBack = false
   #mayBeStored = false
 
-  /** `petsEnd` is needed only for a file that ends with our closing brackets: no other can be appended to. */
-  constructor(disk: Disk, path: string, identity: Identity, petsEnd = 0) {
+  /** A file without an end is not valid: nothing is appended to it. */
+  constructor(disk: Disk, path: string, identity: Identity, end?: TextEnd) {
     this.#disk = disk
     this.#path = path
     this.#identity = identity
-    this.#petsEnd = petsEnd
+    this.#petsEnd = end?.petsEnd ?? 0
+    this.#isClosedByUs = end?.isClosedByUs ?? false
   }
 
   /** After a failed append: whether its pets may still be in the file, or in an editor's copy of it. */
@@ -47,6 +48,7 @@ export class Appender {
     await this.rollBack()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
+    if (!this.#isClosedByUs) await this.#closeByUs(descriptor)
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     if (this.isEdited()) throw new DataFileEdited()
     let written: Identity
@@ -85,6 +87,29 @@ export class Appender {
     }
   }
 
+  /**
+   * A person may close the file in any way (`]}`, say), and a crash within an append over that could leave anything. So first our
+   * closing brackets take the place of whatever follows the last pet.
+   */
+  async #closeByUs(descriptor: number): Promise<void> {
+    if (this.isEdited()) throw new DataFileEdited()
+    // A shorter end first grows by line feeds. They leave the text valid, so that neither a full disk nor a crash can leave an empty
+    // list without its brackets.
+    const size = Number(this.#identity?.size)
+    const missing = this.#petsEnd + closingBrackets.length - size
+    if (missing > 0) {
+      try {
+        this.#disk.write(descriptor, Buffer.alloc(missing, '\n'), size)
+      } finally {
+        this.#identity = this.#disk.fstatIdentity(descriptor)
+      }
+      await this.#disk.syncData(descriptor)
+      if (this.isEdited()) throw new DataFileEdited()
+    }
+    this.#needsRollBack = true
+    await this.#writeClosingBrackets(descriptor)
+  }
+
   /** Whether what was appended stands after the last pet, or after the bracket that opens the array. */
   #landedInPlace(descriptor: number, bytes: Buffer, isFirst: boolean): boolean {
     const found = Buffer.alloc(1 + bytes.length)
@@ -109,10 +134,10 @@ export class Appender {
     try {
       // If the append cannot be removed now, rollBack tries again, and compares the file with this state.
       if (written !== undefined) this.#identity = written
-      const isEdited =
+      const isTheirs =
         error instanceof DataFileEdited ||
         (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
-      if (!isEdited) return await this.#removeAppend(descriptor)
+      if (!isTheirs) return await this.#writeClosingBrackets(descriptor)
       // What is known of the file is no longer true: it has to be read, whatever `stat` says.
       this.close()
       this.#identity = unknownIdentity
@@ -121,8 +146,11 @@ export class Appender {
     }
   }
 
-  /** Puts the closing brackets back where the append began. If the process dies before that, the next start repairs the file. */
-  async #removeAppend(descriptor: number): Promise<void> {
+  /**
+   * Ends the file after its last pet: removes what a failed append has left, or how a person has closed it. If the process dies
+   * before that is complete, the next start repairs the file.
+   */
+  async #writeClosingBrackets(descriptor: number): Promise<void> {
     try {
       this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
@@ -131,6 +159,7 @@ export class Appender {
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
     await this.#disk.syncData(descriptor)
+    this.#isClosedByUs = true
     this.#needsRollBack = false
     this.#mayBeStored = false
   }
@@ -143,7 +172,7 @@ export class Appender {
     const descriptor = this.#descriptor
     if (!this.#needsRollBack || descriptor === undefined) return false
     if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
-    await this.#removeAppend(descriptor)
+    await this.#writeClosingBrackets(descriptor)
     return true
   }
 

@@ -1,25 +1,26 @@
 /** Why the data file cannot be read or written as it is. */
 import { errorCode } from '../system-error.ts'
 
+/**
+ * `fault`: somebody has to correct the file. `lost`: it is empty or missing, so that only this process has the pets. `being saved`:
+ * somebody is still writing it, and it is too early to report anything.
+ */
+type Reason = 'fault' | 'lost' | 'being saved'
+
 /** The file cannot be used as it is. The message names the file, and its first ten faults with line and column. */
 export class DataFileUnusable extends Error {
-  /** What is wrong, for clients too: it names no path and quotes nothing from the file. */
+  /** What is wrong, for clients too: it names no path. */
   readonly summary: string
-  /** Whether somebody is still saving the file, so that it is too early to report it. */
-  readonly isBeingSaved: boolean
-  constructor(message: string, summary: string, isBeingSaved = false) {
+  readonly reason: Reason
+  constructor(message: string, summary: string, reason: Reason = 'fault') {
     super(message)
     this.summary = summary
-    this.isBeingSaved = isBeingSaved
+    this.reason = reason
   }
 
-  /** For a file that is no text to read, such as `is missing`. */
-  static ofFile(path: string, what: string): DataFileUnusable {
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
-  }
-
-  static beingSaved(path: string): DataFileUnusable {
-    return new DataFileUnusable(`${path}: is being written`, 'it is being written', true)
+  /** For a file that is no text to read, such as `is a folder`. */
+  static ofFile(path: string, what: string, reason?: Reason): DataFileUnusable {
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, reason)
   }
 }
 

@@ -1,33 +1,31 @@
 /**
- * The data file as lowdb's adapter. `write` appends in place (after an edit in another layout it first rewrites the file), and
- * returns when the pets are durable. `read` returns what a person has edited, once the save is complete, and writes missing ids
- * into it. Neither overwrites what somebody else wrote.
+ * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
+ * has edited, once the save is complete, and writes missing ids into it. Neither overwrites what somebody else wrote.
  */
 import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
-import { errorCode } from '../system-error.ts'
-import { Appender } from './appender.ts'
-import { DataFileEdited, DataFileUnusable, rethrowMissingAsEdited, unlessEdited } from './data-file-error.ts'
-import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
-import { isBlank } from './pets-parser.ts'
-import { formatAppendable, formatEmptyText, parsePetsText, type PetsText } from './pets-text.ts'
-import { finishOverwrite, keepDamagedEnd } from './recovery.ts'
-import {
-  hasReplacedFile,
-  removeLeftovers,
-  replaceFile,
-  restoreOverEmptyFile,
-  restoreReplacedFile,
-} from './replace-file.ts'
-import { type RepairedText, repairTornAppend } from './torn-append.ts'
-import { describeFileError, describeUnwritable } from './writability.ts'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
+import { errorCode } from '../system-error.ts'
+import { Appender } from './appender.ts'
+import { DataFileEdited, DataFileUnusable, unlessEdited } from './data-file-error.ts'
+import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
+import { type FileLock, lockFile } from './file-lock.ts'
+import { findKeptPets, keepBytes } from './kept-files.ts'
+import { isBlank } from './pets-parser.ts'
+import {
+  closingBrackets,
+  formatFile,
+  formatWithIds,
+  parsePetsText,
+  type PetsText,
+  type TextEnd,
+} from './pets-text.ts'
+import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
+import { findTornEnd, type TornEnd } from './torn-end.ts'
+import { describeFileError, describeUnwritable } from './writability.ts'
 
-/** How often a store looks whether its file was edited. */
-export const lookEveryMs = 500
 /** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40
 /** A file that stays invalid, empty or missing for this long is not being saved any more. */
@@ -36,9 +34,13 @@ const settleMs = 400
 const maxWaitMs = 1500
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
+const mountedByItself =
+  'has to be rewritten, which is not possible for a file that is mounted by itself; mount its folder instead'
+
+const howToRestore = 'give that file the name of this one'
 
 const restored = 'restored: a crash had interrupted the server while it replaced this file'
-const rewritten = 'rewritten: a crash had interrupted the server while it overwrote this file'
+const reclosed = 'repaired: its closing brackets were missing or damaged'
 const repaired = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
 
 /** What lowdb holds: the pets by ascending id. */
@@ -86,8 +88,12 @@ export class DataFile implements Adapter<PetData> {
   #appender: Appender
   /** How many of the pets are in the file. */
   #count = 0
-  #isAppendable = false
   #highestId: Int64 = 0
+  /**
+   * A sync of what an editor wrote has failed. Linux then marks the bytes as written although the disk does not have them, and the
+   * next sync succeeds. So the text is written anew before a pet is added to it.
+   */
+  #hasFailedSync = false
 
   constructor(path: string, disk: Disk, lock: FileLock, onMessage: (message: string) => void) {
     this.path = path
@@ -114,43 +120,8 @@ export class DataFile implements Adapter<PetData> {
 
   /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
   async open(): Promise<PetData> {
-    if (await restoreReplacedFile(this.#disk, this.#followLinks())) this.#say(restored)
-    for (;;) {
-      const data = await unlessEdited(this.#openOnce())
-      if (data !== undefined) return data
-      await delay(lookAgainMs)
-    }
-  }
-
-  /** Returns undefined when somebody is writing the file: then it has to be read again in a moment. */
-  async #openOnce(): Promise<PetData | undefined> {
-    const whole = this.#readWhole()
-    if (whole === undefined) return undefined
-    if (whole.identity === undefined) return this.#replace(whole, this.#formatEmptyText())
-    // The server crashed while it replaced the file: nothing was at the path, and the pets were in `.petstore-old`. Before this
-    // start somebody created an empty file at the path. Put the old file in its place.
-    if (isBlank(whole.bytes) && hasReplacedFile(this.#disk, this.#followLinks())) {
-      if (await this.#isBeingSaved(whole.identity)) return undefined
-      await restoreOverEmptyFile(this.#disk, this.#followLinks())
-      this.#say(restored)
-      return this.#openOnce()
-    }
-    try {
-      return await this.#adopt(whole, this.#parse(whole))
-    } catch (error) {
-      if (!(error instanceof DataFileUnusable)) throw error
-      // Somebody may still be copying or saving it, unless it was last written more than `settleMs` ago.
-      const ageMs = Date.now() - Number(whole.identity.mtimeNs / 1_000_000n)
-      if (ageMs < settleMs && (await this.#isBeingSaved(whole.identity))) return undefined
-      const keptName = await finishOverwrite(this.#disk, this.#followLinks(), whole)
-      if (keptName !== undefined) {
-        this.#say(`${rewritten}; the damaged content is kept in ${keptName}`)
-        return this.#openOnce()
-      }
-      const repair = repairTornAppend(whole.bytes)
-      if (repair === undefined) throw error
-      return this.#repair(whole, repair)
-    }
+    if (await putBackOldFile(this.#disk, this.#followLinks())) this.#say(restored)
+    return this.#readUntilWhole(true, Infinity)
   }
 
   /**
@@ -158,36 +129,44 @@ export class DataFile implements Adapter<PetData> {
    * after `maxWaitMs`. After success, and for a file that is not valid, isEdited() is false until somebody changes the file
    * again. Otherwise it stays true, so that the next look reads the file again.
    */
-  async read(): Promise<PetData> {
-    const deadline = performance.now() + maxWaitMs
+  read(): Promise<PetData> {
+    return this.#readUntilWhole(false, performance.now() + maxWaitMs)
+  }
+
+  async #readUntilWhole(isStart: boolean, deadline: number): Promise<PetData> {
     for (;;) {
-      const data = await unlessEdited(this.#readOnce())
+      const data = await unlessEdited(this.#readOnce(isStart))
       if (data !== undefined) return data
-      if (performance.now() > deadline) throw DataFileUnusable.beingSaved(this.path)
+      if (performance.now() > deadline)
+        throw DataFileUnusable.ofFile(this.path, 'is being written', 'being saved')
       await delay(lookAgainMs)
     }
   }
 
-  /** Returns undefined when the file has to be read again in a moment. */
-  async #readOnce(): Promise<PetData | undefined> {
+  /** Returns undefined when somebody is writing the file: then it has to be read again in a moment. */
+  async #readOnce(isStart: boolean): Promise<PetData | undefined> {
     const whole = this.#readWhole()
     if (whole === undefined) return undefined
+    const { bytes, identity } = whole
     try {
-      if (whole.identity === undefined) throw DataFileUnusable.ofFile(this.path, 'is missing')
-      if (isBlank(whole.bytes)) throw DataFileUnusable.ofFile(this.path, 'is empty')
-      return await this.#adopt(whole, this.#parse(whole))
+      if (identity !== undefined) return await this.#adopt(whole, this.#parse(whole))
+      if (!isStart) throw DataFileUnusable.ofFile(this.path, 'is missing', 'lost')
+      this.#refuseBesideKeptPets('is missing')
+      return await this.#rewrite(whole, this.#formatNewFile([]))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
-      // An editor that saves in place empties the file first, and may take its time to write the rest.
-      if (await this.#isBeingSaved(whole.identity)) return undefined
-      // A replacement that failed halfway may have left the file under `.petstore-old`.
-      const isMissing = whole.identity === undefined
-      if (isMissing && (await restoreReplacedFile(this.#disk, this.#followLinks()))) return undefined
-      // A backup that was made during an append may have been copied back (case 3 in torn-append.ts). An unfinished save never
-      // looks like that, so it is repaired. All other damage may be an unfinished save, and is left alone.
-      const repair = repairTornAppend(whole.bytes)
-      if (repair?.isCopy === true) return this.#repair(whole, repair)
-      this.#remember(whole.identity)
+      // An editor that saves in place empties the file first, and may take its time to write the rest. At a start, that can only
+      // be so if the file was written just now.
+      const mayBeSaved = !isStart || isRecent(identity)
+      if (mayBeSaved && (await this.#changesSoon(identity))) return undefined
+      // A replacement that failed halfway may have left the file aside.
+      if (await putBackOldFile(this.#disk, this.#followLinks())) return undefined
+      if (isStart && error.reason === 'lost') this.#refuseBesideKeptPets('is empty')
+      // A backup that was made during an append may be copied back while the server runs. An unfinished save never looks like that.
+      // All other damage may be an unfinished save, and is repaired at a start only.
+      const tornEnd = findTornEnd(bytes)
+      if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
+      this.#remember(identity)
       throw error
     }
   }
@@ -201,7 +180,6 @@ export class DataFile implements Adapter<PetData> {
     const added = pets.slice(this.#count)
     const last = added.at(-1)
     if (last === undefined) return
-    if (!this.#isAppendable) await this.#makeAppendable()
     await this.#appender.append(added, this.#count === 0)
     this.#count += added.length
     this.#highestId = last.id
@@ -217,17 +195,46 @@ export class DataFile implements Adapter<PetData> {
     return describeFileError(this.#disk, this.path, error)
   }
 
-  /** Releases the file. What was acknowledged is durable already. */
-  async close(): Promise<void> {
+  /** Releases the file. What was acknowledged is durable already; `pets` are those that were served. */
+  async close({ pets }: PetData): Promise<void> {
     try {
       await this.rollBack()
-      // A failed replacement may have left the file under `.petstore-old`.
-      await restoreReplacedFile(this.#disk, this.#followLinks())
+      // A failed replacement may have left the file aside.
+      await putBackOldFile(this.#disk, this.#followLinks())
     } catch {
       // Opening the file again does the same.
     }
     this.#appender.close()
+    if (pets.length > 0) await this.#keepIfLost(pets)
     await this.#lock.release()
+  }
+
+  /** Somebody may have emptied or removed the file, as `jq … pets.json > pets.json` does. Then only this process has the pets. */
+  async #keepIfLost(pets: readonly Pet[]): Promise<void> {
+    try {
+      const whole = this.#disk.read(this.path)
+      if (whole === undefined || !isLost(whole)) return
+      const target = this.#followLinks()
+      await this.#disk.makeFolder(dirname(target))
+      const like = this.#disk.fs.statSync(target, { throwIfNoEntry: false })
+      const path = await keepBytes(this.#disk, target, 'kept', this.#formatNewFile(pets), like)
+      const what = whole.identity === undefined ? 'missing' : 'empty'
+      this.#say(`is ${what}; its ${pets.length} pets are kept in ${basename(path)}: ${howToRestore}`)
+    } catch (error) {
+      if (error instanceof DataFileUnusable) return
+      this.#say(`the pets that were served cannot be kept: ${this.describeError(error)}`)
+    }
+  }
+
+  /** `what` is wrong with the file, but the last server has kept its pets: to start without them would hide the loss. */
+  #refuseBesideKeptPets(what: string): void {
+    const names = findKeptPets(this.#disk, this.#followLinks())
+    if (names.length === 0) return
+    const remedy = `move ${names.length === 1 ? 'it' : 'one of them'} here, or away to start without any`
+    throw DataFileUnusable.ofFile(
+      this.path,
+      `${what}; its pets are kept in ${names.join(' and ')}: ${remedy}`,
+    )
   }
 
   /** A consistent snapshot of the file; undefined when somebody is writing it. Throws a DataFileUnusable on anything but a file. */
@@ -241,8 +248,8 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Whether somebody writes to the file, or replaces it, within `settleMs`. */
-  async #isBeingSaved(identity: Identity): Promise<boolean> {
+  /** Waits for up to `settleMs`, and returns whether somebody has written to the file, or replaced it, in that time. */
+  async #changesSoon(identity: Identity): Promise<boolean> {
     const start = performance.now()
     while (performance.now() - start < settleMs) {
       await delay(lookAgainMs)
@@ -256,54 +263,80 @@ export class DataFile implements Adapter<PetData> {
     return parsePetsText(this.path, bytes, this.#highestId)
   }
 
-  /** Makes this the current state: fills in missing ids, syncs, remembers where to append. */
-  async #adopt(whole: WholeFile, text: PetsText): Promise<PetData> {
-    // #replace calls this once more, with a text that has all ids.
-    if (text.filledIds.length > 0) return this.#replace(whole, formatAppendable(text))
-    // It is served and appended to from now on, so it has to be durable, whoever wrote it.
-    await this.#disk.syncFile(this.path).catch(rethrowMissingAsEdited)
-    // If the file is blank, the leftovers stay: `.petstore-old` may hold the only copy of the pets.
-    if (!isBlank(whole.bytes)) removeLeftovers(this.#disk, this.#followLinks())
+  /**
+   * Makes this the current state: writes missing ids into the file, syncs it, and remembers where to append. `isRewritten`: this
+   * server has just written it.
+   */
+  async #adopt(whole: WholeFile, text: PetsText, isRewritten = false): Promise<PetData> {
+    const isIncomplete = text.filledIds.length > 0 || this.#hasFailedSync
+    if (isIncomplete && !isRewritten) return this.#rewrite(whole, formatWithIds(text))
+    try {
+      // It is served and appended to from now on, so it has to be durable, whoever wrote it.
+      await this.#disk.syncFile(this.path)
+      this.#hasFailedSync = false
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') throw new DataFileEdited()
+      // After an error, Linux makes a file system read-only. What is there can be served; nothing can be added to it.
+      if (errorCode(error) !== 'EROFS') {
+        this.#hasFailedSync = true
+        if (isRewritten) throw error
+        return this.#rewrite(whole, formatWithIds(text))
+      }
+    }
+    removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(whole.identity, text.end)
     this.#count = text.pets.length
-    this.#isAppendable = text.isAppendable
     const highestId = text.pets.at(-1)?.id ?? 0
     if (highestId > this.#highestId) this.#highestId = highestId
     return { pets: text.pets }
   }
 
   /** Replaces the text that was read, and adopts the new one. Throws a DataFileEdited when the file has changed since. */
-  async #replace(whole: WholeFile, next: Buffer): Promise<PetData> {
-    if (!(await replaceFile(this.#disk, this.#followLinks(), whole, next))) throw new DataFileEdited()
+  async #rewrite({ identity }: WholeFile, next: Buffer): Promise<PetData> {
+    try {
+      if (!(await replaceFile(this.#disk, this.#followLinks(), identity, next))) throw new DataFileEdited()
+    } catch (error) {
+      if (errorCode(error) === 'EBUSY') throw DataFileUnusable.ofFile(this.path, mountedByItself)
+      throw error
+    }
     const after = this.#readWhole()
     if (after === undefined || !after.bytes.equals(next)) throw new DataFileEdited()
-    return this.#adopt(after, this.#parse(after))
+    return this.#adopt(after, this.#parse(after), true)
   }
 
-  /** Rewrites a file that does not end exactly with our closing brackets, so that pets can be appended to it. */
-  async #makeAppendable(): Promise<void> {
-    const whole = this.#readWhole()
-    if (whole === undefined || this.isEdited()) throw new DataFileEdited()
-    await this.#replace(whole, formatAppendable(this.#parse(whole)))
-  }
-
-  async #repair(whole: WholeFile, { bytes, damagedAt }: RepairedText): Promise<PetData> {
-    const keptName = await keepDamagedEnd(this.#disk, this.#followLinks(), whole, damagedAt)
-    const data = await this.#replace(whole, bytes)
-    const size = whole.bytes.length - damagedAt
-    this.#say(`${repaired}; the last ${size} bytes of the damaged file are kept in ${keptName}`)
-    return data
+  /** Cuts off the damaged end, and keeps its bytes beside the file. */
+  async #repair(whole: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
+    const next = Buffer.concat([whole.bytes.subarray(0, petsEnd), closingBrackets])
+    if (cause === 'brackets') {
+      const data = await this.#rewrite(whole, next)
+      this.#say(reclosed)
+      return data
+    }
+    const target = this.#followLinks()
+    const tail = whole.bytes.subarray(petsEnd)
+    const kept = await keepBytes(this.#disk, target, 'torn', tail, this.#disk.fs.statSync(target))
+    try {
+      const data = await this.#rewrite(whole, next)
+      this.#say(
+        `${repaired}; the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`,
+      )
+      return data
+    } catch (error) {
+      // Nothing was cut off.
+      this.#disk.removeQuietly(kept)
+      throw error
+    }
   }
 
   /** A new file names its schema, if it lies in the same folder. */
-  #formatEmptyText(): Buffer {
+  #formatNewFile(pets: readonly Pet[]): Buffer {
     const schema = 'pets.schema.json'
     const hasSchema = this.#disk.statIdentity(join(dirname(this.#followLinks()), schema)) !== undefined
-    return formatEmptyText(hasSchema ? `./${schema}` : undefined)
+    return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 
   /** The file is known in this state: isEdited() is false until it changes. `end` is where the next pet goes. */
-  #remember(identity: Identity, end?: number): void {
+  #remember(identity: Identity, end?: TextEnd): void {
     this.#appender.close()
     this.#appender = new Appender(this.#disk, this.path, identity, end)
   }
@@ -316,4 +349,14 @@ export class DataFile implements Adapter<PetData> {
   #followLinks(): string {
     return this.#disk.followLinks(resolve(this.path))
   }
+}
+
+/** Whether the file was written less than `settleMs` ago. */
+function isRecent(identity: Identity): boolean {
+  return identity !== undefined && Date.now() - Number(identity.mtimeNs / 1_000_000n) < settleMs
+}
+
+/** Whether the file is missing, or has nothing but white space. */
+function isLost({ identity, bytes }: WholeFile): boolean {
+  return identity === undefined || isBlank(bytes)
 }

@@ -8,29 +8,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { DataFileUnusable } from './data-file-error.ts'
 import { errorCode } from '../system-error.ts'
 
-/** The calls that go through the seam. */
-export type FileSystem = Pick<
-  typeof nodeFs,
-  | 'accessSync'
-  | 'closeSync'
-  | 'fchmodSync'
-  | 'fchownSync'
-  | 'fdatasync'
-  | 'fstatSync'
-  | 'fsync'
-  | 'ftruncateSync'
-  | 'linkSync'
-  | 'mkdirSync'
-  | 'openSync'
-  | 'readFileSync'
-  | 'readSync'
-  | 'readlinkSync'
-  | 'realpathSync'
-  | 'renameSync'
-  | 'rmSync'
-  | 'statSync'
-  | 'writeSync'
->
+export type FileSystem = typeof nodeFs
 
 /**
  * What tells one state of a file from another, as far as `stat` can; undefined for a missing file. The change time
@@ -40,9 +18,6 @@ export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'c
 
 /** The identity of no file: equal to that of none, not even of a missing one. */
 export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
-
-/** What a file begins with while it is overwritten (see overwriteFile). JSON never begins with it. */
-export const overwriteMark = Buffer.from('\0')
 
 export interface WholeFile {
   /** Empty when the file is missing. */
@@ -87,10 +62,12 @@ export class Disk {
     }
   }
 
-  /** Writes all of it: one call may write less than it was asked to. */
+  /** Writes all of it: one call may write less than it was asked to. Throws EIO when one writes nothing. */
   write(descriptor: number, bytes: Buffer, position: number): void {
     for (let done = 0; done < bytes.length;) {
-      done += this.fs.writeSync(descriptor, bytes, done, bytes.length - done, position + done)
+      const count = this.fs.writeSync(descriptor, bytes, done, bytes.length - done, position + done)
+      if (count === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' })
+      done += count
     }
   }
 
@@ -143,43 +120,14 @@ export class Disk {
     })
   }
 
-  /**
-   * Overwrites a file in place, durably. A crash in the middle leaves a mixture of both contents, which may be a valid text: so
-   * the file begins with a NUL until it is whole. Returns false, and stops, if somebody else writes to the file meanwhile.
-   */
-  async overwriteFile(path: string, bytes: Buffer): Promise<boolean> {
-    // Each is durable before the next begins.
-    const steps = [
-      // 1. Mark the file.
-      (descriptor: number) => this.write(descriptor, overwriteMark, 0),
-      // 2. Write everything but the first byte.
-      (descriptor: number) => {
-        this.write(descriptor, bytes.subarray(1), 1)
-        this.fs.ftruncateSync(descriptor, bytes.length)
-      },
-      // 3. Write the first byte, in the place of the mark.
-      (descriptor: number) => this.write(descriptor, bytes.subarray(0, 1), 0),
-    ]
-    let isOurs = true
-    await this.withFile(path, 'r+', async (descriptor) => {
-      for (const step of steps) {
-        step(descriptor)
-        const written = this.fstatIdentity(descriptor)
-        const isStillOurs = (): boolean => isSame(this.fstatIdentity(descriptor), written)
-        // Somebody may write to the file during the sync. Then it is theirs, even if the sync has failed.
-        await this.#sync('fsync', descriptor).catch((error: unknown) => {
-          if (isStillOurs()) throw error
-        })
-        isOurs = isStillOurs()
-        if (!isOurs) return
-      }
-    })
-    return isOurs
+  /** Throws the system's error (EACCES, EROFS) when this process may not write into the folder. */
+  checkFolderWritable(folder: string): void {
+    this.fs.accessSync(folder, constants.W_OK)
   }
 
-  /** Throws the system's error (EACCES, EROFS) when this process may not write the file, or into the folder. */
-  checkWritable(path: string): void {
-    this.fs.accessSync(path, constants.W_OK)
+  /** Throws the system's error when this process may not write the file; EPERM also for one that only takes appends (chattr +a). */
+  checkFileWritable(path: string): void {
+    this.fs.closeSync(this.fs.openSync(path, 'r+'))
   }
 
   /** Where the path leads, through symbolic links, whether there is a file yet or not. */
@@ -230,11 +178,18 @@ export class Disk {
     })
   }
 
+  /**
+   * Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group
+   * can then still read it. So each is tried by itself.
+   */
   #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: Stats): void {
-    try {
-      this.fs.fchownSync(descriptor, uid, gid)
-    } catch {
-      // Only root may give a file away; otherwise it belongs to the user of this process.
+    for (const [newUid, newGid] of [
+      [-1, gid],
+      [uid, -1],
+    ] as const) {
+      try {
+        this.fs.fchownSync(descriptor, newUid, newGid)
+      } catch {}
     }
     this.fs.fchmodSync(descriptor, mode & 0o7777)
   }

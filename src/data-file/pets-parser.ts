@@ -28,8 +28,6 @@ export class ParsedPets {
   petsStart: number | undefined
   /** After the last whole pet, or `petsStart` before the first. */
   petsEnd = 0
-  /** The value of `$schema` as it is written, and whether it comes after the pets. */
-  schema: { readonly text: Buffer; readonly followsPets: boolean } | undefined
 }
 
 /** Further faults are only counted. */
@@ -130,10 +128,10 @@ class PetsParser {
     } else if (name === 'pets') {
       this.#readPets()
     } else {
+      // An append replaces whatever follows the last pet.
+      if (this.#seenMembers.has('pets')) this.#addFault('$schema: has to stand before the pets', offset)
       const valueOffset = reader.at
       if (typeof reader.readValue() !== 'string') this.#addFault('$schema: expected a string', valueOffset)
-      const text = reader.bytes.subarray(valueOffset, reader.at)
-      this.#parsed.schema = { text, followsPets: this.#seenMembers.has('pets') }
     }
     this.#seenMembers.add(name)
   }

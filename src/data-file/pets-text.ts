@@ -19,17 +19,18 @@ export const separator = ',\n    '
 /** One write of the store adds at most this many pets, so that a crash cannot damage more. */
 export const maxAppendPets = 128
 
+/** The end of a valid text. */
+export interface TextEnd {
+  /** After the last pet, where the next one goes. */
+  readonly petsEnd: number
+  /** Whether our closing brackets follow, and nothing else: an append overwrites them. */
+  readonly isClosedByUs: boolean
+}
+
 /** A valid text. Offsets are in bytes. */
 export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'>> {
   readonly bytes: Buffer
-  /** Where the first pet may begin, after the `[`. */
-  readonly start: number
-  /** Where the last pet ends; the next one goes here. */
-  readonly end: number
-  /** Whether the closing brackets follow `end`, so that the next pet can be appended in place. */
-  readonly isAppendable: boolean
-  /** What a rewritten text begins with, up to and including the `[`. */
-  readonly head: Buffer
+  readonly end: TextEnd
 }
 
 /**
@@ -37,61 +38,65 @@ export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
  * path, for the person who has to find them.
  */
 export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
-  // A blank file is treated like a new one: the result describes the text of a new file, which is written before the first append.
-  if (isBlank(bytes)) return { ...parsePetsText(path, formatEmptyText(undefined)), isAppendable: false }
+  if (isBlank(bytes)) throw emptyFile(path)
   const parsed = parsePets(bytes, highestId)
-  const { pets, filledIds, petsStart, petsEnd, schema } = parsed
-  if (petsStart === undefined || parsed.faultCount > 0) throw invalidText(path, bytes, parsed)
-  return {
-    bytes,
-    pets,
-    filledIds,
-    start: petsStart,
-    end: petsEnd,
-    isAppendable: bytes.subarray(petsEnd).equals(closingBrackets),
-    // The pets have to be last: a `$schema` after them moves to the front.
-    head: schema?.followsPets === true ? formatHead(schema.text.toString()) : bytes.subarray(0, petsStart),
-  }
+  const { pets, filledIds, petsEnd } = parsed
+  if (parsed.faultCount > 0) throw invalidText(path, bytes, parsed)
+  const isClosedByUs = bytes.subarray(petsEnd).equals(closingBrackets)
+  return { bytes, pets, filledIds, end: { petsEnd, isClosedByUs } }
 }
 
-/** Names the faults with line and column for the person who edits the file, and the place of the first for clients. */
+/** A power cut, or `jq … pets.json > pets.json`, leaves an empty file: to take it for a store without pets would hide the loss. */
+function emptyFile(path: string): DataFileUnusable {
+  const remedy = 'put the pets back, or delete it to start without any'
+  return new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty', 'lost')
+}
+
+/** Names the faults with line and column for the person who edits the file, and the first one for clients. */
 function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileUnusable {
   const { faults, faultCount } = parsed
-  const places = faults.map(({ offset }) => placeOf(bytes, offset))
-  const lines = places.map(
-    ({ line, column }, index) => `${path}:${line}:${column}: ${faults[index]?.message}`,
-  )
+  const places = faults.map(({ offset, message }) => {
+    const { line, column } = placeOf(bytes, offset)
+    return { line, column, message }
+  })
+  const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
   if (faultCount > faults.length) lines.push(`${path}: and ${faultCount - faults.length} more errors`)
-  return new DataFileUnusable(lines.join('\n'), `line ${places[0]?.line}, column ${places[0]?.column}`)
+  const [first] = places
+  return new DataFileUnusable(
+    lines.join('\n'),
+    `line ${first?.line}, column ${first?.column}: ${first?.message}`,
+  )
 }
 
-/** The bytes to write at `end`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
+/** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   const text = pets.map((pet) => separator + formatPet(pet)).join('') + closingText
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/**
- * The whole text, appendable and with the ids that were filled in. The pets stay as they are written, and so does the head, unless
- * `$schema` followed the pets.
- */
-export function formatAppendable({ bytes, head, start, end, filledIds }: PetsText): Buffer {
-  const pieces: Buffer[] = [head]
-  let from = start
+/** The whole text as it is written, with the ids that were filled in. */
+export function formatWithIds({ bytes, filledIds }: PetsText): Buffer {
+  const pieces: Buffer[] = []
+  let from = 0
   for (const { offset, id } of filledIds) {
     pieces.push(bytes.subarray(from, offset), Buffer.from(`"id":${id},`))
     from = offset
   }
-  pieces.push(bytes.subarray(from, end), closingBrackets)
-  return Buffer.concat(pieces)
+  return Buffer.concat([...pieces, bytes.subarray(from)])
 }
 
-/** The text of a new file. `schema` is the value of `$schema`, if it has one. */
-export function formatEmptyText(schema: string | undefined): Buffer {
-  const schemaText = schema === undefined ? undefined : JSON.stringify(schema)
-  return Buffer.concat([formatHead(schemaText), closingBrackets])
-}
-
-function formatHead(schemaText: string | undefined): Buffer {
-  return Buffer.from(`{\n${schemaText === undefined ? '' : `  "$schema": ${schemaText},\n`}  "pets": [`)
+/** The text of a new file with these pets. `schema` is the value of `$schema`, if it has one. */
+export function formatFile(pets: readonly Pet[], schema: string | undefined): Buffer {
+  const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
+  const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
+  if (pets.length === 0) return Buffer.concat([head, closingBrackets])
+  // In parts, since a string cannot hold the text of several million pets.
+  const parts: Buffer[] = []
+  for (let from = 0; from < pets.length; from += maxAppendPets) {
+    const isFirst = from === 0
+    parts.push(
+      formatAppend(pets.slice(from, from + maxAppendPets), isFirst).subarray(0, -closingBrackets.length),
+    )
+  }
+  return Buffer.concat([head, ...parts, closingBrackets])
 }

@@ -7,24 +7,34 @@ import type { Disk } from './disk.ts'
 export function describeFileError(disk: Disk, path: string, error: unknown): string {
   const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
   const folder = resolve(dirname(path))
-  const isFolder = isRefused && whyUnwritable(disk, folder) !== undefined
+  const isFolder = isRefused && whyNot(() => disk.checkFolderWritable(folder)) !== undefined
   return `${isFolder ? `the folder ${folder} cannot be written: ` : ''}${describeSystemError(error)}`
 }
 
 /** What cannot be done because the file or its folder is not writable, and why; undefined when both are. */
 export function describeUnwritable(disk: Disk, path: string): string | undefined {
   const target = disk.followLinks(resolve(path))
-  const file = whyUnwritable(disk, target)
+  const file = whyNot(() => disk.checkFileWritable(target))
   if (file !== undefined) return `${path}: cannot be written: ${file}; pets can be listed, but not added`
-  const folder = whyUnwritable(disk, dirname(target))
-  if (folder === undefined) return undefined
+  const folder = whyNot(() => disk.checkFolderWritable(dirname(target)))
+  if (folder === undefined && !isHeldBySticky(disk, target)) return undefined
+  const reason =
+    folder === undefined ? "is sticky, and the file is somebody else's" : `cannot be written: ${folder}`
   const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
-  return `${dirname(target)}: this folder cannot be written: ${folder}; ${consequence}`
+  return `${dirname(target)}: this folder ${reason}; ${consequence}`
 }
 
-function whyUnwritable(disk: Disk, path: string): string | undefined {
+/** In a folder with the sticky bit, such as /tmp, a file can be renamed by its owner and the folder's alone. */
+function isHeldBySticky(disk: Disk, target: string): boolean {
+  const folder = disk.fs.statSync(dirname(target))
+  const owners = [0, folder.uid, disk.fs.statSync(target).uid]
+  return (folder.mode & 0o1000) !== 0 && !owners.includes(process.geteuid?.() ?? 0)
+}
+
+/** Why the check throws, in words. */
+function whyNot(check: () => void): string | undefined {
   try {
-    disk.checkWritable(path)
+    check()
     return undefined
   } catch (error) {
     return describeSystemError(error)

@@ -3,13 +3,7 @@
  * hand edits of the file go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import {
-  type DataFile,
-  type DataFileOptions,
-  lookEveryMs,
-  openDataFile,
-  type PetData,
-} from '../data-file/data-file.ts'
+import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../system-error.ts'
@@ -20,6 +14,9 @@ import { completeSeeds } from '../pet/seeds.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
+
+/** How often it is looked whether the file was edited. */
+const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
@@ -99,7 +96,7 @@ export class PetStore implements Store {
   /** Waits for the creations in flight, and releases the file. Can be called again. */
   close(): Promise<void> {
     clearInterval(this.#timer)
-    this.#closed ??= this.#queue.run(async () => this.#file?.close())
+    this.#closed ??= this.#queue.run(async () => this.#file?.close(this.#low.data))
     return this.#closed
   }
 
@@ -178,8 +175,10 @@ export class PetStore implements Store {
       const isEdited = file.isEdited()
       if (isEdited) {
         await this.#low.read()
+        const wasReported = this.#unusable !== undefined && this.#unusable.reason !== 'being saved'
         this.#unusable = undefined
-        this.#reindex()
+        if (wasReported) this.#onMessage(`${file.path}: is valid again, and pets can be added`)
+        this.#reindex(wasReported)
       }
       // If neither, the disk was not used, so it is not known whether one that failed works again.
       if (isRolledBack || isEdited) this.#noteWorking(file)
@@ -190,12 +189,15 @@ export class PetStore implements Store {
     if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
   }
 
-  #reindex(): void {
+  /** Says what has changed. That nothing has is said only if nothing else was. */
+  #reindex(isReported = false): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
     this.#index = next
     this.#version++
-    this.#onMessage(`reloaded ${next.size} pets: ${added} added, ${removed} removed, ${changed} changed`)
+    if (isReported && added + removed + changed === 0) return
+    const count = next.size === 1 ? '1 pet' : `${next.size} pets`
+    this.#onMessage(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
   }
 
   #lookForEdits(file: DataFile): NodeJS.Timeout {
@@ -216,8 +218,9 @@ export class PetStore implements Store {
       this.#unusable = error
       this.#version++
       // Too early to say anything: the next look reads the file again.
-      if (error.isBeingSaved) return
-      const consequence = 'the last valid data is still served, and no pet can be added until this is fixed'
+      if (error.reason === 'being saved') return
+      const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
+      const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
       this.#onMessage(`${error.message}${separator}${consequence}`)
     } else if (!this.#isFailing) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { closingBrackets, formatAppend, maxAppendPets, parsePetsText } from '../src/data-file/pets-text.ts'
-import { repairTornAppend } from '../src/data-file/torn-append.ts'
+import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/types.ts'
 import { petLine } from './file-system.ts'
 
@@ -15,15 +15,15 @@ const empty = '{\n  "pets": ['
 const head = `${empty}\n    ${petLine(1, 'Rex')}`
 const append = formatAppend([pet(2)], false).toString()
 
-/** How many pets the repaired text has, and where the damage begins; undefined when it is not repaired. */
-function repair(text: string | Buffer): { count: number; damagedAt: number; isCopy: boolean } | undefined {
-  const repaired = repairTornAppend(Buffer.from(text))
-  if (repaired === undefined) return undefined
-  return {
-    count: parsePetsText('pets.json', repaired.bytes).pets.length,
-    damagedAt: repaired.damagedAt,
-    isCopy: repaired.isCopy,
-  }
+/** How many pets stay, where the damage begins and what it is; undefined when it is not repaired. */
+function repair(
+  text: string | Buffer,
+): { count: number; petsEnd: number; cause: TornEnd['cause'] } | undefined {
+  const bytes = Buffer.from(text)
+  const found = findTornEnd(bytes)
+  if (found === undefined) return undefined
+  const repaired = Buffer.concat([bytes.subarray(0, found.petsEnd), closingBrackets])
+  return { count: parsePetsText('pets.json', repaired).pets.length, ...found }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */
@@ -39,14 +39,45 @@ test('repairs an append that is cut off at any byte', () => {
     const isWhole = length >= wholePet
     const expected = {
       count: isWhole ? 2 : 1,
-      damagedAt: head.length + (isWhole ? wholePet : 0),
-      isCopy: false,
+      petsEnd: head.length + (isWhole ? wholePet : 0),
+      cause: isWhole || length === 0 ? 'brackets' : 'append',
     }
     assert.deepEqual(repair(text), expected, JSON.stringify(text.toString()))
   }
   for (let length = closing.length; length < bytes.length - closing.length - 1; length++) {
     const text = Buffer.concat([Buffer.from(empty), Buffer.from(append.slice(1)).subarray(0, length)])
     assert.equal(repair(text)?.count, 0, text.toString())
+  }
+})
+
+test('gives a file its closing brackets that lacks them, or a part of them, in any layout', () => {
+  for (const tail of ['', '\n', ' ', '\n  ]', ']', '\r\n\t]\r\n', '\n\n\n\n\n\n\n\n\n]']) {
+    assert.deepEqual(
+      repair(head + tail),
+      { count: 1, petsEnd: head.length, cause: 'brackets' },
+      JSON.stringify(tail),
+    )
+  }
+})
+
+test("repairs what is left of a person's brackets and ours when they meet where a sector ends", () => {
+  for (const theirs of [']}', '\n]}', '\n\t]\n}\n', '\r\n  ]\r\n}\r\n', `${'\n'.repeat(40)}]}`]) {
+    const long = theirs.padEnd(closing.length, '\n')
+    for (let border = 1; border < closing.length; border++) {
+      const start = headBefore(border)
+      for (const tail of [
+        long.slice(0, border) + closing.slice(border),
+        closing.slice(0, border) + long.slice(border),
+        closing.slice(0, border) + long.slice(border, closing.length),
+      ]) {
+        if (isValid(start + tail)) continue
+        assert.deepEqual(
+          repair(start + tail),
+          { count: 1, petsEnd: start.length, cause: 'brackets' },
+          JSON.stringify(tail),
+        )
+      }
+    }
   }
 })
 
@@ -61,11 +92,8 @@ test('repairs every mixture of closing brackets and opening bytes that a partial
           closing.slice(0, rolledBack) + opening.slice(rolledBack, written) + closing.slice(written)
         const text = start + tail
         if (isValid(text)) continue
-        assert.deepEqual(
-          repair(text),
-          { count: start === head ? 1 : 0, damagedAt: start.length, isCopy: false },
-          JSON.stringify(tail),
-        )
+        const { count, petsEnd } = repair(text) ?? {}
+        assert.deepEqual([count, petsEnd], [start === head ? 1 : 0, start.length], JSON.stringify(tail))
       }
     }
   }
@@ -80,7 +108,7 @@ function isValid(text: string): boolean {
   }
 }
 
-test('joins a copy whose parts were read between appends, and keeps every pet', () => {
+test('cuts a copy whose parts were read between appends where the first of them ends', () => {
   const texts = [head + closing]
   for (let id = 2; id < 12; id++) {
     texts.push(texts.at(-1)?.slice(0, -closing.length) + formatAppend([pet(id)], false).toString())
@@ -99,20 +127,30 @@ test('joins a copy whose parts were read between appends, and keeps every pet', 
     parts.push(last.subarray(length))
     assert.deepEqual(
       repair(Buffer.concat(parts)),
-      { count: 11, damagedAt: head.length, isCopy: true },
+      { count: 1, petsEnd: head.length, cause: 'copy' },
       `${step}`,
     )
   }
 })
 
-test('joins a copy whose first part ends within the closing brackets', () => {
+test('cuts a copy whose first part ends within the closing brackets', () => {
   for (let cut = 1; cut <= closing.length; cut++) {
     const border = headBefore(cut)
     assert.deepEqual(repair(border + closing.slice(0, cut) + append.slice(cut)), {
-      count: 2,
-      damagedAt: border.length,
-      isCopy: true,
+      count: 1,
+      petsEnd: border.length,
+      cause: 'copy',
     })
+  }
+})
+
+test("cuts a copy that has a person's closing brackets and then the rest of the first append", () => {
+  for (const theirs of [']}', ']}\n', '\n]\n}\n', '\r\n]\r\n}\r\n', '\n    ]\n}\n']) {
+    assert.deepEqual(
+      repair(head + theirs + append.slice(theirs.length)),
+      { count: 1, petsEnd: head.length, cause: 'copy' },
+      JSON.stringify(theirs),
+    )
   }
 })
 
@@ -131,7 +169,7 @@ test('repairs sectors that were never written, and no other NULs', () => {
 test('does not cut off more pets than one append can hold: they were acknowledged', () => {
   const start = `${headBefore(0)}${'\0'.repeat(512)}`
   const torn = (count: number): string => start + `,\n    ${petLine(2, 'x')}`.repeat(count) + closing
-  assert.equal(repair(torn(maxAppendPets))?.damagedAt, 512)
+  assert.equal(repair(torn(maxAppendPets))?.petsEnd, 512)
   assert.equal(repair(torn(maxAppendPets + 1)), undefined)
 })
 
@@ -142,7 +180,6 @@ test("leaves a person's mistake alone", () => {
     `${head},\n  ]\n}\n`,
     `${head},]\n}\n`,
     `${head},\n]}\n`,
-    `{\n "pets": [\n  ${petLine(1, 'Rex')},\n ]\n}\n`,
     // Missing commas.
     `${head}\n    ${mia}${closing}`,
     `${head}\n\n    ${mia}${closing}`,
@@ -158,6 +195,10 @@ test("leaves a person's mistake alone", () => {
     // Something behind the end.
     `${head}${closing}x`,
     `${head}${closing}${mia}`,
+    `${head}${closing}}`,
+    // A forgotten comma, in the layout of a file with CRLF, and with deeper indents.
+    `${head}\r\n    ${mia}${closing}`,
+    `${head}\n     ${mia}${closing}`,
   ]
   for (const text of mistakes) assert.equal(repair(text), undefined, text)
 })

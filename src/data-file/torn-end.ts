@@ -1,0 +1,113 @@
+/**
+ * Finds where the end of a text is damaged that a crash has cut off, or that was copied in the middle of an append. What may be a
+ * person's mistake is never taken for damage. Does no file I/O. (A write that fails while the server runs is undone in appender.ts.)
+ *
+ * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
+ * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
+ *
+ *     …"status":"sold"}⏎  ]⏎}⏎                                  before
+ *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
+ *                      ^^^^^^^
+ *
+ * A file that a person has closed in another way gets our closing brackets before the first append, so brackets and white space
+ * of both kinds can stand there after a crash in between.
+ */
+import { parsePets, type ParsedPets } from './pets-parser.ts'
+import { closingBrackets, maxAppendPets, separator } from './pets-text.ts'
+
+/** Everything from `petsEnd` on is to be replaced by the closing brackets: no pet in it was acknowledged. */
+export interface TornEnd {
+  /** After the last whole pet before the damage. */
+  readonly petsEnd: number
+  /** `brackets`: only they are missing or damaged. `append`: cut off by a crash. `copy`: copied during an append. */
+  readonly cause: 'brackets' | 'append' | 'copy'
+}
+
+/** A disk writes each sector whole or not at all. `cp` reads whole pages of several sectors each. */
+const sectorBytes = 512
+
+/** What every append begins with; the first one of all has no comma. */
+const appendPrefix = Buffer.from(`${separator}{"id":`)
+const firstAppendPrefix = appendPrefix.subarray(1)
+
+/** Returns undefined when the text is not damaged in one of these ways. */
+export function findTornEnd(bytes: Buffer): TornEnd | undefined {
+  const parsed = parsePets(bytes)
+  const { faultCount, petCount, petsEnd, petsStart, syntaxFault } = parsed
+  // Any fault besides the syntax error means that a person made it.
+  if (petsStart === undefined || syntaxFault === undefined || faultCount > 1) return undefined
+  const tail = bytes.subarray(petsEnd)
+  const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
+  // More pets than one append adds: some of them were acknowledged, so only a copy may lose them.
+  const isOneAppend = countPets(tail) <= maxAppendPets
+  if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
+  // An empty list was followed by all 7 closing bytes, and an append never shortens the file. So if fewer than 7 bytes follow the
+  // `[`, a person typed them, or a save was cut off before its first pet.
+  if (petCount === 0 && tail.length < closingBrackets.length) return undefined
+  if (hasDamagedBrackets(tail, parsed)) return { petsEnd, cause: 'brackets' }
+  if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
+  return isOneAppend && isCutOff(tail, parsed, prefix) ? { petsEnd, cause: 'append' } : undefined
+}
+
+/**
+ * Only white space and brackets follow the last pet. Some brackets are missing: a save or a copy was cut off. Or a crash came while
+ * ours replaced a person's, and left some of each, which meet where a sector ends.
+ */
+function hasDamagedBrackets(tail: Buffer, { petsEnd, endsTooEarly }: ParsedPets): boolean {
+  return isClosing(tail) && (endsTooEarly || hasSectorEnd(petsEnd, closingBrackets.length))
+}
+
+/**
+ * `cp` read up to the end of the file, or of a page, before an append, and the rest after it. So some closing bytes, a person's or
+ * ours, are followed by what the append has from there on.
+ */
+function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
+  for (let at = 1; at < Math.min(prefix.length, tail.length) && isClosing(tail.subarray(0, at)); at++) {
+    const isClosed = /^[^\]]*\][^\]}]*\}[^\]}]*$/.test(tail.toString('latin1', 0, at))
+    // Elsewhere it was a person, who left a blank line and forgot the comma, say.
+    const canMeet = isClosed || (petsEnd + at) % sectorBytes === 0
+    if (canMeet && tail.subarray(at, prefix.length).equals(prefix.subarray(at, tail.length))) return true
+  }
+  return false
+}
+
+/**
+ * The process was killed, or the disk was full. Either an append is cut off anywhere, or there are at most 7 bytes, each of them old
+ * or new: a write, or its undoing, was itself cut off.
+ */
+function isCutOff(tail: Buffer, { endsTooEarly }: ParsedPets, prefix: Buffer): boolean {
+  if (tail.length <= closingBrackets.length) {
+    return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
+  }
+  return endsTooEarly && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+}
+
+/** How many pets begin in the tail, in the layout of an append. */
+function countPets(tail: Buffer): number {
+  return tail.toString('latin1').split(firstAppendPrefix.toString()).length - 1
+}
+
+/**
+ * The power failed before the disk had written all sectors of an append: they are NULs, from the old end of the file, or of a sector,
+ * to the end of one or of the file.
+ */
+function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
+  const from = bytes.indexOf(0, petsEnd)
+  if (from === -1) return false
+  let to = from
+  while (bytes[to] === 0) to++
+  const isOldEnd = from === petsEnd + closingBrackets.length
+  const isTheirEnd = from > petsEnd && isClosing(bytes.subarray(petsEnd, from))
+  const begins = isOldEnd || isTheirEnd || from % sectorBytes === 0
+  return begins && (to % sectorBytes === 0 || to === bytes.length)
+}
+
+/** Whether there is nothing but white space and closing brackets. */
+function isClosing(bytes: Buffer): boolean {
+  return /^[ \t\r\n\]}]*$/.test(bytes.toString('latin1'))
+}
+
+/** Whether a sector ends within `length` bytes from `start`, or with them. */
+function hasSectorEnd(start: number, length: number): boolean {
+  return (start % sectorBytes) + length >= sectorBytes
+}
