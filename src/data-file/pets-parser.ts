@@ -2,11 +2,10 @@
  * Reads the text of the data file in one pass over its bytes, without file I/O. A wrong value is noted and the pass goes on, so
  * that a person sees the faults together; a syntax error ends it.
  */
-import { isUtf8 } from 'node:buffer'
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
 import type { Int64 } from '../json/int64.ts'
-import { readPlainPet } from '../pet/pet-json.ts'
-import { type CheckedSeed, checkSeed, formatSeedFault, SeedList } from '../pet/seeds.ts'
+import { readPet } from '../pet/pet-json.ts'
+import { formatSeedFault, type SeedFault, SeedList } from '../pet/seeds.ts'
 import type { Pet } from '../pet/pet.ts'
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
@@ -18,10 +17,8 @@ export class ParsedPets {
   /** The ten faults that were noted first, in the order of their places. */
   faults: { readonly message: string; readonly offset: number }[] = []
   faultCount = 0
-  /** The syntax error that ended the pass; it is one of the faults. */
+  /** The syntax error that ended the pass; it is one of the faults. `atEnd`: the text is right as far as it goes. */
   syntaxFault: JsonFault | undefined
-  /** Whether the only syntax error is that the text is cut off. */
-  endsTooEarly = false
   /** How many whole pets were read, valid or not. */
   petCount = 0
   /** After the `[` of the pets; undefined if that was not reached. */
@@ -34,8 +31,6 @@ export class ParsedPets {
 const maxFaults = 10
 
 const byteOrderMark = Buffer.from('\ufeff')
-/** What a byte that is not UTF-8 is decoded to. */
-const replacement = Buffer.from('\ufffd')
 
 /** Whether there is nothing but white space in the text. */
 export function isBlank(bytes: Buffer): boolean {
@@ -48,8 +43,6 @@ export function parsePets(bytes: Buffer, highestId: Int64 = 0): Readonly<ParsedP
 }
 
 class PetsParser {
-  readonly #bytes: Buffer
-  /** Reads up to the first byte that is not UTF-8. */
   readonly #reader: JsonReader
   readonly #seeds = new SeedList()
   /** For each pet without an id, where in the text its id belongs. */
@@ -59,8 +52,7 @@ class PetsParser {
   readonly #parsed = new ParsedPets()
 
   constructor(bytes: Buffer) {
-    this.#bytes = bytes
-    this.#reader = createReader(isUtf8(bytes) ? bytes : bytes.subarray(0, findInvalidUtf8(bytes)))
+    this.#reader = createReader(bytes)
   }
 
   parse(highestId: Int64): ParsedPets {
@@ -69,12 +61,8 @@ class PetsParser {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      const unreadBytes = this.#bytes.length - this.#reader.bytes.length
-      const isNotUtf8 = error.offset === this.#reader.bytes.length && unreadBytes > 0
-      this.#addFault(isNotUtf8 ? 'expected UTF-8' : error.message, error.offset)
+      this.#addFault(error.message, error.offset)
       parsed.syntaxFault = error
-      // A text that is cut off within a character ends with up to 3 bytes that are not UTF-8.
-      parsed.endsTooEarly = error.atEnd && unreadBytes <= 3
     }
     const { pets, filledIds, fault } = this.#seeds.complete(highestId)
     const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
@@ -98,25 +86,9 @@ class PetsParser {
       return
     }
     if (!reader.accept(openBrace)) reader.fail('"{"')
-    this.#readMembers((name, offset) => this.#readMember(name, offset))
+    reader.readMembers((name, offset) => this.#readMember(name, offset))
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
-    // Example: `{"pets":[]}`, followed by a byte that is not UTF-8. The reader gets only what precedes that byte, and finds it
-    // complete. So the byte is reported here; parse() supplies the message.
-    if (reader.at < this.#bytes.length) throw new JsonFault('', reader.at, true)
-  }
-
-  /** Reads an object whose `{` was taken. Calls `readMember` for each member when its value comes next. */
-  #readMembers(readMember: (name: string, offset: number) => void): void {
-    const reader = this.#reader
-    for (let first = true; reader.acceptMore('}', first); first = false) {
-      reader.skipSpace()
-      const offset = reader.at
-      const name = reader.readString('a member name in double quotes')
-      reader.readColon()
-      reader.skipSpace()
-      readMember(name, offset)
-    }
   }
 
   #readMember(name: string, offset: number): void {
@@ -148,51 +120,17 @@ class PetsParser {
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
       reader.skipSpace()
       const offset = reader.at
-      const seed = readPlainPet(reader) ?? this.#readAnyPet(offset)
-      if (seed !== undefined) this.#addSeed(seed, offset)
+      const addFault = (fault: SeedFault, at = offset): void =>
+        this.#addFault(formatSeedFault(this.#parsed.petCount, fault), at)
+      const seed = readPet(reader, addFault)
+      if (seed !== undefined) {
+        if (seed.id === undefined) this.#idOffsets.push(offset + 1)
+        const fault = this.#seeds.add(seed)
+        if (fault !== undefined) addFault(fault)
+      }
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at
     }
-  }
-
-  #addSeed(seed: CheckedSeed, offset: number): void {
-    if (seed.id === undefined) this.#idOffsets.push(offset + 1)
-    const fault = this.#seeds.add(seed)
-    if (fault !== undefined) this.#addFault(formatSeedFault(this.#parsed.petCount, fault), offset)
-  }
-
-  /** Reads any value as a pet. If anything is wrong with it, notes all of that and returns undefined. */
-  #readAnyPet(offset: number): CheckedSeed | undefined {
-    const reader = this.#reader
-    reader.at = offset
-    const faultCount = this.#parsed.faultCount
-    const offsets = new Map<string, number>()
-    let value: unknown
-    if (reader.accept(openBrace)) {
-      const members: [string, unknown][] = []
-      this.#readMembers((name, memberOffset) => {
-        if (offsets.has(name)) {
-          const fault = { member: name, message: 'is given twice' }
-          this.#addFault(formatSeedFault(this.#parsed.petCount, fault), memberOffset)
-        } else {
-          offsets.set(name, memberOffset)
-        }
-        members.push([name, reader.readValue()])
-      })
-      value = Object.fromEntries(members)
-    } else {
-      value = reader.readValue()
-    }
-    const checked = checkSeed(value)
-    if ('faults' in checked) {
-      for (const fault of checked.faults) {
-        const place = offsets.get(fault.member ?? '') ?? offset
-        this.#addFault(formatSeedFault(this.#parsed.petCount, fault), place)
-      }
-      return undefined
-    }
-    // A member that is given twice was noted above.
-    return this.#parsed.faultCount === faultCount ? checked.seed : undefined
   }
 }
 
@@ -201,16 +139,4 @@ function createReader(bytes: Buffer): JsonReader {
   const reader = new JsonReader(bytes)
   if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) reader.at = byteOrderMark.length
   return reader
-}
-
-/** The offset of the first byte that is not UTF-8. Decoding replaces it with a U+FFFD: the first that the bytes do not contain. */
-function findInvalidUtf8(bytes: Buffer): number {
-  let offset = 0
-  for (const valid of bytes.toString().split('\ufffd')) {
-    offset += Buffer.byteLength(valid)
-    // The bytes may contain that character themselves.
-    if (!bytes.subarray(offset, offset + replacement.length).equals(replacement)) break
-    offset += replacement.length
-  }
-  return offset
 }

@@ -53,8 +53,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
  * Only white space and brackets follow the last pet. Some brackets are missing: a save or a copy was cut off. Or a crash came while
  * ours replaced a person's, and left some of each, which meet where a sector ends.
  */
-function hasDamagedBrackets(tail: Buffer, { petsEnd, endsTooEarly }: ParsedPets): boolean {
-  return isClosing(tail) && (endsTooEarly || hasSectorEnd(petsEnd, closingBrackets.length))
+function hasDamagedBrackets(tail: Buffer, { petsEnd, syntaxFault }: ParsedPets): boolean {
+  return isClosing(tail) && (syntaxFault?.atEnd === true || hasSectorEnd(petsEnd, closingBrackets.length))
 }
 
 /**
@@ -75,11 +75,13 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
  * The process was killed, or the disk was full. Either an append is cut off anywhere, or there are at most 7 bytes, each of them old
  * or new: a write, or its undoing, was itself cut off.
  */
-function isCutOff(tail: Buffer, { endsTooEarly }: ParsedPets, prefix: Buffer): boolean {
+function isCutOff(tail: Buffer, { syntaxFault }: ParsedPets, prefix: Buffer): boolean {
   if (tail.length <= closingBrackets.length) {
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   }
-  return endsTooEarly && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+  return (
+    syntaxFault?.atEnd === true && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+  )
 }
 
 /** How many pets begin in the tail, in the layout of an append. */

@@ -1,4 +1,5 @@
 /** Reads the JSON (RFC 8259) of requests and of the data file: with exact integers, and the place of every error. */
+import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
 /** What is wrong with a JSON text, and at which byte of it. `atEnd`: the text is right as far as it goes. */
@@ -82,6 +83,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at, true)
+    this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
   }
@@ -107,6 +109,18 @@ export class JsonReader {
 
   readColon(): void {
     if (!this.accept(colon)) this.fail('":"')
+  }
+
+  /** Reads an object whose `{` was taken. Calls `readMember` with each name and its offset when the value comes next. */
+  readMembers(readMember: (name: string, offset: number) => void): void {
+    for (let first = true; this.acceptMore('}', first); first = false) {
+      this.skipSpace()
+      const offset = this.at
+      const name = this.readString('a member name in double quotes')
+      this.readColon()
+      this.skipSpace()
+      readMember(name, offset)
+    }
   }
 
   readEnd(): void {
@@ -140,7 +154,9 @@ export class JsonReader {
       const byte = bytes[at] ?? 0
       if (byte === quote) {
         this.at = at + 1
-        return ascii < 0x80 ? bytes.toString('latin1', start, at) : bytes.toString('utf8', start, at)
+        if (ascii < 0x80) return bytes.toString('latin1', start, at)
+        this.#checkUtf8(start, at)
+        return bytes.toString('utf8', start, at)
       }
       if (byte === backslash || byte < 0x20) break
       ascii |= byte
@@ -170,8 +186,21 @@ export class JsonReader {
     if (bytes[at] !== quote)
       throw new JsonFault('expected the closing quote, got the end', bytes.length, true)
     this.at = at + 1
+    this.#checkUtf8(start, at)
     // The grammar was checked above; JSON.parse only decodes the escapes.
     return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
+  }
+
+  /** Throws at the first byte from `start` to `end` with which a character begins that is not UTF-8. */
+  #checkUtf8(start: number, end: number): void {
+    const { bytes } = this
+    if (isUtf8(bytes.subarray(start, end))) return
+    for (let at = start; at < end;) {
+      const lead = bytes[at] ?? 0
+      const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
+      if (!isUtf8(bytes.subarray(at, at + length))) throw new JsonFault('expected UTF-8', at)
+      at += length
+    }
   }
 
   readNumber(): number | bigint | InexactNumber {

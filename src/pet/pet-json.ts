@@ -1,12 +1,9 @@
-/**
- * The JSON text of a pet: how it is written, and a fast way to read one that is valid and plainly written. Does not know where
- * the text comes from.
- */
+/** The JSON text of a pet: how it is written, and how one is read, with every fault and its place. Does not know where it comes from. */
 import { type JsonReader, openBrace } from '../json/exact-json.ts'
 import { isInt64 } from '../json/int64.ts'
 import { isId, nameFault, type Pet } from './pet.ts'
 import { defaultStatus, petStatuses } from './pet-status.ts'
-import { type CheckedSeed, petMembers } from './seeds.ts'
+import { type CheckedSeed, checkSeed, petMembers, type SeedFault } from './seeds.ts'
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
@@ -55,4 +52,41 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!isComplete || !isInt64(categoryId) || nameFault(name) !== undefined) return undefined
   if (id === undefined) return { name, categoryId, status }
   return isId(id) ? { id, name, categoryId, status } : undefined
+}
+
+/**
+ * Reads a value as a pet whose id may be missing. If anything is wrong with it, reports all of that with its offset in bytes, and
+ * returns undefined. Throws a JsonFault on a syntax error.
+ */
+export function readPet(
+  reader: JsonReader,
+  report: (fault: SeedFault, offset: number) => void,
+): CheckedSeed | undefined {
+  reader.skipSpace()
+  const start = reader.at
+  const plain = readPlainPet(reader)
+  if (plain !== undefined) return plain
+  reader.at = start
+  const offsets = new Map<string, number>()
+  let isGivenTwice = false
+  let value: unknown
+  if (reader.accept(openBrace)) {
+    const members: [string, unknown][] = []
+    reader.readMembers((member, offset) => {
+      if (offsets.has(member)) {
+        isGivenTwice = true
+        report({ member, message: 'is given twice' }, offset)
+      } else {
+        offsets.set(member, offset)
+      }
+      members.push([member, reader.readValue()])
+    })
+    value = Object.fromEntries(members)
+  } else {
+    value = reader.readValue()
+  }
+  const checked = checkSeed(value)
+  if ('seed' in checked) return isGivenTwice ? undefined : checked.seed
+  for (const fault of checked.faults) report(fault, offsets.get(fault.member ?? '') ?? start)
+  return undefined
 }
