@@ -88,8 +88,14 @@ function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, ba
     const filter = status === undefined ? '' : `&status=${status}`
     headers.push('Link', `<${basePath}/v1/pets?limit=${limit}${filter}&after=${last.id}>; rel="next"`)
   }
-  if (store.dataFileError !== undefined) headers.push('X-Data-File-Error', store.dataFileError)
+  if (store.dataFileError !== undefined)
+    headers.push('X-Data-File-Error', escapeNonAscii(store.dataFileError))
   return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
+}
+
+/** What a header cannot hold becomes an escape as in JSON, such as `\\u00e4`. */
+function escapeNonAscii(text: string): string {
+  return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** Interface section 4.2. The pet is durable when the reply is there. */

@@ -155,6 +155,14 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
       /:1:\d+: expected the closing quote, got the end/,
     ],
     ['something behind', `${formatDataFile(rex)}x`, ':6:1: expected the end, got "x"'],
+    [
+      'a merge conflict',
+      formatDataFile(rex, mia).replace(
+        `    ${mia}`,
+        `<<<<<<< HEAD\n    ${mia}\n=======\n    ${mia}\n>>>>>>> theirs`,
+      ),
+      ':4:1: expected a value, got a merge conflict marker',
+    ],
     ['a comment', formatDataFile(rex, '// mine', mia), ':4:5: expected a value, got "/"'],
     [
       'single quotes',
@@ -177,7 +185,11 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
       formatDataFile(rex, mia.replace('available', 'lost')),
       ':4:41: pets[1].status: expected available, pending or sold, got "lost"',
     ],
-    ['an id twice', formatDataFile(rex, mia, rex), ':5:5: pets[2].id: 1 is given twice'],
+    [
+      'an id twice',
+      formatDataFile(rex, mia, rex),
+      ':5:5: pets[2].id: 1 is given twice, first in line 3, column 5',
+    ],
     [
       'an id of 0',
       formatDataFile(rex.replace('"id":1', '"id":0')),
@@ -259,11 +271,15 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
 })
 
 test('refuses a file in another encoding, and does not take it for an empty one', async () => {
-  for (const bytes of [Buffer.from(`\ufeff${formatDataFile(rex)}`, 'utf16le'), Buffer.from([0x20, 0xff])]) {
+  for (const [bytes, said] of [
+    [Buffer.from(`\ufeff${formatDataFile(rex)}`, 'utf16le'), /:1:1: expected UTF-8, got UTF-16$/],
+    [Buffer.from(`\ufeff${formatDataFile(rex)}`, 'utf16le').swap16(), /:1:1: expected UTF-8, got UTF-16$/],
+    [Buffer.from([0x20, 0xff]), /:1:2: expected UTF-8$/],
+  ] as const) {
     const path = makeDataFile('')
     writeFileSync(path, bytes)
     makeOld(path)
-    await assert.rejects(openPetStore(path), /:1:\d: expected UTF-8$/)
+    await assert.rejects(openPetStore(path), said)
     assert.deepEqual(readFileSync(path), bytes)
   }
 })

@@ -1,11 +1,11 @@
 /** One server a file: who is refused, and that nothing but a living process refuses. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import nodeFs, { existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
-import { lockFile } from '../src/data-file/file-lock.ts'
+import { lockAddresses, lockFile } from '../src/data-file/file-lock.ts'
 import { openPetStore } from '../src/store/pet-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
 import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts'
@@ -71,13 +71,43 @@ test('gives the lock back when the file cannot be opened', async (t) => {
 })
 
 test('gives the lock back, and takes it again and again', async () => {
-  const folder = statSync(makeFolder(), { bigint: true })
-  for (let i = 0; i < 20; i++) {
-    const lock = await lockFile(folder, 'pets.json')
-    assert.ok(lock)
-    assert.equal(await lockFile(folder, 'pets.json'), undefined)
-    await lock.release()
+  const folder = makeFolder()
+  for (const addresses of [
+    lockAddresses(join(folder, 'pets.json'), statSync(folder, { bigint: true })),
+    // As on systems that have no names without a file.
+    [join(folder, 'a.sock'), join(folder, 'b.sock')],
+  ]) {
+    for (let i = 0; i < 20; i++) {
+      const lock = await lockFile(addresses)
+      assert.ok(lock)
+      for (const address of addresses) assert.equal(await lockFile([address]), undefined)
+      await lock.release()
+    }
   }
+})
+
+test('takes a lock that a killed process has left as a file', async () => {
+  const address = join(makeFolder(), 'left.sock')
+  const holder = `require('node:net').createServer().listen(${JSON.stringify(address)}, () => process.kill(process.pid, 'SIGKILL'))`
+  spawnSync(process.execPath, ['-e', holder])
+  assert.ok(existsSync(address))
+  const lock = await lockFile([address])
+  assert.ok(lock)
+  await lock.release()
+})
+
+test('refuses a second store while the inode of the folder is another one, as on overlays', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  await openStore(t, path)
+  let inode = 1n
+  const fileSystem = new Proxy(nodeFs, {
+    get: (target, name: keyof typeof nodeFs) =>
+      name === 'statSync'
+        ? (...args: Parameters<typeof nodeFs.statSync>) =>
+            Object.assign(nodeFs.statSync(...args) ?? {}, { ino: inode++ })
+        : target[name],
+  })
+  await assert.rejects(openPetStore(path, { fileSystem }), /: is in use by another server;/)
 })
 
 test('a second program says so in one line and exits with 1; a killed one blocks nobody', async (t) => {

@@ -240,8 +240,7 @@ test('appends to a file that is mounted by itself, in any layout', async (t) => 
 })
 
 test('refuses to rewrite a file that is mounted by itself, says what to do, and touches nothing', async (t) => {
-  const said =
-    /pets\.json: has to be rewritten, which is not possible for a file that is mounted by itself; mount its folder instead/
+  const said = /pets\.json: has to be rewritten, but is mounted by itself; mount its folder instead/
   const torn = `${edited.slice(0, -7)},\n    {"id":3,"name":"Cut o`
   for (const text of [withoutId, torn]) {
     const path = join(makeFastFolder(), 'pets.json')

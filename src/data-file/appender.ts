@@ -3,7 +3,8 @@
  * file was last seen; does not parse it.
  */
 import type { Pet } from '../pet/pet.ts'
-import { DataFileEdited, rethrowMissingAsEdited } from './data-file-error.ts'
+import { errorCode } from '../system-error.ts'
+import { DataFileEdited } from './data-file-error.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { closingBrackets, formatAppend, type TextEnd } from './pets-text.ts'
 
@@ -64,7 +65,7 @@ export class Appender {
       // there are NULs up to `petsEnd`.
       if (!this.#landedInPlace(descriptor, bytes, isFirst)) throw new DataFileEdited()
       // 5. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
-      await this.#disk.syncData(descriptor)
+      await this.#disk.sync('fdatasync', descriptor)
       // 6. Check: it is still the file at the path, and nobody has written into it.
       if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileEdited()
     } catch (error) {
@@ -83,7 +84,8 @@ export class Appender {
     try {
       return this.#disk.fs.openSync(this.#path, 'r+')
     } catch (error) {
-      return rethrowMissingAsEdited(error)
+      // Some editors remove the file and write it again.
+      throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
     }
   }
 
@@ -103,7 +105,7 @@ export class Appender {
       } finally {
         this.#identity = this.#disk.fstatIdentity(descriptor)
       }
-      await this.#disk.syncData(descriptor)
+      await this.#disk.sync('fdatasync', descriptor)
       if (this.isEdited()) throw new DataFileEdited()
     }
     this.#needsRollBack = true
@@ -158,7 +160,7 @@ export class Appender {
       // Before the sync, so that an edit that is made during it is noticed.
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
-    await this.#disk.syncData(descriptor)
+    await this.#disk.sync('fdatasync', descriptor)
     this.#isClosedByUs = true
     this.#needsRollBack = false
     this.#mayBeStored = false

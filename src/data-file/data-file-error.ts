@@ -1,5 +1,4 @@
 /** Why the data file cannot be read or written as it is. */
-import { errorCode } from '../system-error.ts'
 
 /**
  * `fault`: somebody has to correct the file. `lost`: it is empty or missing, so that only this process has the pets. `being saved`:
@@ -24,20 +23,5 @@ export class DataFileUnusable extends Error {
   }
 }
 
-/** Somebody else wrote the file: it has to be read before it can be written. */
+/** Somebody else has written the file, or is writing it: it has to be read again. */
 export class DataFileEdited extends Error {}
-
-/** Some editors remove the file and write it again: it may be missing at any moment. */
-export function rethrowMissingAsEdited(error: unknown): never {
-  throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
-}
-
-/** Undefined when somebody has edited the file in the meantime, so that it has to be read again. */
-export async function unlessEdited<T>(task: Promise<T>): Promise<T | undefined> {
-  try {
-    return await task
-  } catch (error) {
-    if (error instanceof DataFileEdited) return undefined
-    throw error
-  }
-}

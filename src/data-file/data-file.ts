@@ -9,9 +9,9 @@ import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
 import { Appender } from './appender.ts'
-import { DataFileEdited, DataFileUnusable, unlessEdited } from './data-file-error.ts'
+import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
+import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
 import { findKeptPets, keepBytes } from './kept-files.ts'
 import { isBlank } from './pets-parser.ts'
 import {
@@ -34,9 +34,7 @@ const settleMs = 400
 const maxWaitMs = 1500
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
-const mountedByItself =
-  'has to be rewritten, which is not possible for a file that is mounted by itself; mount its folder instead'
-
+const mountedByItself = 'has to be rewritten, but is mounted by itself; mount its folder instead'
 const howToRestore = 'give that file the name of this one'
 
 const restored = 'restored: a crash had interrupted the server while it replaced this file'
@@ -64,7 +62,7 @@ export async function openDataFile(
   try {
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
-    lock = await lockFile(disk.statIdentity(dirname(target)), basename(target))
+    lock = await lockFile(lockAddresses(target, disk.statIdentity(dirname(target))))
     if (lock === undefined) throw DataFileUnusable.ofFile(path, usedByAnother)
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
@@ -135,18 +133,20 @@ export class DataFile implements Adapter<PetData> {
 
   async #readUntilWhole(isStart: boolean, deadline: number): Promise<PetData> {
     for (;;) {
-      const data = await unlessEdited(this.#readOnce(isStart))
-      if (data !== undefined) return data
+      try {
+        return await this.#readOnce(isStart)
+      } catch (error) {
+        if (!(error instanceof DataFileEdited)) throw error
+      }
       if (performance.now() > deadline)
         throw DataFileUnusable.ofFile(this.path, 'is being written', 'being saved')
       await delay(lookAgainMs)
     }
   }
 
-  /** Returns undefined when somebody is writing the file: then it has to be read again in a moment. */
-  async #readOnce(isStart: boolean): Promise<PetData | undefined> {
-    const whole = this.#readWhole()
-    if (whole === undefined) return undefined
+  /** Throws a DataFileEdited when the file has to be read again in a moment. */
+  async #readOnce(isStart: boolean): Promise<PetData> {
+    const whole = this.#disk.read(this.path)
     const { bytes, identity } = whole
     try {
       if (identity !== undefined) return await this.#adopt(whole, this.#parse(whole))
@@ -157,10 +157,9 @@ export class DataFile implements Adapter<PetData> {
       if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest. At a start, that can only
       // be so if the file was written just now.
-      const mayBeSaved = !isStart || isRecent(identity)
-      if (mayBeSaved && (await this.#changesSoon(identity))) return undefined
+      if (!isStart || isRecent(identity)) await this.#waitForSave(identity)
       // A replacement that failed halfway may have left the file aside.
-      if (await putBackOldFile(this.#disk, this.#followLinks())) return undefined
+      if (await putBackOldFile(this.#disk, this.#followLinks())) throw new DataFileEdited()
       if (isStart && error.reason === 'lost') this.#refuseBesideKeptPets('is empty')
       // A backup that was made during an append may be copied back while the server runs. An unfinished save never looks like that.
       // All other damage may be an unfinished save, and is repaired at a start only.
@@ -212,16 +211,16 @@ export class DataFile implements Adapter<PetData> {
   /** Somebody may have emptied or removed the file, as `jq … pets.json > pets.json` does. Then only this process has the pets. */
   async #keepIfLost(pets: readonly Pet[]): Promise<void> {
     try {
-      const whole = this.#disk.read(this.path)
-      if (whole === undefined || !isLost(whole)) return
+      const { bytes, identity } = this.#disk.read(this.path)
+      if (identity !== undefined && !isBlank(bytes)) return
       const target = this.#followLinks()
       await this.#disk.makeFolder(dirname(target))
-      const like = this.#disk.fs.statSync(target, { throwIfNoEntry: false })
-      const path = await keepBytes(this.#disk, target, 'kept', this.#formatNewFile(pets), like)
-      const what = whole.identity === undefined ? 'missing' : 'empty'
+      const path = await keepBytes(this.#disk, target, 'kept', this.#formatNewFile(pets))
+      const what = identity === undefined ? 'missing' : 'empty'
       this.#say(`is ${what}; its ${pets.length} pets are kept in ${basename(path)}: ${howToRestore}`)
     } catch (error) {
-      if (error instanceof DataFileUnusable) return
+      // Somebody is writing it.
+      if (error instanceof DataFileEdited) return
       this.#say(`the pets that were served cannot be kept: ${this.describeError(error)}`)
     }
   }
@@ -237,26 +236,13 @@ export class DataFile implements Adapter<PetData> {
     )
   }
 
-  /** A consistent snapshot of the file; undefined when somebody is writing it. Throws a DataFileUnusable on anything but a file. */
-  #readWhole(): WholeFile | undefined {
-    try {
-      return this.#disk.read(this.path)
-    } catch (error) {
-      // A folder, say. isEdited() is false until something else is there.
-      if (error instanceof DataFileUnusable) this.#remember(this.#disk.statIdentity(this.path))
-      throw error
-    }
-  }
-
-  /** Waits for up to `settleMs`, and returns whether somebody has written to the file, or replaced it, in that time. */
-  async #changesSoon(identity: Identity): Promise<boolean> {
+  /** Waits for `settleMs`. Throws a DataFileEdited as soon as somebody writes to the file, or replaces it. */
+  async #waitForSave(identity: Identity): Promise<void> {
     const start = performance.now()
     while (performance.now() - start < settleMs) {
       await delay(lookAgainMs)
-      const whole = this.#readWhole()
-      if (whole === undefined || !isSame(whole.identity, identity)) return true
+      if (!isSame(this.#disk.read(this.path).identity, identity)) throw new DataFileEdited()
     }
-    return false
   }
 
   #parse({ bytes }: WholeFile): PetsText {
@@ -299,31 +285,28 @@ export class DataFile implements Adapter<PetData> {
       if (errorCode(error) === 'EBUSY') throw DataFileUnusable.ofFile(this.path, mountedByItself)
       throw error
     }
-    const after = this.#readWhole()
-    if (after === undefined || !after.bytes.equals(next)) throw new DataFileEdited()
+    const after = this.#disk.read(this.path)
+    if (!after.bytes.equals(next)) throw new DataFileEdited()
     return this.#adopt(after, this.#parse(after), true)
   }
 
-  /** Cuts off the damaged end, and keeps its bytes beside the file. */
+  /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
   async #repair(whole: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
-    const next = Buffer.concat([whole.bytes.subarray(0, petsEnd), closingBrackets])
-    if (cause === 'brackets') {
-      const data = await this.#rewrite(whole, next)
-      this.#say(reclosed)
-      return data
-    }
-    const target = this.#followLinks()
     const tail = whole.bytes.subarray(petsEnd)
-    const kept = await keepBytes(this.#disk, target, 'torn', tail, this.#disk.fs.statSync(target))
+    const kept =
+      cause === 'brackets' ? undefined : await keepBytes(this.#disk, this.#followLinks(), 'torn', tail)
     try {
+      const next = Buffer.concat([whole.bytes.subarray(0, petsEnd), closingBrackets])
       const data = await this.#rewrite(whole, next)
-      this.#say(
-        `${repaired}; the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`,
-      )
+      if (kept === undefined) this.#say(reclosed)
+      else
+        this.#say(
+          `${repaired}; the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`,
+        )
       return data
     } catch (error) {
       // Nothing was cut off.
-      this.#disk.removeQuietly(kept)
+      if (kept !== undefined) this.#disk.removeQuietly(kept)
       throw error
     }
   }
@@ -354,9 +337,4 @@ export class DataFile implements Adapter<PetData> {
 /** Whether the file was written less than `settleMs` ago. */
 function isRecent(identity: Identity): boolean {
   return identity !== undefined && Date.now() - Number(identity.mtimeNs / 1_000_000n) < settleMs
-}
-
-/** Whether the file is missing, or has nothing but white space. */
-function isLost({ identity, bytes }: WholeFile): boolean {
-  return identity === undefined || isBlank(bytes)
 }

@@ -5,7 +5,7 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { DataFileUnusable } from './data-file-error.ts'
+import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
 import { errorCode } from '../system-error.ts'
 
 export type FileSystem = typeof nodeFs
@@ -41,8 +41,8 @@ export class Disk {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** Returns the whole file; undefined when it was written to meanwhile. Throws a DataFileUnusable on anything but a file. */
-  read(path: string): WholeFile | undefined {
+  /** The whole file in one state. Throws a DataFileEdited when it was written to meanwhile, a DataFileUnusable on anything but a file. */
+  read(path: string): WholeFile {
     let descriptor: number
     try {
       // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -53,10 +53,11 @@ export class Disk {
     }
     try {
       const before = this.fs.fstatSync(descriptor, { bigint: true })
-      if (before.isDirectory()) throw DataFileUnusable.ofFile(path, 'is a folder, not a file')
-      if (!before.isFile()) throw DataFileUnusable.ofFile(path, 'is not a regular file')
+      const what = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
+      if (!before.isFile()) throw DataFileUnusable.ofFile(path, what)
       const bytes = this.fs.readFileSync(descriptor)
-      return isSame(this.fstatIdentity(descriptor), before) ? { bytes, identity: before } : undefined
+      if (!isSame(this.fstatIdentity(descriptor), before)) throw new DataFileEdited()
+      return { bytes, identity: before }
     } finally {
       this.fs.closeSync(descriptor)
     }
@@ -71,16 +72,18 @@ export class Disk {
     }
   }
 
-  /** Makes a file's bytes and its length durable. */
-  syncData(descriptor: number): Promise<void> {
-    return this.#sync('fdatasync', descriptor)
+  /** `fdatasync` makes a file's bytes and its length durable, `fsync` all that is known of it. */
+  sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
+    return new Promise((done, fail) => {
+      this.fs[call](descriptor, (error) => (error ? fail(error) : done()))
+    })
   }
 
   /** Makes the names in a folder durable. Windows and some file systems have no such call. */
   async syncFolder(folder: string): Promise<void> {
     if (process.platform === 'win32') return
     try {
-      await this.withFile(folder, 'r', (descriptor) => this.#sync('fsync', descriptor))
+      await this.withFile(folder, 'r', (descriptor) => this.sync('fsync', descriptor))
     } catch (error) {
       if (errorCode(error) !== 'EINVAL') throw error
     }
@@ -89,7 +92,7 @@ export class Disk {
   /** Makes the file at the path durable, whoever wrote it: its bytes and its name. */
   async syncFile(path: string): Promise<void> {
     const flags = process.platform === 'win32' ? 'r+' : 'r'
-    await this.withFile(path, flags, (descriptor) => this.syncData(descriptor))
+    await this.withFile(path, flags, (descriptor) => this.sync('fdatasync', descriptor))
     await this.syncFolder(dirname(this.followLinks(path)))
   }
 
@@ -112,7 +115,7 @@ export class Disk {
       try {
         if (like !== undefined) this.#copyOwnerAndMode(descriptor, like)
         this.write(descriptor, bytes, 0)
-        await this.#sync('fsync', descriptor)
+        await this.sync('fsync', descriptor)
       } catch (error) {
         this.removeQuietly(path)
         throw error
@@ -172,12 +175,6 @@ export class Disk {
     } catch {}
   }
 
-  #sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
-    return new Promise((done, fail) => {
-      this.fs[call](descriptor, (error) => (error ? fail(error) : done()))
-    })
-  }
-
   /**
    * Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group
    * can then still read it. So each is tried by itself.
@@ -195,13 +192,8 @@ export class Disk {
   }
 }
 
+const identityMembers = ['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'] as const
+
 export function isSame(a: Identity, b: Identity): boolean {
-  if (a === undefined || b === undefined) return a === b
-  return (
-    a.ino === b.ino &&
-    a.size === b.size &&
-    a.mtimeNs === b.mtimeNs &&
-    a.ctimeNs === b.ctimeNs &&
-    a.dev === b.dev
-  )
+  return identityMembers.every((member) => a?.[member] === b?.[member])
 }

@@ -3,37 +3,55 @@
  * or reused process id can leave it behind.
  */
 import { hash } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { rmSync, statSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Identity } from './disk.ts'
 
 export interface FileLock {
   release(): Promise<void>
 }
 
+/** Takes all locks at these addresses; returns undefined when a living process holds one of them. */
+export async function lockFile(addresses: readonly string[]): Promise<FileLock | undefined> {
+  const servers: Server[] = []
+  const release = async (): Promise<void> => {
+    for (const server of servers) await once(server.close(), 'close')
+  }
+  for (const address of addresses) {
+    const server = await listenAlone(address)
+    if (server === undefined) return release().then(() => undefined)
+    servers.push(server)
+  }
+  return { release }
+}
+
 /**
- * Takes the lock of the file `name` in this folder; returns undefined when a living process holds it. The folder counts by its
- * device and inode, so that it is the same one through a symbolic link or a bind mount.
+ * The addresses of the locks of a file, whose folder counts in two ways: by its device and inode, so that it is the same one
+ * through a bind mount; and by its path, since the inode may change on exFAT and overlays. A container has mounts, and so paths,
+ * of its own (namespaces(7)).
  */
-export async function lockFile(folder: Identity, name: string): Promise<FileLock | undefined> {
-  const lockName = `petstore-${hash('sha256', `${folder?.dev}:${folder?.ino}:${name}`).slice(0, 32)}`
-  const address = lockAddress(lockName)
-  const server = await listen(address)
-  if (server !== undefined) return { release: () => close(server) }
-  // A socket in the file system outlives its process, but then nobody answers there.
-  if (!address.endsWith('.sock') || (await isAnswered(address))) return undefined
-  rmSync(address, { force: true })
-  const second = await listen(address)
-  return second && { release: () => close(second) }
+export function lockAddresses(target: string, folder: Identity): readonly string[] {
+  const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
+  return [`${folder?.dev}:${folder?.ino}:${basename(target)}`, `${mounts}:${target}`].map(lockAddress)
 }
 
 /** Linux has names without a file (unix(7), abstract), Windows has named pipes; elsewhere it is a file. */
-function lockAddress(name: string): string {
+function lockAddress(locked: string): string {
+  const name = `petstore-${hash('sha256', locked).slice(0, 32)}`
   if (process.platform === 'linux') return `\0${name}`
   if (process.platform === 'win32') return `\\\\.\\pipe\\${name}`
   return join(tmpdir(), `${name}.sock`)
+}
+
+async function listenAlone(address: string): Promise<Server | undefined> {
+  const server = await listen(address)
+  // A socket in the file system outlives its process, but then nobody answers there.
+  if (server !== undefined || !address.endsWith('.sock') || (await isAnswered(address))) return server
+  rmSync(address, { force: true })
+  return listen(address)
 }
 
 function listen(address: string): Promise<Server | undefined> {
@@ -53,11 +71,5 @@ function isAnswered(address: string): Promise<boolean> {
     const socket = connect(address)
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
     socket.once('close', () => socket.destroy())
-  })
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
   })
 }

@@ -2,10 +2,11 @@
  * Reads the text of the data file in one pass over its bytes, without file I/O. A wrong value is noted and the pass goes on, so
  * that a person sees the faults together; a syntax error ends it.
  */
-import { JsonFault, JsonReader, openBrace, openBracket } from '../json/exact-json.ts'
+import { JsonFault, JsonReader, openBrace, openBracket, placeOf } from '../json/exact-json.ts'
+import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
 import { readPet } from '../pet/pet-json.ts'
-import { formatSeedFault, type SeedFault, SeedList } from '../pet/seeds.ts'
+import { formatSeedFault, noIdLeftFault, type SeedFault, SeedList } from '../pet/seeds.ts'
 import type { Pet } from '../pet/pet.ts'
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
@@ -21,9 +22,7 @@ export class ParsedPets {
   syntaxFault: JsonFault | undefined
   /** How many whole pets were read, valid or not. */
   petCount = 0
-  /** After the `[` of the pets; undefined if that was not reached. */
-  petsStart: number | undefined
-  /** After the last whole pet, or `petsStart` before the first. */
+  /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
   petsEnd = 0
 }
 
@@ -45,8 +44,6 @@ export function parsePets(bytes: Buffer, highestId: Int64 = 0): Readonly<ParsedP
 class PetsParser {
   readonly #reader: JsonReader
   readonly #seeds = new SeedList()
-  /** For each pet without an id, where in the text its id belongs. */
-  readonly #idOffsets: number[] = []
   /** The members of the file so far. */
   readonly #seenMembers = new Set<string>()
   readonly #parsed = new ParsedPets()
@@ -64,12 +61,11 @@ class PetsParser {
       this.#addFault(error.message, error.offset)
       parsed.syntaxFault = error
     }
-    const { pets, filledIds, fault } = this.#seeds.complete(highestId)
-    const offsetOf = (index: number): number => this.#idOffsets[index] ?? 0
+    const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestId)
     parsed.pets = pets
-    parsed.filledIds = filledIds.map((id, index) => ({ id, offset: offsetOf(index) }))
-    // The ids ran out: this fault belongs to the first pet that got none.
-    if (fault !== undefined) this.#addFault(fault, offsetOf(filledIds.length))
+    parsed.filledIds = filledIds.map(({ at, id }) => ({ id, offset: at + 1 }))
+    if (noIdLeft !== undefined)
+      this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
     parsed.faults.sort((a, b) => a.offset - b.offset)
     return parsed
   }
@@ -95,7 +91,10 @@ class PetsParser {
     const reader = this.#reader
     const isKnown = name === 'pets' || name === '$schema'
     if (!isKnown || this.#seenMembers.has(name)) {
-      this.#addFault(`${name}: ${isKnown ? 'is given twice' : 'is not a member of the file'}`, offset)
+      this.#addFault(
+        `${shorten(name)}: ${isKnown ? 'is given twice' : 'is not a member of the file'}`,
+        offset,
+      )
       reader.readValue()
     } else if (name === 'pets') {
       this.#readPets()
@@ -115,7 +114,6 @@ class PetsParser {
       reader.readValue()
       return
     }
-    this.#parsed.petsStart = reader.at
     this.#parsed.petsEnd = reader.at
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
       reader.skipSpace()
@@ -124,9 +122,11 @@ class PetsParser {
         this.#addFault(formatSeedFault(this.#parsed.petCount, fault), at)
       const seed = readPet(reader, addFault)
       if (seed !== undefined) {
-        if (seed.id === undefined) this.#idOffsets.push(offset + 1)
-        const fault = this.#seeds.add(seed)
-        if (fault !== undefined) addFault(fault)
+        const taken = this.#seeds.add(seed, offset)
+        if (taken !== undefined) {
+          const { line, column } = placeOf(reader.bytes, taken.firstAt)
+          addFault({ ...taken, message: `${taken.message}, first in line ${line}, column ${column}` })
+        }
       }
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at

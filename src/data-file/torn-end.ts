@@ -33,9 +33,9 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /** Returns undefined when the text is not damaged in one of these ways. */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const parsed = parsePets(bytes)
-  const { faultCount, petCount, petsEnd, petsStart, syntaxFault } = parsed
+  const { faultCount, petCount, petsEnd, syntaxFault } = parsed
   // Any fault besides the syntax error means that a person made it.
-  if (petsStart === undefined || syntaxFault === undefined || faultCount > 1) return undefined
+  if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // More pets than one append adds: some of them were acknowledged, so only a copy may lose them.
@@ -54,7 +54,10 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
  * ours replaced a person's, and left some of each, which meet where a sector ends.
  */
 function hasDamagedBrackets(tail: Buffer, { petsEnd, syntaxFault }: ParsedPets): boolean {
-  return isClosing(tail) && (syntaxFault?.atEnd === true || hasSectorEnd(petsEnd, closingBrackets.length))
+  return (
+    isClosing(tail) &&
+    (syntaxFault?.atEnd === true || (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes)
+  )
 }
 
 /**
@@ -107,9 +110,4 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
 /** Whether there is nothing but white space and closing brackets. */
 function isClosing(bytes: Buffer): boolean {
   return /^[ \t\r\n\]}]*$/.test(bytes.toString('latin1'))
-}
-
-/** Whether a sector ends within `length` bytes from `start`, or with them. */
-function hasSectorEnd(start: number, length: number): boolean {
-  return (start % sectorBytes) + length >= sectorBytes
 }

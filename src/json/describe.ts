@@ -11,7 +11,8 @@ export function describe(value: unknown): string {
   return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
 }
 
-function shorten(text: string): string {
+/** At most 60 characters of it. */
+export function shorten(text: string): string {
   // The cut may separate the two halves of a surrogate pair.
   return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
 }

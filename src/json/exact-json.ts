@@ -84,8 +84,12 @@ export class JsonReader {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at, true)
     this.#checkUtf8(this.at, this.at + 1)
-    const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
-    throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
+    const next = this.bytes.toString('utf8', this.at, this.at + 8)
+    // git leaves such lines where two edits meet.
+    const isConflict = /^(?:<{7} |={7}[\r\n]|>{7} )/.test(next)
+    const [character = ''] = next
+    const got = isConflict ? 'a merge conflict marker' : JSON.stringify(character)
+    throw new JsonFault(`expected ${expected}, got ${got}`, this.at)
   }
 
   /** Takes the byte if it is the next, and tells whether it was. */
@@ -198,7 +202,10 @@ export class JsonReader {
     for (let at = start; at < end;) {
       const lead = bytes[at] ?? 0
       const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
-      if (!isUtf8(bytes.subarray(at, at + length))) throw new JsonFault('expected UTF-8', at)
+      if (!isUtf8(bytes.subarray(at, at + length))) {
+        const isUtf16 = at === 0 && /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
+        throw new JsonFault(`expected UTF-8${isUtf16 ? ', got UTF-16' : ''}`, at)
+      }
       at += length
     }
   }

@@ -3,6 +3,7 @@
  * the ids and statuses that were left out. Does not depend on files or JSON.
  */
 import * as v from 'valibot'
+import { shorten } from '../json/describe.ts'
 import { nextInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { SeedPetSchema } from './pet-schemas.ts'
 import type { Pet } from './pet.ts'
@@ -37,20 +38,26 @@ export function checkSeed(
 
 /** For a message: where a seed stands, and what is wrong with it. */
 export function formatSeedFault(index: number, { member, message }: SeedFault): string {
-  return `pets[${index}]${member === undefined ? '' : `.${member}`}: ${message}`
+  return `pets[${index}]${member === undefined ? '' : `.${shorten(member)}`}: ${message}`
 }
+
+/** What is wrong with an id that another seed has too: `firstAt` is where that one is written. */
+export type TakenId = SeedFault & { readonly firstAt: number }
+
+export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is left for it' }
 
 /** Seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
 export class SeedList {
   /** A missing id is 0 until it is filled in. */
   readonly #pets: Pet[] = []
+  readonly #places: number[] = []
   readonly #withoutId: number[] = []
   #highestId: Int64 = 0
   /** All ids so far. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
   #ids: Set<Int64> | undefined
 
-  /** Adds the seed. If its id is taken, returns that fault instead. */
-  add({ id, name, categoryId, status }: CheckedSeed): SeedFault | undefined {
+  /** Adds the seed, which is written `at` this place. If its id is taken, returns that fault instead. */
+  add({ id, name, categoryId, status }: CheckedSeed, at: number): TakenId | undefined {
     if (id === undefined) {
       this.#withoutId.push(this.#pets.length)
     } else if (id > this.#highestId) {
@@ -58,37 +65,41 @@ export class SeedList {
       this.#ids?.add(id)
     } else {
       this.#ids ??= new Set(this.#pets.map((pet) => pet.id))
-      if (this.#ids.has(id)) return { member: 'id', message: `${id} is given twice` }
+      if (this.#ids.has(id)) {
+        const firstAt = this.#places[this.#pets.findIndex((pet) => pet.id === id)] ?? 0
+        return { member: 'id', message: `${id} is given twice`, firstAt }
+      }
       this.#ids.add(id)
     }
     this.#pets.push({ id: id ?? 0, name, categoryId, status })
+    this.#places.push(at)
     return undefined
   }
 
   /**
    * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Returns the
-   * pets by ascending id, the ids that were filled in, and a fault if no id was left for the next seed.
+   * pets by ascending id, the ids that were filled in, and the place of the first seed for which none was left.
    */
   complete(highestId: Int64): {
     readonly pets: Pet[]
-    readonly filledIds: readonly Int64[]
-    readonly fault: string | undefined
+    readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
+    readonly noIdLeft: { readonly index: number; readonly at: number } | undefined
   } {
     let last = this.#highestId > highestId ? this.#highestId : highestId
-    const filledIds: Int64[] = []
+    const filledIds: { at: number; id: Int64 }[] = []
     for (const index of this.#withoutId) {
       const id = nextInt64(last)
       const pet = this.#pets[index]
       if (id === undefined || pet === undefined) break
       last = id
-      filledIds.push(id)
+      filledIds.push({ at: this.#places[index] ?? 0, id })
       this.#pets[index] = { ...pet, id }
     }
     const isInOrder = this.#ids === undefined && this.#withoutId.length === 0
     const pets = isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    const next = this.#withoutId[filledIds.length]
-    const fault = { member: undefined, message: 'no id is left for it' }
-    return { pets, filledIds, fault: next === undefined ? undefined : formatSeedFault(next, fault) }
+    const index = this.#withoutId[filledIds.length]
+    const noIdLeft = index === undefined ? undefined : { index, at: this.#places[index] ?? 0 }
+    return { pets, filledIds, noIdLeft }
   }
 }
 
@@ -103,12 +114,13 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
     } else {
       const { id, categoryId, ...rest } = checked.seed
       const seed = { ...rest, categoryId: normalizeInt64(categoryId) }
-      const fault = list.add(id === undefined ? seed : { ...seed, id: normalizeInt64(id) })
-      if (fault !== undefined) faults.push(formatSeedFault(index, fault))
+      const fault = list.add(id === undefined ? seed : { ...seed, id: normalizeInt64(id) }, index)
+      if (fault !== undefined)
+        faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
     }
   }
-  const { pets, fault } = list.complete(0)
-  if (fault !== undefined) faults.push(fault)
+  const { pets, noIdLeft } = list.complete(0)
+  if (noIdLeft !== undefined) faults.push(formatSeedFault(noIdLeft.at, noIdLeftFault))
   if (faults.length > 0) throw new TypeError(faults.join('; '))
   return pets
 }

@@ -215,10 +215,11 @@ export class PetStore implements Store {
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
     if (error instanceof DataFileUnusable) {
+      const isSaid = this.#unusable?.message === error.message
       this.#unusable = error
       this.#version++
       // Too early to say anything: the next look reads the file again.
-      if (error.reason === 'being saved') return
+      if (isSaid || error.reason === 'being saved') return
       const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
       const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
