@@ -28,7 +28,9 @@ const exampleMessages: Partial<Record<ErrorCode, readonly [known: string, outcom
   invalid_body: ['name: is required; categoryId: expected an int64 integer, got "x"'],
   content_too_large: [`The body is larger than ${maxBodyBytes} bytes.`],
   not_found: ['There is no pet with the id "99".'],
-  data_file_invalid: ['The data file is not valid (line 7, column 3); nothing was stored.'],
+  data_file_invalid: [
+    'The data file is not valid (line 7, column 3: expected a pet after the comma, got "]"); nothing was stored.',
+  ],
   storage_failed: [
     'The storage failed; nothing was stored.',
     'The storage failed; it is not known whether the pet was stored.',

@@ -116,7 +116,11 @@ function listPets(basePath: string): OperationDescription {
           'X-Data-File-Error': header(
             'Where or what the error in the data file is, after a hand edit that is not valid. While it is present, ' +
               'the last valid data is still served, and no pet can be added. An extension of this service.',
-            { required: false, example: 'line 7, column 3', ...extension },
+            {
+              required: false,
+              example: 'line 7, column 3: expected a pet after the comma, got "]"',
+              ...extension,
+            },
           ),
         },
         content: json(ref('Pets'), { page: [rex, mia], empty: [] }),

@@ -93,7 +93,7 @@ function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, ba
   return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
-/** What a header cannot hold becomes an escape as in JSON, such as `\\u00e4`. */
+/** What a header cannot hold becomes an escape as in JSON, such as `\u00e4`. */
 function escapeNonAscii(text: string): string {
   return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

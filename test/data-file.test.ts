@@ -9,6 +9,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -329,6 +330,56 @@ test('keeps the bytes of a torn tail beside the file, as private as it is, and s
   assert.equal(readFileSync(join(dirname(path), name), 'utf8'), torn)
   assert.equal(statSync(join(dirname(path), name)).mode & 0o777, 0o600)
   assert.equal(readFileSync(path, 'utf8'), `${whole}\n  ]\n}\n`)
+})
+
+test('keeps each torn tail of a file, also of one with a strange modification time', async (t) => {
+  const path = makeDataFile([rex])
+  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
+  const tails = ['},\n    {"id":2,"name":"a', '},\n    {"id":2,"name":"b', '},\n    {"id":2,"name":"c']
+  for (const [index, tail] of tails.entries()) {
+    writeFileSync(path, formatDataFile(rex).replace(/\}\n {2}\]\n\}\n$/, tail))
+    // One of the times is beyond what Date can hold.
+    utimesSync(path, 1, index === 2 ? 2 ** 33 * 1000 : 1)
+    const { store } = await openStore(t, path)
+    await store.close()
+  }
+  const kept = readdirSync(dirname(path)).filter((name) => name.includes('.torn-'))
+  assert.deepEqual(
+    kept.map((name) => readFileSync(join(dirname(path), name), 'utf8')),
+    tails.map((tail) => tail.slice(1)),
+  )
+})
+
+test('gives a file that lacks its closing brackets these back, and says so, with nothing to keep', async (t) => {
+  for (const tail of ['', '\n', '\n  ]']) {
+    const path = makeDataFile(formatDataFile(rex).replace(/\n {2}\]\n\}\n$/, tail))
+    const { store, lines: said } = await openStore(t, path)
+    assert.equal(store.size, 1)
+    assert.deepEqual([...said], [`${path}: repaired: its closing brackets were missing or damaged`])
+    assert.equal(readFileSync(path, 'utf8'), formatDataFile(rex))
+    assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
+  }
+})
+
+test('adds to a file in a layout of somebody else without writing it anew', async (t) => {
+  const names = Array.from({ length: 1000 }, (_, index) => petLine(index + 1, 'x'.repeat(100)))
+  for (const end of [']}', '\r\n\t]\r\n}\r\n', `${'\n'.repeat(3000)}]}\n`]) {
+    const path = makeDataFile(`\ufeff{ "$schema": "x",\r\n\t"pets":[${names.join(' , ')}${end}`)
+    const start = readFileSync(path, 'utf8').slice(0, -end.length)
+    const { ino } = statSync(path)
+    let written = 0
+    const fileSystem = watchFileSystem({
+      after({ name }, result) {
+        if (name === 'writeSync') written += Number(result)
+      },
+    })
+    const { store } = await openStore(t, path, fileSystem)
+    await store.create(newPet('Kit'))
+    assert.equal(readFileSync(path, 'utf8'), `${start},\n    ${petLine(1001, 'Kit')}\n  ]\n}\n`)
+    assert.equal(statSync(path).ino, ino)
+    assert.ok(written < 200, `${written} bytes`)
+    await store.close()
+  }
 })
 
 test('a creation costs the same few calls and the bytes of the pet, at 100 and at 100,000 pets', async (t) => {

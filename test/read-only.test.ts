@@ -98,3 +98,43 @@ test('names the folder when that cannot be written, and appends to the file in i
     /^new\.json: cannot be opened: the folder \/\S+ cannot be written: permission denied \(EACCES\)\n$/,
   )
 })
+
+test('keeps the group of a file that a server of another user writes anew', { skip }, async (t) => {
+  // The server's user is in the group that the file is shared by, and may not give the file away.
+  const group = 65_533
+  const folder = makeStore(t, '{"pets":[{"name":"Rex","categoryId":1}]}', { file: 0o660, folder: 0o700 })
+  const path = join(folder, 'pets.json')
+  chownSync(path, 0, group)
+  const asMember = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, `--groups=${group}`]
+  await startProgram(t, folder, env, asMember)
+  const { uid, gid, mode } = statSync(path)
+  assert.deepEqual({ uid, gid, mode: mode & 0o777 }, { uid: nobody, gid: group, mode: 0o660 })
+  assert.match(readFileSync(path, 'utf8'), /"id":1/)
+})
+
+test(
+  'says that a file in a sticky folder cannot be rewritten by others than its owner',
+  { skip },
+  async (t) => {
+    const folder = makeStore(t, pets, { file: 0o666, folder: 0o1777 })
+    const { url, output } = await startProgram(t, folder, env, asNobody)
+    assert.match(
+      output(),
+      /^\/\S+: this folder is sticky, and the file is somebody else's; pets can be added, but the file cannot be rewritten/m,
+    )
+    assert.equal((await send(url, '/v1/pets', creation)).status, 201)
+  },
+)
+
+test('says that a file that only takes appends cannot be written', async (t) => {
+  const folder = makeStore(t, pets, { file: 0o644, folder: 0o755 })
+  const path = join(folder, 'pets.json')
+  const { status } = spawnSync('chattr', ['+a', path])
+  if (status !== 0) return t.skip('chattr +a needs root on Linux, and a file system that knows it')
+  t.after(() => spawnSync('chattr', ['-a', path]))
+  const { output } = await startProgram(t, folder, env)
+  assert.match(
+    output(),
+    /^pets\.json: cannot be written: operation not permitted \(EPERM\); pets can be listed, but not added$/m,
+  )
+})

@@ -229,11 +229,9 @@ export class DataFile implements Adapter<PetData> {
   #refuseBesideKeptPets(what: string): void {
     const names = findKeptPets(this.#disk, this.#followLinks())
     if (names.length === 0) return
-    const remedy = `move ${names.length === 1 ? 'it' : 'one of them'} here, or away to start without any`
-    throw DataFileUnusable.ofFile(
-      this.path,
-      `${what}; its pets are kept in ${names.join(' and ')}: ${remedy}`,
-    )
+    const kept = `its pets are kept in ${names.join(' and in ')}`
+    const remedy = `${howToRestore}, or move it away to start without any`
+    throw DataFileUnusable.ofFile(this.path, `${what}; ${kept}: ${remedy}`)
   }
 
   /** Waits for `settleMs`. Throws a DataFileEdited as soon as somebody writes to the file, or replaces it. */
