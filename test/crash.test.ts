@@ -293,6 +293,11 @@ async function assertOpens(folder: string, state: State, acknowledged: readonly 
     assert.deepEqual(pets.at(-1), next)
     assert.equal(new Set(pets.map(({ id }) => id)).size, pets.length)
     assertKept(dirname(path), text, before, lines)
+    const names = nodeFs.readdirSync(dirname(path))
+    assert.deepEqual(
+      names.filter((name) => name.includes('.petstore-')),
+      [],
+    )
   } catch (error) {
     const text = JSON.stringify(
       before?.toString('latin1').replaceAll(/\0+/g, (run) => `<${run.length} NULs>`),
@@ -383,7 +388,7 @@ test('loses no acknowledged pet by a crash while ids are given', async () => {
     await recorder.create(store, 'second')
     await store.close()
   })
-  await assertSurvives(recording)
+  await assertSurvives(recording, [{ id: 7, name: 'Mia', categoryId: 2, status: 'available' }])
 })
 
 test('loses no pet by a crash while pets are appended to a file that a person has laid out, wherever a sector ends', async () => {

@@ -115,18 +115,17 @@ class PetsParser {
       return
     }
     this.#parsed.petsEnd = reader.at
+    // Made once, not for each of a million pets.
+    const addFault = (fault: SeedFault, offset: number): void =>
+      this.#addFault(formatSeedFault(this.#parsed.petCount, fault), offset)
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
       reader.skipSpace()
       const offset = reader.at
-      const addFault = (fault: SeedFault, at = offset): void =>
-        this.#addFault(formatSeedFault(this.#parsed.petCount, fault), at)
       const seed = readPet(reader, addFault)
-      if (seed !== undefined) {
-        const taken = this.#seeds.add(seed, offset)
-        if (taken !== undefined) {
-          const { line, column } = placeOf(reader.bytes, taken.firstAt)
-          addFault({ ...taken, message: `${taken.message}, first in line ${line}, column ${column}` })
-        }
+      const taken = seed && this.#seeds.add(seed, offset)
+      if (taken !== undefined) {
+        const { line, column } = placeOf(reader.bytes, taken.firstAt)
+        addFault({ ...taken, message: `${taken.message}, first in line ${line}, column ${column}` }, offset)
       }
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at

@@ -128,8 +128,9 @@ export class PetStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. An editor may have opened the file while a failed append was in it, and saved those pets too. They keep
-   * their ids, and are not stored a second time. `attempted` is what the failed attempt assigned.
+   * Assigns ids, in order. While an append is being synced, an editor may open the file, which has the new pets by then, and save it.
+   * The append counts as failed, and the batch is tried again on top of the edit. A pet that is in the edit, under the id that the
+   * first attempt gave it, keeps that id and is not written again. `attempted`: what the first attempt assigned.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
