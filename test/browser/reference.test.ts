@@ -78,6 +78,15 @@ test('gives each operation a curl for this very address, which a shell reads as 
   ])
 })
 
+test('shows sold pets only in the example beside a request for sold pets', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  const list = page.getByRole('article', { name: 'List animals' })
+  await waitForText(list, '?limit=20&status=sold')
+  const example = JSON.parse((await list.locator('.examples > pre').last().textContent()) ?? '')
+  assert.deepEqual(new Set(example.map(({ status }: { status: string }) => status)), new Set(['sold']))
+})
+
 test('keeps the key off the screen until it is to be shown', async (t) => {
   const { url } = await startStore(t)
   const page = await visit(t, url)
