@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import axe from 'axe-core'
 import type { Locator, Page } from 'playwright-core'
-import { animals, key } from './fixtures.ts'
+import { petLines, key } from './fixtures.ts'
 import { enterKey, findRow, readTable, startStore, visit, visitStore, waitForText } from './store.ts'
 
 for (const colorScheme of ['light', 'dark'] as const) {
@@ -13,10 +13,10 @@ for (const colorScheme of ['light', 'dark'] as const) {
     test(`has no violation that axe finds, ${colorScheme} at ${width} px`, async (t) => {
       const { url } = await startStore(t)
       const first = await visit(t, url, options)
-      await first.getByRole('article', { name: 'List animals' }).waitFor()
+      await unfoldReference(first)
       assert.deepEqual(await findViolations(first), [])
       const page = await visitStore(t, url, options)
-      await page.getByRole('button', { name: 'Add animal' }).click()
+      await page.getByRole('button', { name: 'Add pet' }).click()
       await waitForText(page.locator('#name-error'), 'is required')
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
       await page.getByRole('button', { name: 'Next' }).hover()
@@ -25,11 +25,11 @@ for (const colorScheme of ['light', 'dark'] as const) {
 
     test(`fits the width, whatever the data, ${colorScheme} at ${width} px`, async (t) => {
       const long = `{"id":9223372036854775806,"name":"${'W'.repeat(200)}","categoryId":-9223372036854775808}`
-      const { url } = await startStore(t, [animals[0] ?? '', long])
+      const { url } = await startStore(t, [petLines[0] ?? '', long])
       const page = await visitStore(t, url, options)
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
       await page.getByLabel('categoryId').fill('w'.repeat(60))
-      await page.getByRole('button', { name: 'Add animal' }).click()
+      await page.getByRole('button', { name: 'Add pet' }).click()
       await waitForText(page.locator('#categoryId-error'), 'expected')
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
     })
@@ -38,7 +38,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
 
 test('needs no scrolling sideways at any width from 320 px', async (t) => {
   const { url } = await startStore(t, [
-    animals[0] ?? '',
+    petLines[0] ?? '',
     '{"id":9223372036854775806,"name":"Long","categoryId":-9223372036854775808}',
   ])
   const page = await visitStore(t, url)
@@ -58,7 +58,7 @@ test('needs no scrolling sideways at any width from 320 px', async (t) => {
 test('has targets of 44 px for fingers at 360 px', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url, { viewport: { width: 360, height: 740 } })
-  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await unfoldReference(page)
   const small = await page
     .locator('button, input:not([type=checkbox]), select, summary, .check, nav a')
     .evaluateAll((all) =>
@@ -72,13 +72,81 @@ test('has targets of 44 px for fingers at 360 px', async (t) => {
 test('leads to what went over the wire where that is out of sight, and nowhere else', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url, { viewport: { width: 360, height: 740 } })
-  const link = page.getByRole('link', { name: 'GET /v1/pets: 200 OK' })
+  const link = page.getByRole('link', { name: 'GET /v1/pets?limit=10: 200 OK' })
   await link.click()
   await page.locator('#wire-request').waitFor()
   assert.equal(new URL(page.url()).hash, '#wire-title')
   await page.setViewportSize({ width: 1440, height: 900 })
   assert.equal(await link.isVisible(), false)
 })
+
+test('begins with the pets on a phone, and folds the reference until somebody asks for it', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { viewport: { width: 390, height: 844 } })
+  const { y = Infinity } = (await findRow(page, 'Rex').boundingBox()) ?? {}
+  assert.ok(y < 520, `the first pet begins at ${y} px`)
+  const article = page.locator('#listPets')
+  await article.waitFor({ state: 'attached' })
+  assert.equal(await article.isVisible(), false)
+  await page.getByRole('link', { name: 'Reference' }).click()
+  await article.waitFor()
+  await page.getByRole('heading', { name: 'Reference' }).click()
+  await article.waitFor({ state: 'hidden' })
+  await page.getByRole('link', { name: 'Reference' }).click()
+  await article.waitFor()
+})
+
+for (const width of [390, 1280]) {
+  test(`has the numbers in columns, aligned on the right, at ${width} px`, async (t) => {
+    const { url } = await startStore(t, [
+      petLines[0] ?? '',
+      '{"id":1234,"name":"Coco","categoryId":56789}',
+      '{"id":9007199254740993,"name":"A long name that takes its room","categoryId":-3}',
+    ])
+    const page = await visitStore(t, url, { viewport: { width, height: 844 } })
+    for (const column of ['id', 'category']) {
+      const edges = await page.locator(`td.${column}`).evaluateAll((cells) =>
+        cells.map((cell) => {
+          const range = document.createRange()
+          range.selectNodeContents(cell)
+          return Math.round(range.getBoundingClientRect().right)
+        }),
+      )
+      assert.equal(edges.length, 3)
+      assert.equal(new Set(edges).size, 1, `${column}: ${edges}`)
+    }
+  })
+
+  test(`follows a root font of twice the size, at ${width} px`, async (t) => {
+    const { url } = await startStore(t)
+    const page = await visitStore(t, url, { viewport: { width, height: 844 }, bypassCSP: true })
+    const measure = (): Promise<readonly number[]> =>
+      page
+        .locator('.brand svg, #page-size, #status')
+        .evaluateAll((all) =>
+          all.flatMap((one) => [
+            one.getBoundingClientRect().height,
+            Number.parseFloat(getComputedStyle(one).fontSize),
+          ]),
+        )
+    const before = await measure()
+    await page.addStyleTag({ content: 'html { font-size: 200% }' })
+    assert.deepEqual(
+      (await measure()).map(Math.round),
+      before.map((size) => Math.round(2 * size)),
+    )
+    // No name is broken within a word, and nothing is wider than the window.
+    const line = await findRow(page, 'Hopper')
+      .locator('td.name')
+      .evaluate((cell) => {
+        const range = document.createRange()
+        range.selectNodeContents(cell)
+        return range.getClientRects().length
+      })
+    assert.equal(line, 1)
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
+  })
+}
 
 for (const width of [360, 1280]) {
   for (const place of ['store', 'reference', 'createPet', 'schema-PetStatus']) {
@@ -123,10 +191,10 @@ test('begins no line of JSON with a comma or a closing mark, at any width, and c
   const pets = names.map(
     (name, i) => `{"id":${i + 1},"name":${JSON.stringify(name)},"categoryId":-9223372036854775808}`,
   )
-  const { url } = await startStore(t, [animals[11] ?? '', ...pets])
+  const { url } = await startStore(t, [petLines[11] ?? '', ...pets])
   const page = await visit(t, url)
   await enterKey(page)
-  const response = page.locator('#wire-response')
+  const response = page.locator('#wire-response .body')
   await waitForText(response, 'Pip')
   for (const isFormatted of [true, false]) {
     await page.getByLabel('One item per line').setChecked(isFormatted)
@@ -207,7 +275,7 @@ test('can be used with the keyboard alone', async (t) => {
   assert.equal(await press('Tab'), 'categoryId')
   await page.keyboard.type('1')
   assert.equal(await press('Tab'), 'status')
-  assert.equal(await press('Tab'), 'Add animal')
+  assert.equal(await press('Tab'), 'Add pet')
   await page.keyboard.press('Enter')
   await waitForText(page.locator('#added'), 'Added Zoe with the id 13. It is not on the page shown.')
   assert.equal(await focused(), 'name')
@@ -238,7 +306,7 @@ test('has its landmarks and headings in order for a screen reader', async (t) =>
   for (const role of ['banner', 'main', 'contentinfo'] as const) {
     assert.equal(await page.getByRole(role).count(), 1, role)
   }
-  for (const name of ['Store', 'Animals', 'Add an animal', 'On the wire', 'Reference']) {
+  for (const name of ['Store', 'Pets', 'Add a pet', 'On the wire', 'Reference']) {
     await page.getByRole('region', { name, exact: true }).first().waitFor()
   }
   const levels = await page
@@ -248,13 +316,19 @@ test('has its landmarks and headings in order for a screen reader', async (t) =>
   levels.forEach((level, i) => assert.ok(level <= (levels[i - 1] ?? 0) + 1, `heading ${i}`))
 })
 
-test('says the number of animals to a screen reader when it changes', async (t) => {
+test('says the number of pets to a screen reader when it changes', async (t) => {
   const { url, edit } = await startStore(t)
   const page = await visitStore(t, url)
-  const status = page.getByRole('status').filter({ hasText: 'animal' })
-  await edit(animals.slice(0, 3))
-  await waitForText(status, '3 animals (7 gone)')
+  const status = page.getByRole('status').filter({ hasText: 'pet' })
+  await edit(petLines.slice(0, 3))
+  await waitForText(status, '3 pets (7 gone)')
 })
+
+/** On a wide screen it is unfolded from the beginning. */
+async function unfoldReference(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'Reference' }).click()
+  await page.getByRole('article', { name: 'List animals' }).waitFor()
+}
 
 /** What axe finds, a line a place. */
 async function findViolations(page: Page): Promise<readonly string[]> {

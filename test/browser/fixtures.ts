@@ -1,10 +1,10 @@
-/** The browser and the animals, for the tests and for the pictures. */
+/** The browser and the pets, for the tests and for the pictures. */
 import { type Browser, chromium } from 'playwright-core'
 
 export const key = 'demo-key'
 
 /** JSON text, since an id may be more than a number of this language holds. */
-export const animals = [
+export const petLines = [
   '{"id":1,"name":"Rex","categoryId":1,"status":"available"}',
   '{"id":2,"name":"Mia","categoryId":2,"status":"sold"}',
   '{"id":3,"name":"Coco","categoryId":3,"status":"pending"}',

@@ -5,14 +5,14 @@
 import { writeFile } from 'node:fs/promises'
 import type { BrowserContext } from 'playwright-core'
 import { startPetStore } from '../../src/index.ts'
-import { animals, key, launchBrowser } from './fixtures.ts'
+import { petLines, key, launchBrowser } from './fixtures.ts'
 
 /** The address that the README shows. Requests to it are sent on to the free port of the service. */
 const address = 'http://127.0.0.1:3000'
 const date = 'Sat, 21 Nov 2026 12:00:00 GMT'
 const viewport = { width: 1140, height: 920 }
 
-const pets = animals.slice(0, 6).map((line) => JSON.parse(line))
+const pets = petLines.slice(0, 6).map((line) => JSON.parse(line))
 // Without the headers for other origins, the whole response fits into the picture.
 const service = await startPetStore({ apiKeys: [key], corsOrigins: [], pets })
 const browser = await launchBrowser()
@@ -54,7 +54,7 @@ async function takePicture(context: BrowserContext): Promise<Buffer> {
   await page.addStyleTag({ content })
   await page.getByLabel('name').fill('Milo')
   await page.getByLabel('categoryId').fill('9007199254740993')
-  await page.getByRole('button', { name: 'Add animal' }).click()
+  await page.getByRole('button', { name: 'Add pet' }).click()
   await page.locator('#added:not(:empty)').waitFor()
   await page.getByRole('article').nth(2).waitFor()
   await page.evaluate(() => {

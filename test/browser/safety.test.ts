@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createPetStore } from '../../src/index.ts'
-import { animals, key } from './fixtures.ts'
+import { petLines, key } from './fixtures.ts'
 import { enterKey, findRow, root, startProgram, startStore, visit, visitStore, waitForText } from './store.ts'
 
 const maxPageBytes = 60 * 1024
@@ -50,7 +50,7 @@ test('loads nothing but itself, the document and the list', async (t) => {
 test('shows markup in a name as text', async (t) => {
   const name = '<img src=x onerror=alert(1)>'
   const { url } = await startStore(t, [
-    animals[0] ?? '',
+    petLines[0] ?? '',
     `{"id":2,"name":"${name}","categoryId":1}`,
     `{"id":3,"name":"</script><script>alert(1)</script>","categoryId":1}`,
   ])
@@ -60,10 +60,10 @@ test('shows markup in a name as text', async (t) => {
   await findRow(page, '</script><script>alert(1)</script>').waitFor()
   await page.getByLabel('name').fill(name)
   await page.getByLabel('categoryId').fill(name)
-  await page.getByRole('button', { name: 'Add animal' }).click()
+  await page.getByRole('button', { name: 'Add pet' }).click()
   await waitForText(page.locator('#categoryId-error'), name)
   await page.getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add animal' }).click()
+  await page.getByRole('button', { name: 'Add pet' }).click()
   await waitForText(page.locator('#added'), `Added ${name}`)
   assert.equal(await page.locator('img, main script').count(), 0)
 })
@@ -114,7 +114,7 @@ test('is the same from the bundle, which works alone', async (t) => {
 })
 
 test('works under a path of another app, with or without the slash', async (t) => {
-  const pets = animals.map((line) => JSON.parse(line))
+  const pets = petLines.map((line) => JSON.parse(line))
   const store = await createPetStore({ apiKeys: [key], pets, basePath: '/shop' })
   const server = createServer((request, response) => {
     // As apps do that mount: the listener sees the path below it.

@@ -10,7 +10,7 @@ import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { startPetStore } from '../../src/index.ts'
-import { animals, key, launchBrowser } from './fixtures.ts'
+import { petLines, key, launchBrowser } from './fixtures.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export interface Store {
@@ -22,7 +22,7 @@ export interface Store {
 }
 
 /** The service in this process, on a free port, with a data file in a temporary folder. */
-export async function startStore(t: TestContext, pets: readonly string[] = animals): Promise<Store> {
+export async function startStore(t: TestContext, pets: readonly string[] = petLines): Promise<Store> {
   const { folder, dataFile, ...edits } = await createDataFile(pets)
   const server = await startPetStore({ apiKeys: [key], dataFile })
   t.after(async () => {
@@ -35,7 +35,7 @@ export async function startStore(t: TestContext, pets: readonly string[] = anima
 
 /** The built program in a process of its own, with nothing of this one's environment but its PATH. */
 export async function startProgram(t: TestContext, program: string): Promise<string> {
-  const { folder, dataFile } = await createDataFile(animals)
+  const { folder, dataFile } = await createDataFile(petLines)
   const child = spawn(process.execPath, [program], {
     env: { PATH: process.env['PATH'], PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_DATA_FILE: dataFile },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -140,9 +140,19 @@ export async function waitForText(locator: Locator, text: string | RegExp): Prom
   }
 }
 
-/** What the panel shows of the last action. */
+/** The request or the response that the panel shows, with its headers, which are folded at first. */
 export function readWire(page: Page, part: 'request' | 'response'): Promise<string> {
-  return page.locator(`#wire-${part}`).innerText()
+  return page
+    .locator(`#wire-${part} pre`)
+    .evaluateAll((parts) => parts.map((each) => each.textContent).join('\n'))
+}
+
+/** Waits until the list has been requested anew so many times. */
+export async function waitForPolls(page: Page, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    const response = await page.waitForResponse('**/v1/pets?*')
+    await response.finished()
+  }
 }
 
 export function readClipboard(page: Page): Promise<string> {

@@ -1,4 +1,4 @@
-/** The form that adds an animal. It validates nothing itself, so that the service's own messages can be seen. */
+/** The form that adds a pet. It validates nothing itself, so that the service's own messages can be seen. */
 import { createElement, getElement, setText } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
 import { type FieldError, splitMessage } from './pets.ts'
@@ -13,6 +13,8 @@ export interface AddForm {
   showSuccess(message: string): void
   /** The statuses to choose from. */
   setStatuses(statuses: readonly string[]): void
+  /** Leaves what was typed. */
+  clearMessages(): void
   clear(): void
 }
 
@@ -33,12 +35,16 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
     form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }
 
+  function clearMessages(): void {
+    showErrors([])
+    setText(success, '')
+  }
+
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
     if (isAdding) return
     isAdding = true
-    showErrors([])
-    setText(success, '')
+    clearMessages()
     try {
       await add(formatBody())
     } finally {
@@ -54,10 +60,10 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
       const options = statuses.map((status) => createElement('option', {}, status))
       getElement('status', HTMLSelectElement).append(...options)
     },
+    clearMessages,
     clear() {
       form.reset()
-      showErrors([])
-      setText(success, '')
+      clearMessages()
     },
   }
 }

@@ -17,5 +17,13 @@ export function extractKeyFromAddress(): string | undefined {
 
 /** Scrolls to the element that the address names. The browser has tried before the page was complete. */
 export function scrollToFragment(): void {
+  unfold(location.hash)
   document.getElementById(location.hash.slice(1))?.scrollIntoView()
+}
+
+/** Unfolds what hides the element that a fragment such as `#createPet` names, or what it consists of. */
+export function unfold(fragment: string): void {
+  const target = document.getElementById(fragment.slice(1))
+  const fold = target?.closest('details') ?? target?.querySelector(':scope > details')
+  if (fold instanceof HTMLDetailsElement) fold.open = true
 }

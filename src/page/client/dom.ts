@@ -26,6 +26,11 @@ export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
+/** Not by `disabled`, which would take the keyboard focus off a button such as Next on the last page. */
+export function setDisabled(button: HTMLElement, isDisabled: boolean): void {
+  button.setAttribute('aria-disabled', String(isDisabled))
+}
+
 /**
  * Code, as nodes between which a narrow screen may break a line: after commas. Closing quotes, brackets and commas stay
  * with the characters before them, so that no line begins with one. The text itself is unchanged, also when it is copied.

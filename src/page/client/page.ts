@@ -1,5 +1,5 @@
 /** The page's script: creates its parts and connects them. */
-import { scrollToFragment, extractKeyFromAddress } from './address.ts'
+import { extractKeyFromAddress, scrollToFragment, unfold } from './address.ts'
 import { loadDocument } from './openapi-document.ts'
 import { createReferenceView } from './reference-view.ts'
 import { Session } from './session.ts'
@@ -17,7 +17,13 @@ const isStoreReady = key === undefined ? store.openWithStoredKey() : store.openW
 // A link with a key that is opened in a tab with this page changes only the fragment: nothing is loaded again.
 addEventListener('hashchange', () => {
   const newKey = extractKeyFromAddress()
-  if (newKey !== undefined) void store.openWithKey(newKey)
+  if (newKey === undefined) scrollToFragment()
+  else void store.openWithKey(newKey)
+})
+// Also a link to where the address points already, after the reader folded it: the address does not change then.
+addEventListener('click', ({ target }) => {
+  const link = target instanceof Element ? target.closest('a') : null
+  if (link !== null) unfold(link.hash)
 })
 
 async function showDocument(): Promise<void> {

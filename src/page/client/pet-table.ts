@@ -1,4 +1,4 @@
-/** One page of animals as a table. What has changed since the last poll is marked. */
+/** One page of pets as a table. What has changed since the last poll is marked. */
 import { type Child, getElement, createElement, setText } from './dom.ts'
 import type { Pet, PetPage } from './pets.ts'
 
@@ -10,17 +10,29 @@ interface Changes {
   readonly summary: string
 }
 
-/** `before` is the same page as it was last shown. Without a change, the document is left as it is. */
-export function showPets(page: PetPage, pageNumber: number, before: PetPage | undefined): void {
+/**
+ * `start` is how many pets are on the pages before. `before` is the same page as it was last shown: without a change, the
+ * document is left as it is.
+ */
+export function showPets(page: PetPage, start: number, before: PetPage | undefined): void {
   const { pets, total } = page
   const { marks, summary } = findChanges(pets, before?.pets ?? pets)
   if (before !== undefined && summary === '' && total === before.total) return
   getElement('rows', HTMLElement).replaceChildren(
     ...(pets.length > 0 ? pets.map((pet) => createRow(pet, marks.get(pet.id))) : [createEmptyRow()]),
   )
-  const all = total === '1' ? '1 animal' : `${total} animals`
-  const count = String(pets.length) === total ? all : `Page ${pageNumber}: ${pets.length} of ${all}`
+  const count = describeCount(page, start)
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
+}
+
+/** Such as `12 pets` when they are all on this page, or `11–13 of 13`. */
+function describeCount({ pets: { length }, total, next }: PetPage, start: number): string {
+  if (start === 0 && next === undefined) return length === 1 ? '1 pet' : `${length} pets`
+  // A hand edit may have added to the pages before, or removed from them: the last page is counted from the end.
+  const last = Math.min(next === undefined ? Infinity : start + length, total ?? start + length)
+  const first = last - length + 1
+  const range = length > 1 ? `${first}–${last}` : length === 1 ? last : 0
+  return `${range} of ${total ?? (next === undefined ? last : `more than ${last}`)}`
 }
 
 export function clearPets(): void {
@@ -72,6 +84,6 @@ function createEmptyRow(): HTMLElement {
   return createElement(
     'tr',
     { role: 'row' },
-    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, 'No animals.'),
+    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, 'No pets.'),
   )
 }

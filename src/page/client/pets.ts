@@ -14,11 +14,11 @@ export interface Pet {
 /** One page of the list. */
 export interface PetPage {
   readonly pets: readonly Pet[]
-  /** How many pets there are on all pages. */
-  readonly total: string
+  /** How many pets there are on all pages; undefined when the service does not say. */
+  readonly total: number | undefined
   /** The URL of the next page; undefined on the last one. */
   readonly next: URL | undefined
-  /** Why the data file is not valid now, such as `line 7, column 3`; undefined while it is valid. */
+  /** What is wrong with the data file, and where; undefined while it is valid. */
   readonly dataFileError: string | undefined
 }
 
@@ -32,11 +32,13 @@ export function readListResponse(response: WireResponse, url: URL): PetPage {
   const items = parse(response.body)
   const pets = (Array.isArray(items) ? items : []).map(readPet)
   const next = /<([^>]*)>\s*;\s*rel="?next"?/.exec(findHeader(response, 'link') ?? '')?.[1]
+  const total = findHeader(response, 'x-total-count')
+  const dataFileError = findHeader(response, 'x-data-file-error')
   return {
     pets,
-    total: findHeader(response, 'x-total-count') ?? String(pets.length),
+    total: total === undefined ? undefined : Number(total),
     next: next === undefined ? undefined : new URL(next, url),
-    dataFileError: findHeader(response, 'x-data-file-error'),
+    dataFileError,
   }
 }
 
@@ -58,9 +60,15 @@ function readMember(item: unknown, name: string): string {
   return String(Object.getOwnPropertyDescriptor(item, name)?.value ?? '')
 }
 
-/** The message of an Error body. A proxy's error response may have another body: then the status is all there is to say. */
-export function readMessage({ status, reason, body }: WireResponse): string {
-  return readMember(parse(body), 'message') || `The response is ${status} ${reason}.`
+/** What an Error body says. A proxy's error response may have another body: then the status is all there is to say. */
+export function readError({ status, reason, body }: WireResponse): {
+  readonly code: string
+  readonly message: string
+} {
+  const error = parse(body)
+  const code = readMember(error, 'code')
+  const message = readMember(error, 'message') || `The response is ${status} ${reason}.`
+  return { code, message }
 }
 
 function parse(body: string): unknown {

@@ -29,6 +29,8 @@ export interface ReferenceView {
 
 export function createReferenceView(session: Session): ReferenceView {
   const body = getElement('reference-body', HTMLElement)
+  // On a phone, the reference would be many screens below the store.
+  getElement('reference-fold', HTMLDetailsElement).open = !matchMedia('(max-width: 40rem)').matches
   return {
     show(document) {
       body.replaceChildren(...createReference(document, session))

@@ -1,26 +1,27 @@
 /** The store: a key opens it, the list is polled for changes, and the form adds to it. */
 import { createAddForm, markInvalid } from './add-form.ts'
-import { createElement, getElement, setText } from './dom.ts'
+import { createElement, getElement, setDisabled, setText } from './dom.ts'
 import { clearPets, showPets } from './pet-table.ts'
-import { type Pet, type PetPage, readListResponse, readMessage, readPetResponse } from './pets.ts'
+import { type Pet, type PetPage, readError, readListResponse, readPetResponse } from './pets.ts'
 import type { Session } from './session.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireRequest, type WireResponse } from './wire.ts'
 
-/** The choices of how many animals a page of the list shows, and the one made at first. */
+/** The choices of how many pets a page of the list shows, and the one made at first. */
 const pageSizes = [5, 10, 20, 50, 100]
 const firstPageSize = 10
 
 /** How long after a response the list is requested again. */
 const pollAfterMs = 1500
 
-/** Who caused a request. Only the user's own requests are shown on the wire panel. */
-type Trigger = 'user' | 'poll'
+/** What caused a request of the list. */
+type Trigger = 'user' | 'creation' | 'poll'
 
 /** A page of the list. The service links to the next page only, so each page remembers the one before it. */
 interface Place {
   readonly url: URL
-  readonly number: number
+  /** How many pets were on the pages before. */
+  readonly start: number
   readonly previous?: Place
 }
 
@@ -48,7 +49,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
 
   let requested: Place = firstPage(filter)
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
-  /** The last added animal, while the page says that it is not listed. */
+  /** The last added pet, while the page says that it is not listed. */
   let unlisted: Pet | undefined
   /** Aborts the list request in flight when a newer one replaces it. */
   let listRequest = new AbortController()
@@ -72,7 +73,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   }
 
   /** Forgets the key and asks for another one. What was typed into the other form stays there. */
-  function closeStore(error: string): void {
+  function closeStore(keyProblem: string): void {
     listRequest.abort()
     clearTimeout(pollTimer)
     session.forgetKey()
@@ -80,7 +81,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     clearPets()
     setText(storeError, '')
     showStore(false)
-    showKeyError(error)
+    showKeyError(keyProblem)
     keyInput.focus()
   }
 
@@ -97,8 +98,10 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     requested = place
     const exchange = await send(listRequestFor(place.url), session.key, signal)
     if (exchange === undefined) return
-    if (trigger === 'user') wire.show(exchange)
+    const before = readStore()
     if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
+    // The pet's own exchange stays in view when the list is requested for it.
+    if (trigger === 'user' || readStore() !== before) wire.add(exchange, trigger === 'creation')
     schedulePoll()
   }
 
@@ -112,7 +115,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
       return false
     }
     if (response.status === 401) {
-      closeStore(readMessage(response))
+      closeStore(readError(response).message)
       return false
     }
     return true
@@ -121,13 +124,13 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   function showResponse(response: WireResponse, place: Place, trigger: Trigger): void {
     if (response.status !== 200) {
       showConnection('live', 'Watching for changes')
-      return setText(storeError, readMessage(response))
+      return setText(storeError, readError(response).message)
     }
     const page = readListResponse(response, place.url)
     if (page.dataFileError === undefined) showConnection('live', 'Watching for changes')
     else showConnection('invalid', `Data file error: ${page.dataFileError}. Showing the last valid data.`)
-    const isSamePage = trigger === 'poll' && shown?.place === place
-    showPets(page, place.number, isSamePage ? shown?.page : undefined)
+    const isSamePage = trigger !== 'user' && shown?.place === place
+    showPets(page, place.start, isSamePage ? shown?.page : undefined)
     shown = { place, page }
     setDisabled(previous, place.previous === undefined)
     setDisabled(next, page.next === undefined)
@@ -149,25 +152,32 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     const exchange = await send({ method: 'POST', url, headers, body }, session.key)
     // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
     if (exchange === undefined || exchange.key !== session.key) return
-    wire.show(exchange)
+    wire.add(exchange)
     unlisted = undefined
-    if (exchange.response === undefined) {
-      addForm.showError('No response: it is not known whether the animal was added.')
-    }
-    if (!isAccepted(exchange)) return
     const { response } = exchange
-    if (response.status === 400) return addForm.showFieldErrors(readMessage(response))
-    if (response.status !== 201) return addForm.showError(readMessage(response))
+    if (!isAccepted(exchange) || response?.status !== 201) {
+      if (session.key !== '') showAddError(response)
+      return
+    }
     const pet = readPetResponse(response)
     addForm.clear()
     getElement('name', HTMLElement).focus()
-    await loadList(requested, 'poll')
+    await loadList(requested, 'creation')
     const isListed = shown !== undefined && isOnPage(pet, shown.page)
     unlisted = isListed ? undefined : pet
     addForm.showSuccess(isListed ? addedMessage(pet) : `${addedMessage(pet)} It is not on the page shown.`)
   }
 
-  /** Corrects the message about an added animal that was not listed, once it is listed or was removed. */
+  function showAddError(response: WireResponse | undefined): void {
+    if (response === undefined) {
+      return addForm.showError('No response: it is not known whether the pet was added.')
+    }
+    const { message } = readError(response)
+    if (response.status === 400) addForm.showFieldErrors(message)
+    else addForm.showError(message)
+  }
+
+  /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
   async function updateAddedMessage(page: PetPage): Promise<void> {
     const pet = unlisted
     if (pet === undefined) return
@@ -183,6 +193,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     if (isOnPage(pet, readListResponse(exchange.response, url))) return
     unlisted = undefined
     addForm.showSuccess('')
+    wire.add(exchange)
   }
 
   keyForm.addEventListener('submit', (event) => {
@@ -200,7 +211,9 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     getElement('key-shown', HTMLElement).textContent = session.maskKey(session.key)
     getElement('key-show', HTMLElement).setAttribute('aria-pressed', String(session.isKeyVisible))
   })
-  filter.addEventListener('change', () => loadList(firstPage(filter), 'user'))
+  for (const control of [filter, pageSize]) {
+    control.addEventListener('change', () => loadList(firstPage(filter), 'user'))
+  }
   filter.addEventListener('submit', (event) => event.preventDefault())
   previous.addEventListener('click', () => {
     if (shown?.place.previous !== undefined) void loadList(shown.place.previous, 'user')
@@ -209,7 +222,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     if (shown === undefined) return
     const { place, page } = shown
     if (page.next === undefined) return
-    void loadList({ url: page.next, number: place.number + 1, previous: place }, 'user')
+    void loadList({ url: page.next, start: place.start + page.pets.length, previous: place }, 'user')
   })
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(pollTimer)
@@ -234,6 +247,11 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   }
 }
 
+/** All that the store shows, to tell whether a response has changed it. */
+function readStore(): string {
+  return getElement('counter', HTMLElement).textContent ?? ''
+}
+
 function showConnection(state: 'live' | 'invalid' | 'lost', text: string): void {
   const connection = getElement('connection', HTMLElement)
   connection.dataset['state'] = state
@@ -252,7 +270,7 @@ function firstPage(filter: HTMLFormElement): Place {
   url.searchParams.set('limit', String(choice.get('limit')))
   const status = String(choice.get('status'))
   if (status !== '') url.searchParams.set('status', status)
-  return { url, number: 1 }
+  return { url, start: 0 }
 }
 
 function isOnPage(pet: Pet, { pets }: PetPage): boolean {
@@ -266,9 +284,4 @@ function addedMessage({ id, name }: Pet): string {
 /** Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
 function isSendable(key: string): boolean {
   return /^[\u0021-\u007e]*$/.test(key)
-}
-
-/** Not by `disabled`, which would take the keyboard focus off the button on the last page. */
-function setDisabled(button: HTMLElement, isDisabled: boolean): void {
-  button.setAttribute('aria-disabled', String(isDisabled))
 }

@@ -1,11 +1,23 @@
-/** The panel that shows the request and the response of the user's last action, as they were sent. */
+/** The panel that shows requests and responses as they were sent, one exchange at a time. */
 import { createCopyButton } from './copy.ts'
-import { createBreakableText, getElement } from './dom.ts'
+import { createBreakableText, createElement, getElement, setDisabled } from './dom.ts'
+import { breakLines } from './exact-json.ts'
 import type { Session } from './session.ts'
-import { type Exchange, formatCurl, formatRequest, formatResponse } from './wire.ts'
+import {
+  describeRequest,
+  describeResponse,
+  type Exchange,
+  formatCurl,
+  formatMessage,
+  type Message,
+} from './wire.ts'
+
+/** How many exchanges one can go back. */
+const maxExchanges = 50
 
 export interface WireView {
-  show(exchange: Exchange): void
+  /** Adds an exchange, and shows it unless `isBehind`: then it can be reached with the button Later. */
+  add(exchange: Exchange, isBehind?: boolean): void
   clear(): void
 }
 
@@ -14,55 +26,100 @@ export function createWireView(session: Session): WireView {
   const placeholder = getElement('wire-empty', HTMLElement)
   const summary = getElement('wire-summary', HTMLElement)
   const link = getElement('wire-link', HTMLElement)
-  const request = getElement('wire-request', HTMLElement)
-  const response = getElement('wire-response', HTMLElement)
+  const earlier = getElement('wire-earlier', HTMLElement)
+  const later = getElement('wire-later', HTMLElement)
   const lineBreaks = getElement('wire-line-breaks', HTMLInputElement)
-  let last: Exchange | undefined
+  const showRequest = createMessageView(
+    'wire-request',
+    'The browser adds headers of its own, such as User-Agent.',
+  )
+  const showResponse = createMessageView(
+    'wire-response',
+    'Browsers report header names in lower case, sorted.',
+  )
+  /** The oldest first. */
+  let exchanges: Exchange[] = []
+  /** The index of the one that is shown. */
+  let current = 0
 
   function render(): void {
-    panel.hidden = last === undefined
-    placeholder.hidden = last !== undefined
-    link.hidden = last === undefined
-    if (last === undefined) {
-      // The key and the pets must not remain in the document, hidden or not.
-      for (const element of [summary, link, request, response]) element.textContent = ''
-      return
-    }
-    const { status, reason } = last.response ?? { status: 0, reason: '' }
-    const outcome = last.response === undefined ? 'no response' : `${status} ${reason}`
-    summary.dataset['outcome'] = status >= 200 && status < 300 ? 'good' : 'bad'
-    const { method, url } = last.request
-    const text = `${method} ${url.pathname}: ${outcome}, ${Math.ceil(last.milliseconds)} ms`
+    const exchange = exchanges[current]
+    panel.hidden = exchange === undefined
+    placeholder.hidden = exchange !== undefined
+    link.hidden = exchange === undefined
+    setDisabled(earlier, current === 0)
+    setDisabled(later, current >= exchanges.length - 1)
+    const text = exchange === undefined ? '' : summarize(exchange)
     summary.textContent = text
     link.textContent = text
-    const key = session.maskKey(last.key)
-    request.replaceChildren(...createBreakableText(formatRequest(last.request, key, lineBreaks.checked)))
-    response.replaceChildren(...createBreakableText(getResponseText(lineBreaks.checked)))
+    summary.dataset['outcome'] = exchange?.response?.status.toString().startsWith('2') ? 'good' : 'bad'
+    // Without an exchange too: the key and the pets must not remain in the document, hidden or not.
+    showRequest(
+      exchange && describeRequest(exchange.request, session.maskKey(exchange.key)),
+      lineBreaks.checked,
+    )
+    showResponse(exchange && describeResponse(exchange.response), lineBreaks.checked)
   }
 
-  function getResponseText(withLineBreaks: boolean): string {
-    if (last === undefined) return ''
-    return last.response === undefined ? 'No response.' : formatResponse(last.response, withLineBreaks)
+  function go(steps: number): void {
+    current = Math.min(Math.max(current + steps, 0), Math.max(exchanges.length - 1, 0))
+    render()
+  }
+
+  function createCopy(label: string, what: string, format: (exchange: Exchange) => string): HTMLElement {
+    return createCopyButton(label, what, () => {
+      const exchange = exchanges[current]
+      return exchange === undefined ? '' : format(exchange)
+    })
   }
 
   getElement('wire-request-copies', HTMLElement).append(
-    createCopyButton('Copy', 'request', () => (last ? formatRequest(last.request, last.key) : '')),
-    createCopyButton('Copy as curl', 'request', () => (last ? formatCurl(last.request, last.key) : '')),
+    createCopy('Copy', 'request', ({ request, key }) => formatMessage(describeRequest(request, key))),
+    createCopy('Copy as curl', 'request', ({ request, key }) => formatCurl(request, key)),
   )
   getElement('wire-response-copies', HTMLElement).append(
-    createCopyButton('Copy', 'response', () => getResponseText(false)),
+    createCopy('Copy', 'response', ({ response }) => formatMessage(describeResponse(response))),
   )
+  earlier.addEventListener('click', () => go(-1))
+  later.addEventListener('click', () => go(1))
   lineBreaks.addEventListener('change', render)
   session.subscribe(render)
 
   return {
-    show(exchange) {
-      last = exchange
-      render()
+    add(exchange, isBehind = false) {
+      exchanges.push(exchange)
+      const dropped = Math.max(exchanges.length - maxExchanges, 0)
+      exchanges.splice(0, dropped)
+      go(isBehind ? -dropped : exchanges.length)
     },
     clear() {
-      last = undefined
-      render()
+      exchanges = []
+      go(0)
     },
+  }
+}
+
+function summarize({ request: { method, url }, response, milliseconds }: Exchange): string {
+  const outcome = response === undefined ? 'no response' : `${response.status} ${response.reason}`
+  return `${method} ${url.pathname}${url.search}: ${outcome}, ${Math.ceil(milliseconds)} ms`
+}
+
+/** Shows a message in three parts, of which the headers are folded, so that the body is seen first. */
+function createMessageView(
+  id: string,
+  hint: string,
+): (message: Message | undefined, withLineBreaks: boolean) => void {
+  const start = createElement('pre', { class: 'start' })
+  const count = createElement('summary', {})
+  const headers = createElement('pre', {})
+  const fold = createElement('details', {}, count, headers, createElement('p', { class: 'hint' }, hint))
+  const body = createElement('pre', { class: 'body' })
+  getElement(id, HTMLElement).append(start, fold, body)
+  return (message = { start: '', headers: [], body: '' }, withLineBreaks) => {
+    start.textContent = message.start
+    fold.hidden = message.headers.length === 0
+    count.textContent = message.headers.length === 1 ? '1 header' : `${message.headers.length} headers`
+    headers.replaceChildren(...createBreakableText(message.headers.join('\n')))
+    body.replaceChildren(...createBreakableText(withLineBreaks ? breakLines(message.body) : message.body))
   }
 }

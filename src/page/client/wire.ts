@@ -1,6 +1,4 @@
 /** Sends requests to the service, and formats requests and responses as text. */
-import { breakLines } from './exact-json.ts'
-
 type Headers = readonly (readonly [name: string, value: string])[]
 
 export interface WireRequest {
@@ -70,22 +68,32 @@ export function findHeader({ headers }: WireResponse, name: string): string | un
 /** The service speaks HTTP/1.1, whatever a proxy in front of it speaks to the browser. */
 const version = 'HTTP/1.1'
 
-export function formatRequest(request: WireRequest, key: string, withLineBreaks = false): string {
-  const { method, url, body } = request
-  const head: Headers = [['Host', url.host], ...withKey(request, key)]
-  return formatMessage(`${method} ${url.pathname}${url.search} ${version}`, head, body ?? '', withLineBreaks)
+/** A request or a response as text. */
+export interface Message {
+  readonly start: string
+  /** A line each. */
+  readonly headers: readonly string[]
+  readonly body: string
 }
 
-export function formatResponse(
-  { status, reason, headers, body }: WireResponse,
-  withLineBreaks = false,
-): string {
-  return formatMessage(`${version} ${status} ${reason}`, headers, body, withLineBreaks)
+export function describeRequest(request: WireRequest, key: string): Message {
+  const { method, url, body = '' } = request
+  const headers = formatHeaders([['Host', url.host], ...withKey(request, key)])
+  return { start: `${method} ${url.pathname}${url.search} ${version}`, headers, body }
 }
 
-function formatMessage(start: string, headers: Headers, body: string, withLineBreaks: boolean): string {
-  const lines = headers.map(([name, value]) => `${name}: ${value}`)
-  return [start, ...lines, '', withLineBreaks ? breakLines(body) : body].join('\n').trimEnd()
+export function describeResponse(response: WireResponse | undefined): Message {
+  if (response === undefined) return { start: 'No response.', headers: [], body: '' }
+  const { status, reason, headers, body } = response
+  return { start: `${version} ${status} ${reason}`, headers: formatHeaders(headers), body }
+}
+
+function formatHeaders(headers: Headers): readonly string[] {
+  return headers.map(([name, value]) => `${name}: ${value}`)
+}
+
+export function formatMessage({ start, headers, body }: Message): string {
+  return [start, ...headers, '', body].join('\n').trimEnd()
 }
 
 /** The request as a command for a POSIX shell; `-i` prints the response headers too. */
