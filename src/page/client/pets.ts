@@ -38,7 +38,7 @@ export function readListResponse(response: WireResponse, url: URL): PetPage {
     pets,
     total: total === undefined ? undefined : Number(total),
     next: next === undefined ? undefined : new URL(next, url),
-    dataFileError,
+    dataFileError: dataFileError && decodeEscapes(dataFileError),
   }
 }
 
@@ -68,7 +68,21 @@ export function readError({ status, reason, body }: WireResponse): {
   const error = parse(body)
   const code = readMember(error, 'code')
   const message = readMember(error, 'message') || `The response is ${status} ${reason}.`
-  return { code, message }
+  return { code, message: code === 'data_file_invalid' ? decodeEscapes(message) : message }
+}
+
+/**
+ * An error in the data file is told in a header as well, where characters beyond ASCII stand as `\u00e9`. People see the
+ * characters, except those that have no picture of their own or change the order of what follows.
+ */
+function decodeEscapes(text: string): string {
+  // A doubled backslash is one of the text itself, and what follows it is no escape.
+  return text.replace(/\\\\|(?:\\u[\da-f]{4})+/gi, (token) => {
+    const units = token.split(/\\u/i).slice(1)
+    if (units.length === 0) return token
+    const decoded = String.fromCharCode(...units.map((unit) => Number.parseInt(unit, 16)))
+    return /[\p{C}\p{Z}]/u.test(decoded) ? token : decoded
+  })
 }
 
 function parse(body: string): unknown {

@@ -25,6 +25,9 @@ interface Place {
   readonly previous?: Place
 }
 
+/** What must change until an error under the form is over; undefined for what only another try can tell. */
+type Cause = 'data file' | 'server' | undefined
+
 export interface StoreView {
   /** As if the key had been typed into the form. Resolves once the response is shown. */
   openWithKey(key: string): Promise<void>
@@ -51,6 +54,9 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
   /** The last added pet, while the page says that it is not listed. */
   let unlisted: Pet | undefined
+  let addErrorCause: Cause
+  /** Whether the key has opened the store before, in this tab. */
+  let hasKeyWorked = session.key !== ''
   /** Aborts the list request in flight when a newer one replaces it. */
   let listRequest = new AbortController()
   let pollTimer: number | undefined
@@ -60,6 +66,10 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
       return closeStore('This cannot be sent: a key consists of ASCII letters, digits and punctuation.')
     }
     showKeyError('')
+    setText(storeError, '')
+    addForm.clearMessages()
+    unlisted = undefined
+    hasKeyWorked = false
     session.setKey(key)
     await loadList(firstPage(filter), 'user')
     if (shown !== undefined) getElement('list-title', HTMLElement).focus()
@@ -73,13 +83,13 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   }
 
   /** Forgets the key and asks for another one. What was typed into the other form stays there. */
-  function closeStore(keyProblem: string): void {
+  function closeStore(keyProblem: string, problem = ''): void {
     listRequest.abort()
     clearTimeout(pollTimer)
     session.forgetKey()
     shown = undefined
     clearPets()
-    setText(storeError, '')
+    setText(storeError, problem)
     showStore(false)
     showKeyError(keyProblem)
     keyInput.focus()
@@ -115,7 +125,8 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
       return false
     }
     if (response.status === 401) {
-      closeStore(readError(response).message)
+      if (hasKeyWorked) closeStore('', expiredKey)
+      else closeStore(readError(response).message)
       return false
     }
     return true
@@ -135,6 +146,11 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     setDisabled(previous, place.previous === undefined)
     setDisabled(next, page.next === undefined)
     setText(storeError, '')
+    hasKeyWorked = true
+    if (addErrorCause === 'server' || (addErrorCause === 'data file' && page.dataFileError === undefined)) {
+      addForm.clearMessages()
+      addErrorCause = undefined
+    }
     showStore(true)
     void updateAddedMessage(page)
   }
@@ -154,6 +170,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     if (exchange === undefined || exchange.key !== session.key) return
     wire.add(exchange)
     unlisted = undefined
+    addErrorCause = undefined
     const { response } = exchange
     if (!isAccepted(exchange) || response?.status !== 201) {
       if (session.key !== '') showAddError(response)
@@ -169,12 +186,18 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   }
 
   function showAddError(response: WireResponse | undefined): void {
-    if (response === undefined) {
-      return addForm.showError('No response: it is not known whether the pet was added.')
-    }
-    const { message } = readError(response)
-    if (response.status === 400) addForm.showFieldErrors(message)
-    else addForm.showError(message)
+    const { code, message } =
+      response === undefined
+        ? { code: '', message: 'No response: it is not known whether the pet was added.' }
+        : readError(response)
+    if (response?.status === 400) return addForm.showFieldErrors(message)
+    addForm.showError(message)
+    // A proxy's error has no code: it could not reach the service.
+    if (code === '' || code === 'shutting_down') addErrorCause = 'server'
+    else if (code === 'data_file_invalid') addErrorCause = 'data file'
+    // A response in flight may be older than the error, and say that all is well.
+    listRequest.abort()
+    schedulePoll()
   }
 
   /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
@@ -246,6 +269,9 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     },
   }
 }
+
+const expiredKey =
+  'This key no longer works; the server may have been restarted. Open the link that it printed.'
 
 /** All that the store shows, to tell whether a response has changed it. */
 function readStore(): string {
