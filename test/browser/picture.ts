@@ -13,8 +13,7 @@ const date = 'Sat, 21 Nov 2026 12:00:00 GMT'
 const viewport = { width: 1140, height: 920 }
 
 const pets = petLines.slice(0, 6).map((line) => JSON.parse(line))
-// Without the headers for other origins, the whole response fits into the picture.
-const service = await startPetStore({ apiKeys: [key], corsOrigins: [], pets })
+const service = await startPetStore({ apiKeys: [key], pets })
 const browser = await launchBrowser()
 try {
   for (const colorScheme of ['light', 'dark'] as const) {
