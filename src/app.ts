@@ -1,5 +1,6 @@
 /** The service as a handler of requests: the order of the checks, and the response to each error. The routes are in routes.ts. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { clock } from './clock.ts'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
@@ -34,7 +35,7 @@ interface Exchange {
   /** What the client still expects before it sends its body. */
   expectation: Expectation
   readonly endResponse?: EndResponse | undefined
-  /** When it began (`performance.now()`), for the request log. */
+  /** When it began (`clock.performanceNow()`), for the request log. */
   readonly start: number
   /** Undefined until path and method are known. */
   operation?: Operation | undefined
@@ -155,7 +156,7 @@ export function createApp(options: AppOptions): App {
 
   return {
     handle(request, response, expectation = 'none', endResponse?: EndResponse) {
-      const start = onResponse === undefined ? 0 : performance.now()
+      const start = onResponse === undefined ? 0 : clock.performanceNow()
       const exchange: Exchange = { request, response, expectation, endResponse, start, operation: undefined }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange))
@@ -165,12 +166,12 @@ export function createApp(options: AppOptions): App {
       response.shouldKeepAlive = false
       const { req: request } = response
       const reply = errorReply(new HttpError(code))
-      send({ request, response, expectation: 'none', start: performance.now() }, reply)
+      send({ request, response, expectation: 'none', start: clock.performanceNow() }, reply)
     },
     formatRefusal(code) {
       const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
       const reply = errorReply(new HttpError(code, undefined, headers))
-      onResponse?.(createRequestLog(reply.status, performance.now()))
+      onResponse?.(createRequestLog(reply.status, clock.performanceNow()))
       return formatReply(reply, cors.responseHeaders(undefined))
     },
     beginClosing() {

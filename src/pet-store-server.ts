@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
 import { readPetsSchema } from './bundled-texts.ts'
 import { type Callbacks, guardCallbacks } from './callbacks.ts'
+import { clock } from './clock.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { createListener } from './http/listener.ts'
 import { formatUrl } from './http/url.ts'
@@ -42,7 +43,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   try {
     const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
     const closeOnce = async (): Promise<void> => {
-      const deadline = performance.now() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
+      const deadline = clock.performanceNow() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
       // This call passes the requests that only waited for the event loop to the app. After it, the app may refuse new ones.
       const listenerClosed = listener.close()
       app.beginClosing()

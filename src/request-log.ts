@@ -1,5 +1,6 @@
 /** The request log: what is told of each response, and the line that the program prints. Never a key or a query. */
 import type { IncomingMessage } from 'node:http'
+import { clock } from './clock.ts'
 import { findPath } from './http/router.ts'
 
 /**
@@ -14,11 +15,11 @@ export interface RequestLog {
   readonly milliseconds: number
 }
 
-/** The entry of a response. `start` is by `performance.now()`; the request is undefined if it could not be parsed. */
+/** The entry of a response. `start` is by `clock.performanceNow()`; the request is undefined if it could not be parsed. */
 export function createRequestLog(status: number, start: number, request?: IncomingMessage): RequestLog {
   const { method = '-', url } = request ?? {}
   const path = url === undefined ? '-' : findPath(url)
-  return { method, path, status, milliseconds: performance.now() - start }
+  return { method, path, status, milliseconds: clock.performanceNow() - start }
 }
 
 /** The entry as a line, such as `GET /v1/pets 200 0.4 ms`. */

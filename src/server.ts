@@ -1,6 +1,7 @@
 /** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
 import { readVersion } from './bundled-texts.ts'
+import { clock } from './clock.ts'
 import { formatCommand, handleArguments } from './program/command-line.ts'
 import { type Config, ConfigError, parseConfig } from './program/config.ts'
 import { DataFileUnusable } from './data-file/data-file-error.ts'
@@ -67,13 +68,13 @@ function stopOnSignals(server: PetStoreServer): void {
   let stoppingSince: number | undefined
   const stop = (signal: NodeJS.Signals): void => {
     if (stoppingSince !== undefined) {
-      if (performance.now() - stoppingSince >= repeatMs) endAtOnce(signal)
+      if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
       return
     }
-    stoppingSince = performance.now()
+    stoppingSince = clock.performanceNow()
     // A disk may never respond, and closing waits for it. Killing breaks no promise then: a pet whose sync has not returned
     // was not acknowledged.
-    setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
+    clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
     server.close().then(
       () => process.exit(0),
       () => process.exit(1),

@@ -14,10 +14,19 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { clock } from '../src/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { openPetStore } from '../src/store/pet-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
-import { createSyncGate, makeFastFolder, newPet, openStore, petLine, watchFileSystem } from './file-system.ts'
+import {
+  createSyncGate,
+  holdLooks,
+  makeFastFolder,
+  newPet,
+  openStore,
+  petLine,
+  watchFileSystem,
+} from './file-system.ts'
 import { formatDataFile, makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
 
 const rex = petLine(1, 'Rex')
@@ -298,7 +307,7 @@ test('waits for a file that is still being copied when it starts', async (t) => 
   writeFileSync(path, text.slice(0, 100))
   // Time stands still, so that the first half does not become old while a busy machine pauses.
   const { mtimeMs } = statSync(path)
-  t.mock.method(Date, 'now', () => Math.ceil(mtimeMs))
+  t.mock.method(clock, 'now', () => Math.ceil(mtimeMs))
   const { store } = await openStore(t, path, fileSystem)
   assert.equal(store.size, 3)
   assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
@@ -334,7 +343,7 @@ test('keeps the bytes of a torn tail beside the file, as private as it is, and s
 
 test('keeps each torn tail of a file, also of one with a strange modification time', async (t) => {
   const path = makeDataFile([rex])
-  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
+  t.mock.method(clock, 'now', () => 1_000_000)
   const tails = ['},\n    {"id":2,"name":"a', '},\n    {"id":2,"name":"b', '},\n    {"id":2,"name":"c']
   for (const [index, tail] of tails.entries()) {
     writeFileSync(path, formatDataFile(rex).replace(/\}\n {2}\]\n\}\n$/, tail))
@@ -384,7 +393,7 @@ test('adds to a file in a layout of somebody else without writing it anew', asyn
 
 test('a creation costs the same few calls and the bytes of the pet, at 100 and at 100,000 pets', async (t) => {
   // Without the looks for edits, which come twice a second.
-  t.mock.timers.enable({ apis: ['setInterval'] })
+  holdLooks(t)
   const costs = []
   for (const count of [100, 100_000]) {
     const path = join(makeFastFolder(), 'pets.json')

@@ -1,7 +1,7 @@
 /** The delay of responses, for demos of slow ones: what it holds back, how long, and when it ends. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { authorization, connectRaw, formatRequest, startApp } from './support.ts'
+import { authorization, connectRaw, formatRequest, holdTimeouts, startApp } from './support.ts'
 
 test('holds back every response under /v1, refusals too, and no other', async (t) => {
   const delayMs = 100
@@ -24,14 +24,14 @@ test('holds back every response under /v1, refusals too, and no other', async (t
     assert.ok(ms >= delayMs - 1, `${path}: ${ms} ms`)
   }
   // From here on no time passes.
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  holdTimeouts(t)
   assert.equal((await app.send('/healthz')).status, 200)
 })
 
 test('ends at once when the service closes, and what was held back is answered', async (t) => {
   const app = await startApp(t, { delayMs: [10_000, 10_000], timeouts: { closeMs: 60_000 } })
   // No time passes.
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  holdTimeouts(t)
   const [reader, creator] = await Promise.all([connectRaw(t, app.url), connectRaw(t, app.url)])
   reader.write(formatRequest('GET /v1/pets'))
   creator.write(formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}'))

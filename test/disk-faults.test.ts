@@ -9,6 +9,7 @@ import nodeFs from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { clock } from '../src/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
@@ -577,7 +578,7 @@ test('serves an edit whose sync takes longer than it waits for a save', async (t
   countTime(t, 0)
   const path = makeDataFile([petLine(1, 'Rex')])
   let now = 0
-  t.mock.method(performance, 'now', () => now)
+  t.mock.method(clock, 'performanceNow', () => now)
   let isArmed = false
   const fileSystem = watchFileSystem({
     before({ name }) {

@@ -10,6 +10,8 @@ import { createPetStore, type PetStoreHandle, startPetStore } from '../src/index
 import { buildOnce } from './built.ts'
 import {
   assertRefusal,
+  connectRaw,
+  formatRequest,
   key,
   listen,
   makeDataFile,
@@ -248,6 +250,36 @@ test('refuses to be reset once it is closed', async () => {
     await store.close()
     await assert.rejects(store.reset(), { code: 'shutting_down' })
   }
+})
+
+test('responds, sees edits and closes while the timers of the process are fake', async (t) => {
+  t.mock.timers.enable()
+  const dataFile = makeDataFile()
+  const said: string[] = []
+  const store = await startPetStore({
+    apiKeys: [key],
+    dataFile,
+    delayMs: 1,
+    onMessage: (message) => said.push(message),
+  })
+  t.after(() => store.close())
+  const client = await connectRaw(t, store.url)
+  for (const [request, status] of [
+    [formatRequest('POST /v1/pets', [], '{"name":"Mia","categoryId":2}'), 201],
+    [formatRequest('GET /v1/pets', ['Authorization: Bearer wrong']), 401],
+    [formatRequest('GET /v1/pets'), 200],
+  ] as const) {
+    client.write(request)
+    assert.equal((await client.read()).status, status)
+  }
+  writeFileSync(dataFile, readFileSync(dataFile, 'utf8').replace('Mia', 'Max'))
+  while (said.length === 0) {
+    client.write(formatRequest('GET /v1/pets'))
+    await client.read()
+  }
+  assert.deepEqual(said, ['reloaded 1 pet: 0 added, 0 removed, 1 changed'])
+  await store.close()
+  await client.closed
 })
 
 test('runs several in one process, each with its own pets and keys', async (t) => {

@@ -3,6 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
+import { clock } from '../src/clock.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { NewPet, Pet } from '../src/types.ts'
 import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
@@ -179,7 +180,22 @@ export function newPet(name: string): NewPet {
  */
 export function countTime(t: TestContext, msPerLook: number): void {
   let now = 0
-  t.mock.method(performance, 'now', () => (now += msPerLook))
+  t.mock.method(clock, 'performanceNow', () => (now += msPerLook))
+}
+
+/**
+ * Stores that are opened from here on look for edits only when the returned function is called, with a time in which they
+ * have to look at least once.
+ */
+export function holdLooks(t: TestContext): (withinMs: number) => void {
+  const held: { look: () => void; everyMs: number }[] = []
+  t.mock.method(clock, 'setInterval', (look: () => void, everyMs: number) => {
+    held.push({ look, everyMs })
+    return setInterval(() => {}, 2 ** 31 - 1)
+  })
+  return (withinMs) => {
+    for (const { look, everyMs } of held) if (everyMs <= withinMs) look()
+  }
 }
 
 /** The names of the first pets in the store. */

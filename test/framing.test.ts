@@ -10,6 +10,7 @@ import {
   authorization,
   connectRaw,
   formatRequest,
+  holdTimeouts,
   isThorough,
   key,
   listen,
@@ -715,7 +716,7 @@ describe('a body beyond the limit gets a 413 that arrives (RFC 9110 15.5.14)', (
       const app = await start(t)
       const client = await app.connect()
       // No time passes: however slow this machine is, the client has the time that it needs to send all.
-      t.mock.timers.enable({ apis: ['setTimeout'] })
+      const timeouts = holdTimeouts(t)
       const errors: Error[] = []
       client.socket.on('error', (error) => errors.push(error))
       const isWritten = new Promise((resolve) =>
@@ -726,7 +727,7 @@ describe('a body beyond the limit gets a 413 that arrives (RFC 9110 15.5.14)', (
       assertWholeRefusal(answer, 413, 'content_too_large')
       await isWritten
       assert.deepEqual(errors, [], 'the client could send all, and was not cut off in it')
-      t.mock.timers.reset()
+      timeouts.restore()
       await assertAnswersNext(app)
     })
   test('and one of any length that is only declared is answered at once', async (t) => {

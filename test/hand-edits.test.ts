@@ -27,6 +27,7 @@ import { PetStoreError } from '../src/store/store.ts'
 import {
   countTime,
   createSyncGate,
+  holdLooks,
   makeFastFolder,
   namesIn,
   namesInFile,
@@ -87,11 +88,11 @@ const saves: readonly [how: string, save: (path: string, text: string) => void][
 describe('sees an edit and swaps it in whole', () => {
   test('within a second', async (t) => {
     // Time goes on only here, so that it does not matter how fast this machine is.
-    t.mock.timers.enable({ apis: ['setInterval'] })
+    const look = holdLooks(t)
     const path = makeDataFile([rex])
     const { lines } = await openStore(t, path)
     writeFileSync(path, formatDataFile(rex, mia))
-    t.mock.timers.tick(1000)
+    look(1000)
     assert.equal(await lines.next(/./), 'reloaded 2 pets: 1 added, 0 removed, 0 changed')
   })
 

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { clock } from '../src/clock.ts'
 import { openPetStore } from '../src/store/pet-store.ts'
 import {
   Lines,
@@ -79,7 +80,7 @@ test('stopping keeps nothing of a file that has a mistake, is valid, or had no p
 
 test('keeps pets a second time without writing over the first', async (t) => {
   // Both are kept at the same time of day.
-  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
+  t.mock.method(clock, 'now', () => 1_000_000)
   const path = makeDataFile([rex])
   for (const name of ['Max', 'Kit']) {
     nodeFs.writeFileSync(path, formatDataFile(petLine(1, name)))

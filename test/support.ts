@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { clock } from '../src/clock.ts'
 import { startPetStore } from '../src/pet-store-server.ts'
 import type { PetStoreServer, PetStoreServerOptions } from '../src/types.ts'
 
@@ -153,6 +154,12 @@ export async function listen(
   const address = server.address()
   assert.ok(typeof address === 'object' && address !== null)
   return `http://127.0.0.1:${address.port}`
+}
+
+/** From here on no timeout of the service ends, however slow this machine is, until the test does or calls `restore`. */
+export function holdTimeouts(t: TestContext): { restore: () => void } {
+  const { mock } = t.mock.method(clock, 'setTimeout', () => setTimeout(() => {}, 2 ** 31 - 1).unref())
+  return mock
 }
 
 export interface StartedProgram {

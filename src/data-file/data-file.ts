@@ -3,8 +3,8 @@
  * has edited, once the save is complete, and writes missing ids into it. Neither overwrites what somebody else wrote.
  */
 import { basename, dirname, join, resolve } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Adapter } from 'lowdb'
+import { clock, delay } from '../clock.ts'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
@@ -128,7 +128,7 @@ export class DataFile implements Adapter<PetData> {
    * again. Otherwise it stays true, so that the next look reads the file again.
    */
   read(): Promise<PetData> {
-    return this.#readUntilWhole(false, performance.now() + maxWaitMs)
+    return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
   }
 
   async #readUntilWhole(isStart: boolean, deadline: number): Promise<PetData> {
@@ -138,7 +138,7 @@ export class DataFile implements Adapter<PetData> {
       } catch (error) {
         if (!(error instanceof DataFileEdited)) throw error
       }
-      if (performance.now() > deadline)
+      if (clock.performanceNow() > deadline)
         throw DataFileUnusable.ofFile(this.path, 'is being written', 'being saved')
       await delay(lookAgainMs)
     }
@@ -236,8 +236,8 @@ export class DataFile implements Adapter<PetData> {
 
   /** Waits for `settleMs`. Throws a DataFileEdited as soon as somebody writes to the file, or replaces it. */
   async #waitForSave(identity: Identity): Promise<void> {
-    const start = performance.now()
-    while (performance.now() - start < settleMs) {
+    const start = clock.performanceNow()
+    while (clock.performanceNow() - start < settleMs) {
       await delay(lookAgainMs)
       if (!isSame(this.#disk.read(this.path).identity, identity)) throw new DataFileEdited()
     }
@@ -334,5 +334,5 @@ export class DataFile implements Adapter<PetData> {
 
 /** Whether the file was written less than `settleMs` ago. */
 function isRecent(identity: Identity): boolean {
-  return identity !== undefined && Date.now() - Number(identity.mtimeNs / 1_000_000n) < settleMs
+  return identity !== undefined && clock.now() - Number(identity.mtimeNs / 1_000_000n) < settleMs
 }

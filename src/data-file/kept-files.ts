@@ -4,6 +4,7 @@
  * `target` is the path that all symbolic links lead to.
  */
 import { basename, dirname } from 'node:path'
+import { clock } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
 import type { Disk } from './disk.ts'
 
@@ -15,7 +16,7 @@ export async function keepBytes(
   bytes: Buffer,
 ): Promise<string> {
   const like = disk.fs.statSync(target, { throwIfNoEntry: false })
-  const time = new Date().toISOString().replaceAll(':', '-')
+  const time = new Date(clock.now()).toISOString().replaceAll(':', '-')
   for (let count = 1; ; count++) {
     const path = `${target}.${kind}-${time}${count === 1 ? '' : `-${count}`}`
     try {

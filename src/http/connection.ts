@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { clock } from '../clock.ts'
 import type { ErrorCode } from './error-codes.ts'
 import type { Expectation, Handler } from './handler.ts'
 
@@ -53,7 +54,7 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
  * the other requests of this turn of the event loop are handled: it is faster to handle them all, and then to send all responses.
  */
 function endInNextTick(response: ServerResponse): void {
-  process.nextTick(() => response.end())
+  clock.nextTick(() => response.end())
 }
 
 /**
@@ -262,8 +263,8 @@ export class Connection {
     const code = this.#lastHandled?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
-      const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
-      socket.once('close', () => clearTimeout(timer))
+      const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
+      socket.once('close', () => clock.clearTimeout(timer))
     })
   }
 

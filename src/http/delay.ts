@@ -1,5 +1,7 @@
 /** Holds calls back for a while, to show what slow responses do to a page. */
 
+import { clock } from '../clock.ts'
+
 /** Milliseconds, or a range of them. */
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 
@@ -16,7 +18,7 @@ export function createDelay(delayMs: DelayMs): Delay {
   const held = new Map<NodeJS.Timeout, () => void>()
   return {
     hold(call) {
-      const timer = setTimeout(
+      const timer = clock.setTimeout(
         () => {
           held.delete(timer)
           call()
@@ -27,7 +29,7 @@ export function createDelay(delayMs: DelayMs): Delay {
     },
     end() {
       for (const [timer, call] of held) {
-        clearTimeout(timer)
+        clock.clearTimeout(timer)
         call()
       }
       held.clear()

@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { clock } from '../clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler.ts'
 import { defaultTimeouts, maxHeadBytes, type Timeouts } from './limits.ts'
@@ -65,7 +66,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
 
   /** Requests that arrive in the same turn of the event loop are handled one right after the other, which is faster. */
   function callSoon(call: () => void): void {
-    if (calls.push(call) === 1) setImmediate(runCalls)
+    if (calls.push(call) === 1) clock.setImmediate(runCalls)
   }
 
   /**
@@ -74,7 +75,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
    */
   function runCalls(): void {
     const due = calls.splice(0, maxCallsPerTurn)
-    if (calls.length > 0) setImmediate(runCalls)
+    if (calls.length > 0) clock.setImmediate(runCalls)
     for (const call of due) call()
   }
 
@@ -120,11 +121,11 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     })
     // server.close() waits for connections that never sent a request, and for requests that never end.
     for (const connection of connections.values()) connection.closeSoon()
-    const timer = setTimeout(() => {
+    const timer = clock.setTimeout(() => {
       for (const connection of connections.values()) connection.cutOff()
     }, closeMs)
     await ended
-    clearTimeout(timer)
+    clock.clearTimeout(timer)
   }
 
   return {

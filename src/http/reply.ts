@@ -1,5 +1,6 @@
 /** A reply as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { clock } from '../clock.ts'
 import type { HttpError } from './error-codes.ts'
 import type { EndResponse } from './handler.ts'
 
@@ -57,7 +58,7 @@ export function sendReply(
 export function formatReply(reply: Reply, moreHeaders: readonly string[]): string {
   const { status, body = '' } = reply
   const headers = listHeaders(reply, moreHeaders)
-  headers.push('Date', new Date().toUTCString(), 'Connection', 'close')
+  headers.push('Date', new Date(clock.now()).toUTCString(), 'Connection', 'close')
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`
   return `${text}\r\n${body.toString()}`

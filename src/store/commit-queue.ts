@@ -3,6 +3,8 @@
  * the order in which they came; a batch that fails rejects only its own callers. Does not depend on pets or files.
  */
 
+import { clock } from '../clock.ts'
+
 /** Returns a result or an error for each item, in order; if it rejects, the whole batch failed. */
 export type Commit<Item, Result> = (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
 
@@ -64,5 +66,5 @@ export class CommitQueue<Item, Result> {
 
 /** Waits until the promise callbacks that are due have run; the event loop does not go on before that. */
 function waitForDueCallbacks(): Promise<void> {
-  return new Promise((resolve) => process.nextTick(resolve))
+  return new Promise((resolve) => clock.nextTick(resolve))
 }

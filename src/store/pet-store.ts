@@ -3,6 +3,7 @@
  * hand edits of the file go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
+import { clock } from '../clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
@@ -95,7 +96,7 @@ export class PetStore implements Store {
 
   /** Waits for the creations in flight, and releases the file. Can be called again. */
   close(): Promise<void> {
-    clearInterval(this.#timer)
+    clock.clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => this.#file?.close(this.#low.data))
     return this.#closed
   }
@@ -210,7 +211,7 @@ export class PetStore implements Store {
       await this.#queue.run(() => this.#reload(file)).catch(() => {})
       isLooking = false
     }
-    return setInterval(look, lookEveryMs).unref()
+    return clock.setInterval(look, lookEveryMs).unref()
   }
 
   /** Notes why no pet can be added, and says so once. */

@@ -1,5 +1,6 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
+import { clock } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
@@ -77,11 +78,11 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     },
     create: (newPet) => queue.add(newPet),
     /** Resolves when the queue is empty, or at the deadline: a storage may never answer. */
-    close(deadline = performance.now() + 5_000) {
+    close(deadline = clock.performanceNow() + 5_000) {
       return new Promise((resolve) => {
         // The listener may have taken all the time. Newer versions of Node warn of a negative delay.
-        const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()))
-        void queue.run(async () => resolve()).then(() => clearTimeout(timer))
+        const timer = clock.setTimeout(resolve, Math.max(0, deadline - clock.performanceNow()))
+        void queue.run(async () => resolve()).then(() => clock.clearTimeout(timer))
       })
     },
   }

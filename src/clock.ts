@@ -1,0 +1,22 @@
+/**
+ * The timers and clocks of this process, taken when this module is loaded. A test that embeds the service may fake the global
+ * ones afterwards (`vi.useFakeTimers()`, Jest's fake timers, `mock.timers` of node:test), and its requests are still answered.
+ * So nothing else in `src` uses the global ones.
+ */
+
+/** An object, so that a test of this project can replace its members. */
+export const clock = {
+  setTimeout,
+  clearTimeout,
+  setInterval,
+  clearInterval,
+  setImmediate,
+  nextTick: process.nextTick,
+  /** Milliseconds since 1970. */
+  now: Date.now,
+  /** Milliseconds since some moment; unlike `now`, never set back. */
+  performanceNow: performance.now.bind(performance),
+}
+
+export const delay = (ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.setTimeout(resolve, ms))
