@@ -4,7 +4,7 @@ import { clock } from './clock.ts'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
-import { errorCodes, HttpError } from './http/error-codes.ts'
+import { EmbeddingError, errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
 import type { EndResponse, Expectation, Handler } from './http/handler.ts'
 import { readJsonBody } from './http/json-body.ts'
@@ -51,6 +51,7 @@ export function createApp(options: AppOptions): App {
   /** The methods that any path takes: for `OPTIONS *` (RFC 9110 section 9.3.7), CONNECT, and preflights of unknown paths. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
+  let isMountTold = false
 
   /** The order of the checks: well-formed request, path, method, key. The operation checks the rest. */
   function respond(exchange: Exchange): Reply | Promise<Reply> {
@@ -76,6 +77,21 @@ export function createApp(options: AppOptions): App {
 
   function withoutBase(url: string): string {
     return basePath !== '' && url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : url
+  }
+
+  /**
+   * Express and connect take the path that the listener is mounted under off `url`, and keep the target as it was sent in
+   * `originalUrl`. Without that path, a link to the next page leads nowhere. It may be the end of `basePath`: a proxy in front
+   * may have taken off the rest.
+   */
+  function checkMount(request: IncomingMessage): void {
+    const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
+    if (typeof originalUrl !== 'string' || isMountTold || !originalUrl.endsWith(url)) return
+    const mount = originalUrl.slice(0, -url.length)
+    if (basePath.toLowerCase().endsWith(mount.toLowerCase())) return
+    isMountTold = true
+    const consequence = 'or Link, Location and openapi.json name paths that do not exist'
+    onError?.(`the listener is mounted under ${mount}; pass this as basePath, ${consequence}`)
   }
 
   /** A hint for clients that leave out the version or add a slash. */
@@ -132,7 +148,8 @@ export function createApp(options: AppOptions): App {
   function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
     // The message and stack of any other error may hold secrets.
     const name = error instanceof Error ? error.name : typeof error
-    const reason = error instanceof PetStoreError ? error.message : name
+    const isToldWhole = error instanceof PetStoreError || error instanceof EmbeddingError
+    const reason = isToldWhole ? error.message : name
     onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)
   }
 
@@ -156,6 +173,7 @@ export function createApp(options: AppOptions): App {
 
   return {
     handle(request, response, expectation = 'none', endResponse?: EndResponse) {
+      checkMount(request)
       const start = onResponse === undefined ? 0 : clock.performanceNow()
       const exchange: Exchange = { request, response, expectation, endResponse, start, operation: undefined }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))

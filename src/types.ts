@@ -29,7 +29,10 @@ interface CommonOptions {
   readonly onMessage?: (message: string) => void
   /** Called after each response, for a request log or for metrics. */
   readonly onResponse?: (log: RequestLog) => void
-  /** Called with a message for each `internal_error`, which is a bug in this service or in the storage, and for a callback that fails. */
+  /**
+   * Called with a message for each `internal_error`, which is a bug in this service, in the storage or in the code that embeds
+   * them; for a callback that fails; and for a mount path that `basePath` does not say.
+   */
   readonly onError?: (message: string) => void
 }
 

@@ -346,6 +346,33 @@ test('has ended each response that it gives at once when its listener returns', 
   assert.deepEqual(ended, [true, true, true, true, true])
 })
 
+test('tells onError that the body was read before, and what to do about it', async (t) => {
+  const errors: string[] = []
+  const store = await createPetStore({ ...memory, onError: (message) => errors.push(message) })
+  t.after(() => store.close())
+  const readers: readonly RequestListener[] = [
+    // As express.json() does.
+    (request, response) => {
+      request.on('end', () => store.listener(request, response)).resume()
+    },
+    // Something that still reads it.
+    (request, response) => {
+      request.once('data', () => store.listener(request, response))
+    },
+  ]
+  for (const reader of readers) {
+    const url = await listen(t, reader)
+    const answer = await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
+    assert.doesNotMatch(assertRefusal(answer, 500, 'internal_error'), /body/)
+  }
+  const empty = await send(await listen(t, readers[0] ?? assert.fail()), '/v1/pets', { body: '' })
+  assertRefusal(empty, 500, 'internal_error')
+  const expected =
+    'internal_error in POST /v1/pets: the body was read before; mount the listener ahead of body parsers such as express.json()'
+  assert.deepEqual(errors, [expected, expected, expected])
+  assert.equal(store.countPets(), 1)
+})
+
 test('closes the connection, and lives on, when the app around it throws while a pet is confirmed', async (t) => {
   const errors: string[] = []
   const store = await createPetStore({ ...memory, onError: (message) => errors.push(message) })
@@ -435,6 +462,49 @@ for (const [how, mount] of Object.entries(mounts)) {
     assert.equal((await send(url, '/')).text, 'another app')
   })
 }
+
+/** Mounts the store under a path as Express and connect do: they take the path off `url`, and keep all of it as `originalUrl`. */
+function mountAt(path: string, store: PetStoreHandle): RequestListener {
+  return (request, response) => {
+    const { url = '' } = request
+    const rest = url.slice(path.length)
+    Object.assign(request, { originalUrl: url, url: rest.startsWith('/') ? rest : `/${rest}` })
+    store.listener(request, response)
+  }
+}
+
+test('tells onError, once, which basePath to pass when it is mounted under a path that it does not know', async (t) => {
+  for (const basePath of ['', '/store']) {
+    const errors: string[] = []
+    const store = await createPetStore({ ...memory, basePath, onError: (message) => errors.push(message) })
+    t.after(() => store.close())
+    const url = await listen(t, mountAt('/my/shop', store))
+    assert.equal((await send(url, '/my/shop/')).status, 200)
+    for (let i = 0; i < 2; i++) assert.equal((await send(url, '/my/shop/v1/pets?limit=1')).status, 200)
+    assert.deepEqual(errors, [
+      'the listener is mounted under /my/shop; pass this as basePath, or Link, Location and openapi.json name paths that do not exist',
+    ])
+  }
+})
+
+test('says nothing of the mount path when basePath is right, also behind a proxy that takes off a part of it', async (t) => {
+  const errors: string[] = []
+  for (const [basePath, path] of [
+    ['', ''],
+    ['/shop', '/shop'],
+    ['/shop', '/Shop'],
+    ['/shop', ''],
+    ['/outer/shop', '/shop'],
+  ] as const) {
+    const store = await createPetStore({ ...memory, basePath, onError: (message) => errors.push(message) })
+    t.after(() => store.close())
+    const url = await listen(t, mountAt(path, store))
+    for (const target of [`${path}/v1/pets?limit=1`, path, `${path}?a=/`]) {
+      assert.equal((await send(url, target)).status, 200, target)
+    }
+  }
+  assert.deepEqual(errors, [])
+})
 
 test('responds to /healthz with 503 while it shuts down', async (t) => {
   const store = await createPetStore(memory)

@@ -3,14 +3,16 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { describe } from '../json/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/exact-json.ts'
-import { HttpError } from './error-codes.ts'
+import { EmbeddingError, HttpError } from './error-codes.ts'
 import { maxBodyBytes } from './limits.ts'
 
 const whatToSend =
   'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'
 
+const readBefore = 'the body was read before; mount the listener ahead of body parsers such as express.json()'
+
 /**
- * Throws unsupported_media_type, content_too_large or malformed_json. Never settles when the client goes away in the middle
+ * Throws unsupported_media_type, content_too_large or malformed_json, and an EmbeddingError if the body was read before. Never settles when the client goes away in the middle
  * of its body: nobody waits for the response. `sendContinue` is called before the body is read, for a client that waits for
  * it (RFC 9110 section 10.1.1).
  */
@@ -46,9 +48,8 @@ function bodyTooLarge(): HttpError {
 
 function readBytes(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (request.readableEnded) {
-      throw new Error('the body was read before: mount this listener ahead of whatever reads bodies')
-    }
+    // An empty body that was read has ended, but gave no data.
+    if (request.readableDidRead || request.readableEnded) throw new EmbeddingError(readBefore)
     const chunks: Buffer[] = []
     let size = 0
     request.on('data', (chunk: Buffer) => {
