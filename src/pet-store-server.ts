@@ -5,6 +5,7 @@ import { readPetsSchema } from './bundled-texts.ts'
 import { type Callbacks, guardCallbacks } from './callbacks.ts'
 import { clock } from './clock.ts'
 import { defaultTimeouts } from './http/limits.ts'
+import { explainListenError } from './http/listen-error.ts'
 import { createListener } from './http/listener.ts'
 import { formatUrl } from './http/url.ts'
 import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
@@ -33,15 +34,16 @@ export async function createPetStore(options: AnyOptions): Promise<StorageHandle
   return handle
 }
 
-/** Starts the service. Rejects as createPetStore does, and with the system's error if it cannot listen. */
+/** Starts the service. Rejects as createPetStore does, and if it cannot listen, with a sentence and the system's `code`. */
 export async function startPetStore(options: PetStoreServerOptions<StorageOptions>): Promise<StorageServer>
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
   checkPetStoreServerOptions(options)
+  const { port: givenPort = 0, host = '127.0.0.1' } = options
   const { handle, app, store } = await assemble(options)
   const listener = createListener(app, options.timeouts)
   try {
-    const { address, port } = await listener.listen(options.port ?? 0, options.host ?? '127.0.0.1')
+    const { address, port } = await listener.listen(givenPort, host)
     const closeOnce = async (): Promise<void> => {
       const deadline = clock.performanceNow() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
       // This call passes the requests that only waited for the event loop to the app. After it, the app may refuse new ones.
@@ -59,7 +61,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     return { ...handle, url: formatUrl(address, port), close, [Symbol.asyncDispose]: close }
   } catch (error) {
     await handle.close()
-    throw error
+    throw explainListenError(error, givenPort, host)
   }
 }
 

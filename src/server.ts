@@ -6,6 +6,7 @@ import { formatCommand, handleArguments } from './program/command-line.ts'
 import { type Config, ConfigError, parseConfig } from './program/config.ts'
 import { DataFileUnusable } from './data-file/data-file-error.ts'
 import { defaultTimeouts } from './http/limits.ts'
+import { ListenError } from './http/listen-error.ts'
 import { startPetStore } from './pet-store-server.ts'
 import { formatRequestLog } from './request-log.ts'
 import { formatStartText } from './program/start-text.ts'
@@ -32,9 +33,8 @@ if (output === undefined) {
 }
 
 async function run(): Promise<void> {
-  let config: Config | undefined
   try {
-    config = parseConfig(process.env)
+    const config = parseConfig(process.env)
     const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
     const server = await start(config, createdKey)
     stopOnSignals(server)
@@ -42,7 +42,7 @@ async function run(): Promise<void> {
       console.log(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
     }
   } catch (error) {
-    const lines = describeFailure(error, config)
+    const lines = describeFailure(error)
     if (lines === undefined) throw error
     for (const line of lines) console.error(line)
     process.exitCode = 1
@@ -92,29 +92,10 @@ function endAtOnce(signal: NodeJS.Signals): void {
 }
 
 /** The lines to print if a person can correct the failure; undefined for anything else, such as a bug. */
-function describeFailure(error: unknown, config: Config | undefined): readonly string[] | undefined {
+function describeFailure(error: unknown): readonly string[] | undefined {
   if (error instanceof ConfigError) return error.lines
-  if (error instanceof DataFileUnusable) return [error.message]
-  if (config === undefined) return undefined
-  const { host, port } = config
-  switch (errorCode(error)) {
-    case 'EADDRINUSE':
-      return [
-        `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`,
-      ]
-    case 'EACCES':
-      return [`PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`]
-    case 'EADDRNOTAVAIL':
-      return [`HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`]
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return [
-        `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`,
-      ]
-    case '':
-      // Not a system error, so a bug in this program: its stack is to be printed.
-      return undefined
-    default:
-      return [`The start failed: ${error instanceof Error ? error.message : String(error)}`]
-  }
+  if (error instanceof DataFileUnusable || error instanceof ListenError) return [error.message]
+  // Not a system error, so a bug in this program: its stack is to be printed.
+  if (!(error instanceof Error) || errorCode(error) === '') return undefined
+  return [`The start failed: ${error.message}`]
 }

@@ -1,0 +1,33 @@
+/** Why a server cannot listen, in a sentence that names the setting to change. */
+import { errorCode } from '../system-error.ts'
+
+export class ListenError extends Error {
+  /** The system's, such as EADDRINUSE. */
+  readonly code: string
+  constructor(sentence: string, cause: unknown) {
+    super(sentence, { cause })
+    this.code = errorCode(cause)
+  }
+}
+
+/** A ListenError if it is known what a person can change; otherwise the error as it is. */
+export function explainListenError(error: unknown, port: number, host: string): unknown {
+  const sentence = describeRemedy(errorCode(error), port, host)
+  return sentence === undefined ? error : new ListenError(sentence, error)
+}
+
+function describeRemedy(code: string, port: number, host: string): string | undefined {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`
+    case 'EACCES':
+      return `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
+    case 'EADDRNOTAVAIL':
+      return `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
+    default:
+      return undefined
+  }
+}
