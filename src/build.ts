@@ -17,12 +17,15 @@ const folder = process.argv[2] ?? join(root, 'dist')
 
 const [major, minor] = await readNodeVersion()
 
-/** Runs before anything that an old Node lacks. Written in ES5, so that every Node can run it. */
-const nodeCheck = `(function () {
+/**
+ * Runs before anything that an old Node lacks. Written in ES5, so that every Node can run it. A program prints the message and
+ * exits; for whoever imports the package, it is thrown.
+ */
+const formatNodeCheck = (isProgram: boolean): string => `(function () {
   var version = process.versions.node.split(".");
   if (version[0] > ${major} || (version[0] == ${major} && version[1] >= ${minor})) return;
-  console.error("Petstore needs Node ${major}.${minor} or newer; this is " + process.versions.node);
-  process.exit(1);
+  var message = "Petstore needs Node ${major}.${minor} or newer; this is " + process.versions.node;
+  ${isProgram ? 'console.error(message);\n  process.exit(1);' : 'throw new Error(message);'}
 })();`
 
 await rm(folder, { recursive: true, force: true })
@@ -72,7 +75,7 @@ async function bundle(
     await formatLicenses(metafile),
     // A directive has to come before all other statements.
     '"use strict";',
-    ...(isProgram ? [nodeCheck] : []),
+    formatNodeCheck(isProgram),
   ]
   await write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }

@@ -3,6 +3,7 @@
  * ones afterwards (`vi.useFakeTimers()`, Jest's fake timers, `mock.timers` of node:test), and its requests are still answered.
  * So nothing else in `src` uses the global ones.
  */
+import { performance } from 'node:perf_hooks'
 
 /** An object, so that a test of this project can replace its members. */
 export const clock = {
