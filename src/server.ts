@@ -37,10 +37,9 @@ async function run(): Promise<void> {
     const config = parseConfig(process.env)
     const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
     const server = await start(config, createdKey)
-    stopOnSignals(server)
-    if (config.log !== 'silent') {
-      console.log(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
-    }
+    const say = config.log === 'silent' ? () => {} : console.log
+    stopOnSignals(server, () => say('stopped'))
+    say(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
   } catch (error) {
     const lines = describeFailure(error)
     if (lines === undefined) throw error
@@ -61,7 +60,7 @@ function start(config: Config, createdKey: string | undefined): Promise<PetStore
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
-function stopOnSignals(server: PetStoreServer): void {
+function stopOnSignals(server: PetStoreServer, onStopped: () => void): void {
   // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
   // passes the signal on. So a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
@@ -76,7 +75,10 @@ function stopOnSignals(server: PetStoreServer): void {
     // was not acknowledged.
     clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
     server.close().then(
-      () => process.exit(0),
+      () => {
+        onStopped()
+        process.exit(0)
+      },
       () => process.exit(1),
     )
   }

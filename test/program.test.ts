@@ -28,13 +28,13 @@ import {
 const entry = join(buildOnce(), 'server.js')
 process.env['PETSTORE_TEST_ENTRY'] = entry
 
-/** Runs the `curl` of the start text in bash, as if it was pasted, and returns what it prints. */
-function pasteCurl(output: string, env: NodeJS.ProcessEnv = {}): string {
+/** Runs the `curl` of the start text in bash, as if it was pasted and its key filled in, and returns what it prints. */
+function pasteCurl(output: string, filledInKey = ''): string {
   const [, curl = ''] = /^ {2}(curl .*)$/m.exec(output) ?? []
   assert.notEqual(curl, '', output)
-  const { stdout, stderr } = spawnSync('bash', ['-c', curl], {
+  const { stdout, stderr } = spawnSync('bash', ['-c', curl.replace('YOUR_API_KEY', filledInKey)], {
     encoding: 'utf8',
-    env: { ...cleanEnvironment(), ...env },
+    env: cleanEnvironment(),
   })
   assert.notEqual(stdout, '', stderr)
   return stdout
@@ -171,10 +171,11 @@ test('creates another key for each run', async (t) => {
   assert.notEqual(first.key, second.key)
 })
 
-test('prints a curl that works in a shell where the keys are set, and prints no key', async (t) => {
+test('says where to put a key of the environment into the curl, and prints no key', async (t) => {
   const keys = { PETSTORE_API_KEYS: ' secret-one , secret-two' }
   const program = await startProgram(t, makeFolder(), keys)
-  assert.equal(pasteCurl(program.output(), keys), '[]')
+  assert.equal(pasteCurl(program.output(), 'secret-two'), '[]')
+  assert.match(program.output(), /^Try, with your API key instead of YOUR_API_KEY:\n {2}curl .*YOUR_API_KEY/m)
   assert.doesNotMatch(program.output(), /secret/)
   await program.waitFor(new RegExp(`^Page: ${program.url}/$`, 'm'))
 })
@@ -191,7 +192,7 @@ for (const [host, address] of [
       return
     }
     assert.ok(outcome[1]?.startsWith(address), outcome[0])
-    assert.equal(pasteCurl(program.output(), { PETSTORE_API_KEYS: key }), '[]')
+    assert.equal(pasteCurl(program.output(), key), '[]')
   })
 }
 
@@ -212,7 +213,7 @@ test('notes, next to the created key, that PETSTORE_API_KEY is not used', async 
 })
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  test(`ends with exit code 0 at ${signal}, and closes sockets that never sent a request`, async (t) => {
+  test(`says that it stopped and ends with exit code 0 at ${signal}, and closes sockets that never sent a request`, async (t) => {
     const folder = makeFolder()
     const program = await startProgram(t, folder, holdClock(folder))
     const silent = await connectRaw(t, program.url)
@@ -224,6 +225,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 
     program.child.kill(signal)
     assert.deepEqual(await program.ended, { code: 0, signal: null })
+    assert.match(program.output(), /\nstopped\n$/)
     await Promise.all([silent.closed, half.closed, kept.closed])
   })
 }

@@ -24,9 +24,8 @@ export function formatStartText({ dataFile, hints, host }: Config, started: Star
   lines.push(...hints.map((hint) => `Note: ${hint}`))
   // A browser never sends the part after `#`; the page reads the key from it.
   lines.push(`Page: ${url}/${createdKey === undefined ? '' : `#key=${createdKey}`}`)
-  lines.push(createdKey === undefined ? 'Try this in a shell with the same PETSTORE_API_KEYS:' : 'Try:')
-  // The shell fills in the first of its keys.
-  const key = createdKey ?? '${PETSTORE_API_KEYS%%,*}'
+  lines.push(createdKey === undefined ? 'Try, with your API key instead of YOUR_API_KEY:' : 'Try:')
+  const key = createdKey ?? 'YOUR_API_KEY'
   // Without the quotes, zsh would take the brackets of an IPv6 address for a pattern.
   lines.push(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/pets"`)
   return lines.join('\n')
