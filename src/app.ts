@@ -68,8 +68,7 @@ export function createApp(options: AppOptions): App {
     const { resource: operations, parameter, query } = route
     if (method === 'OPTIONS') return optionsReply(formatAllow(operations))
     const operation = operations[method === 'HEAD' ? 'GET' : method]
-    if (operation === undefined)
-      throw new HttpError('method_not_allowed', undefined, ['Allow', formatAllow(operations)])
+    if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), url)
     exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)
     return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
@@ -94,10 +93,9 @@ export function createApp(options: AppOptions): App {
     onError?.(`the listener is mounted under ${mount}; pass this as basePath, ${consequence}`)
   }
 
-  /** A hint for clients that leave out the version or add a slash. */
+  /** A hint for clients that come close: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`. */
   function describeMissing(url: string): string | undefined {
-    const path = withoutBase(findPath(url))
-    const isNear = ['/pets', '/v1', '/v1/', '/v1/pets/'].includes(path) || path.startsWith('/pets/')
+    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(withoutBase(findPath(url)))
     return isNear ? `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.` : undefined
   }
 
@@ -187,8 +185,9 @@ export function createApp(options: AppOptions): App {
       send({ request, response, expectation: 'none', start: clock.performanceNow() }, reply)
     },
     formatRefusal(code) {
-      const headers = code === 'method_not_allowed' ? ['Allow', allMethods] : []
-      const reply = errorReply(new HttpError(code, undefined, headers))
+      // Only CONNECT has no response of its own and is refused for its method.
+      const isMethod = code === 'method_not_allowed'
+      const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', allMethods) : new HttpError(code))
       onResponse?.(createRequestLog(reply.status, clock.performanceNow()))
       return formatReply(reply, cors.responseHeaders(undefined))
     },
@@ -204,6 +203,15 @@ function readBody(exchange: Exchange): Promise<unknown> {
     if (exchange.expectation === 'continue') exchange.response.writeContinue()
     exchange.expectation = 'none'
   })
+}
+
+const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'
+
+/** Names the methods in its message too, since a plain `curl` shows no headers. */
+function methodNotAllowed(method: string, allow: string, url = ''): HttpError {
+  const isChange = url.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
+  const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
+  return new HttpError('method_not_allowed', message, ['Allow', allow])
 }
 
 /** The value of an Allow header for these paths. */

@@ -27,7 +27,12 @@ test('codes are snake_case, statuses are those of errors, messages are sentences
 test('a 404 beside the pets says where they are', async (t) => {
   for (const [basePath, missing, others] of [
     ['', ['/pets', '/pets/', '/pets/1', '/v1', '/v1/', '/v1/pets/', '/pets?a=b'], ['/', '/v2', '/petsy']],
-    ['/store', ['/pets', '/store/pets/1', '/store/v1'], ['/store/v2', '/elsewhere']],
+    [
+      '',
+      ['/v1/pet', '/v1/Pets', '/api/v1/pets', '/v2/pets', '/v1/pet/1'],
+      ['/v1/store', '/v1/carpets', '/?/pets'],
+    ],
+    ['/store', ['/pets', '/store/pets/1', '/store/v1', '/store/v2/pets'], ['/store/v2', '/elsewhere']],
   ] as const) {
     const store = createMemoryStore([])
     const app = createApp({ store, apiKeys: [key], page: { html: '', policy: '' }, petsSchema: '', basePath })

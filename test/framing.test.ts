@@ -457,6 +457,19 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     await assertAnswersNext(app)
   })
 
+  test('a tunnel is refused with the methods of all paths, in the header and in the message', async (t) => {
+    const { connect } = await start(t)
+    const client = await connect()
+    client.write('CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
+    const answer = await client.read()
+    const methods = 'GET, HEAD, POST, OPTIONS'
+    assert.equal(
+      assertRefusal(answer, 405, 'method_not_allowed'),
+      `CONNECT is not allowed here, only ${methods}.`,
+    )
+    assert.equal(answer.headers.get('allow'), methods)
+  })
+
   test('a fault behind a creation is refused also when the client ends its half behind it', async (t) => {
     const { connect } = await start(t)
     const faults: readonly [bytes: string, status: number][] = [

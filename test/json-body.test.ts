@@ -109,7 +109,11 @@ describe('syntax (RFC 8259)', () => {
     'white space': ['  \n', /^body: line 2, column 1: expected a value, got the end$/],
     'half an object': ['{"name":"Rex",', /^body: line 1, column 15: expected .* got the end$/],
     'two objects': ['{}{}', /^body: line 1, column 3: expected the end, got "{"$/],
-    'single quotes': ["{'name':'Rex'}", /^body: line 1, column 2: /],
+    'single quotes': ["{'name':'Rex'}", /^body: line 1, column 2: expected .* got "'"$/],
+    'quotes that a shell took away': [
+      '{name:Rex,categoryId:1}',
+      /^body: line 1, column 2: expected a member name in double quotes, got "n"; the shell may have taken the quotes away: /,
+    ],
     'a form': ['name=Rex&categoryId=1', /^body: line 1, column 1: expected a value, got "n"$/],
     'a trailing comma': ['{"name":"Rex",\n"categoryId":1,\n}', /^body: line 3, column 1: /],
     NaN: ['{"name":"Rex","categoryId":NaN}', /^body: line 1, column 28: /],

@@ -11,10 +11,7 @@ export const errorCodes = {
     message: 'Send your API key in a header: "Authorization: Bearer <API_KEY>".',
   },
   not_found: { status: 404, message: 'There is no such path.' },
-  method_not_allowed: {
-    status: 405,
-    message: 'This resource does not take that method; the Allow header names those it takes.',
-  },
+  method_not_allowed: { status: 405, message: 'This resource does not take that method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   content_too_large: { status: 413, message: 'The body is too large.' },
   unsupported_media_type: {

@@ -9,6 +9,9 @@ import { maxBodyBytes } from './limits.ts'
 const whatToSend =
   'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'
 
+const lostQuotesHint =
+  '; the shell may have taken the quotes away: put the body into a file, and send it with curl -d @pet.json'
+
 const readBefore = 'the body was read before; mount the listener ahead of body parsers such as express.json()'
 
 /**
@@ -73,6 +76,8 @@ function parseBody(bytes: Buffer): unknown {
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error
     const { line, column } = placeOf(text, error.offset)
-    throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}`)
+    // In `curl -d {"name":"Rex"}`, and in some shells of Windows, the shell takes the quotes away.
+    const hint = /member name in double quotes, got "\w"/.test(error.message) ? lostQuotesHint : ''
+    throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}${hint}`)
   }
 }
