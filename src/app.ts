@@ -13,6 +13,7 @@ import { createRouter, findPath } from './http/router.ts'
 import type { Operation } from './operations.ts'
 import { PetStoreError } from './store/store.ts'
 import { createRequestLog } from './request-log.ts'
+import { isError } from './system-error.ts'
 import { createRoutes, type Operations, type RouteSources } from './routes.ts'
 import type { PetStoreOptions } from './types.ts'
 
@@ -145,7 +146,7 @@ export function createApp(options: AppOptions): App {
 
   function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
     // The message and stack of any other error may hold secrets.
-    const name = error instanceof Error ? error.name : typeof error
+    const name = isError(error) ? error.name : typeof error
     const isToldWhole = error instanceof PetStoreError || error instanceof EmbeddingError
     const reason = isToldWhole ? error.message : name
     onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)

@@ -1,13 +1,19 @@
 /** The errors of system calls: their codes, and what they mean in words. */
 import { constants } from 'node:os'
 import { getSystemErrorMap } from 'node:util'
+import { isNativeError } from 'node:util/types'
 
 /** Node has no name for this one: it calls it `Unknown system error -122`. */
 const quotaExceeded = { code: 'EDQUOT', errno: -constants.errno.EDQUOT, meaning: 'disk quota exceeded' }
 
+/** Jest runs each test file with an Error of its own, of which Node's errors are no instances. */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || isNativeError(value)
+}
+
 /** The code of a system error, such as `ENOSPC`; empty for any other error. */
 export function errorCode(error: unknown): string {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return ''
+  if (!isError(error) || !('code' in error) || typeof error.code !== 'string') return ''
   return 'errno' in error && error.errno === quotaExceeded.errno ? quotaExceeded.code : error.code
 }
 

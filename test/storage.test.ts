@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { createPetStore, startPetStore } from '../src/index.ts'
 import { createPet, deprecation, getPet, listPets, sunset } from '../src/operations.ts'
 import { createMemoryStore } from '../src/store/pet-store.ts'
@@ -215,6 +216,16 @@ describe('creations', () => {
       assert.match(assertRefusal(answer, 507, 'insufficient_storage'), /nothing was stored/)
     assert.equal((await app.send('/v1/pets')).headers.get('x-total-count'), '2')
     assert.equal(app.messages.length, 1)
+  })
+
+  test('are refused for the reason that the error gives also when its class is not our Error, as in Jest', async (t) => {
+    const full: unknown = runInNewContext(
+      `Object.assign(new Error('disk full'), { code: 'insufficient_storage' })`,
+    )
+    assert.ok(!(full instanceof Error))
+    const app = await startOn(t, withMethod({ create: () => Promise.reject(full) }))
+    assertRefusal(await app.send('/v1/pets', { name: 'Max', categoryId: 1 }), 507, 'insufficient_storage')
+    assert.deepEqual(app.messages, ['the storage failed: disk full; creations are refused until it works'])
   })
 })
 

@@ -1,7 +1,7 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
 import { clock } from '../clock.ts'
-import { errorCode } from '../system-error.ts'
+import { errorCode, isError } from '../system-error.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-schemas.ts'
@@ -90,7 +90,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
 
 /** What a storage threw, which may be anything. */
 function describeThrown(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error
+  if (!isError(error)) return typeof error
   return error.message || errorCode(error)
 }
 
