@@ -1,0 +1,118 @@
+/** The packed package in the frameworks that people mount it in: the README's examples, run as they stand but for the port. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { makeProject, readExample, run } from './tools.ts'
+
+async function findFreePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  server.close()
+  await once(server, 'close')
+  return String(address.port)
+}
+
+/** Adds two pets, follows the Link from the first page to the second, and reads what needs no key. */
+async function tryStore(store: string, key: string): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const places = []
+  for (const name of ['Max', 'Kit']) {
+    const body = JSON.stringify({ name, categoryId: 1 })
+    const response = await fetch(`${store}/v1/pets`, { method: 'POST', headers, body })
+    assert.equal(response.status, 201, await response.text())
+    places.push(response.headers.get('location') ?? '')
+  }
+  for (const place of places) assert.equal((await fetch(new URL(place, store), { headers })).status, 200)
+  const first = await fetch(`${store}/v1/pets?limit=1`, { headers })
+  const [, next = ''] = /^<(.*)>; rel="next"$/.exec(first.headers.get('link') ?? '') ?? []
+  assert.equal((await fetch(new URL(next, store), { headers })).status, 200)
+  assert.equal((await fetch(`${store}/v1/pets`)).status, 401)
+  assert.match(await (await fetch(`${store}/`)).text(), /^<!doctype html>/)
+}
+
+/** Runs a script that prints its address when it listens. */
+async function start(t: TestContext, script: string): Promise<ReturnType<typeof run> & { url: string }> {
+  const started = run(t, makeProject({ 'server.mjs': script }), 'server.mjs')
+  const [url] = await started.waitFor(/http:\/\/127\.0\.0\.1:\d+/)
+  return { ...started, url }
+}
+
+const open = `import { createPetStore } from 'petstore'
+  const store = await createPetStore({ apiKeys: ['dev-key'], pets: [], basePath: '/store', onError: console.error })`
+const listen = `server.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.address().port))`
+
+test("runs the README's example in Express, which says what happens and stops", async (t) => {
+  const example = readExample("from 'express'").replaceAll('3000', await findFreePort())
+  const { url, kill, ended, output } = await start(t, example)
+  await tryStore(`${url}/store`, 'dev-key')
+  kill('SIGINT')
+  assert.deepEqual(await ended, [0, null])
+  assert.match(output(), /^The store is at http:\S+\/store\/\n$/)
+})
+
+test('runs in connect as in Express', async (t) => {
+  const { url } = await start(
+    t,
+    `import connect from 'connect'; import { createServer } from 'node:http'; ${open}
+    const server = createServer(connect().use('/store', store.listener)); ${listen}`,
+  )
+  await tryStore(`${url}/store`, 'dev-key')
+})
+
+const [forFastify = '', forKoa = ''] = readExample('koa.use').split('// Koa\n')
+
+test("runs the README's lines in Fastify", async (t) => {
+  const { url } = await start(
+    t,
+    `import createFastify from 'fastify'; const fastify = createFastify(); ${open}
+    ${forFastify}
+    console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }))`,
+  )
+  await tryStore(`${url}/store`, 'dev-key')
+  assert.equal((await fetch(`${url}/elsewhere`)).status, 404)
+})
+
+test("runs the README's lines in Koa", async (t) => {
+  const { url } = await start(
+    t,
+    `import Koa from 'koa'; import { createServer } from 'node:http'; const koa = new Koa(); ${open}
+    ${forKoa}
+    const server = createServer(koa.callback()); ${listen}`,
+  )
+  await tryStore(`${url}/store`, 'dev-key')
+  assert.equal((await fetch(`${url}/elsewhere`)).status, 404)
+})
+
+test("runs the README's example in Vite", async (t) => {
+  const folder = makeProject({
+    'vite.config.js': readExample("from 'vite'"),
+    'package.json': '{"type":"module"}',
+  })
+  const vite = run(t, folder, 'node_modules/.bin/vite', '--host', '127.0.0.1', '--port', await findFreePort())
+  const [url] = await vite.waitFor(/http:\/\/127\.0\.0\.1:\d+/)
+  await tryStore(`${url}/store`, 'dev-key')
+})
+
+test("runs the README's example of a workshop", async (t) => {
+  const example = readExample('workshop.mjs').replaceAll('3000', await findFreePort())
+  const { url, waitFor } = await start(t, example)
+  await tryStore(url, 'workshop')
+  await waitFor(/^201 POST \/v1\/pets$/m)
+})
+
+test('says what to do about express.json() ahead of it, and about a mount path that it does not know', async (t) => {
+  const { url, waitFor } = await start(
+    t,
+    `import express from 'express'; ${open.replace(", basePath: '/store'", '')}
+    const app = express().use(express.json()).use('/shop', store.listener)
+    const server = app.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.address().port))`,
+  )
+  const headers = { authorization: 'Bearer dev-key', 'content-type': 'application/json' }
+  const response = await fetch(`${url}/shop/v1/pets`, { method: 'POST', headers, body: '{"name":"Max"}' })
+  assert.equal(response.status, 500)
+  await waitFor(/^the listener is mounted under \/shop; pass this as basePath, /m)
+  await waitFor(/^internal_error in POST \/v1\/pets: the body was read before; mount the listener ahead of /m)
+})

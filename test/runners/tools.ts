@@ -1,0 +1,80 @@
+/** What the checks share: the README's examples, and projects that have installed the package, to run them in. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { cleanEnvironment, makeFolder } from '../support.ts'
+
+const modules = fileURLToPath(new URL('node_modules', import.meta.url))
+export const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+
+/** The README's example in JavaScript that contains this text. */
+export function readExample(text: string): string {
+  const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code)
+  const [example, ...others] = examples.filter((code) => code.includes(text))
+  assert.ok(example !== undefined && others.length === 0, `README.md: expected one example with ${text}`)
+  return example
+}
+
+/** A folder with these files, from which all packages of this folder can be imported, and the packed `petstore`. */
+export function makeProject(files: Readonly<Record<string, string>>): string {
+  const folder = makeFolder()
+  symlinkSync(modules, join(folder, 'node_modules'), 'junction')
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+export interface Run {
+  /** Standard output and error so far. */
+  readonly output: () => string
+  /** Resolves with the first match in the output; rejects when the script ends without one. */
+  readonly waitFor: (pattern: RegExp) => Promise<RegExpExecArray>
+  /** Resolves with exit code and signal. */
+  readonly ended: Promise<unknown[]>
+  kill(signal: NodeJS.Signals): void
+}
+
+/** Runs a script with Node in a project: its own, or a command of a package. */
+export function run(t: TestContext, folder: string, script: string, ...args: readonly string[]): Run {
+  const env = { ...cleanEnvironment(), NO_COLOR: '1' }
+  // A runner waits for a server that never closes, for ever.
+  const child = spawn(process.execPath, [script, ...args], { cwd: folder, env, timeout: 600_000 })
+  const ended = once(child, 'close')
+  t.after(() => {
+    child.kill('SIGKILL')
+    return ended
+  })
+  let output = ''
+  const watchers = new Set<() => void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      for (const watch of watchers) watch()
+    })
+  }
+  const waitFor = (pattern: RegExp): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      const watch = (): void => {
+        const match = pattern.exec(output)
+        if (match !== null) resolve(match)
+      }
+      watchers.add(watch)
+      watch()
+      void ended.then(() => reject(new Error(`ended without ${pattern}:\n${output}`)))
+    })
+  return { output: () => output, waitFor, ended, kill: (signal) => void child.kill(signal) }
+}
+
+/** Runs it to its end, which has to be a success, and gives what it printed. */
+export async function runToEnd(
+  t: TestContext,
+  folder: string,
+  ...args: readonly [string, ...string[]]
+): Promise<string> {
+  const { ended, output } = run(t, folder, ...args)
+  assert.deepEqual(await ended, [0, null], output())
+  return output()
+}
