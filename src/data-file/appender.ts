@@ -109,7 +109,7 @@ export class Appender {
       if (this.isEdited()) throw new DataFileEdited()
     }
     this.#needsRollBack = true
-    await this.#writeClosingBrackets(descriptor)
+    await this.#writeClosingBrackets(descriptor, missing < 0)
   }
 
   /** Whether what was appended stands after the last pet, or after the bracket that opens the array. */
@@ -152,9 +152,9 @@ export class Appender {
    * Ends the file after its last pet: removes what a failed append has left, or how a person has closed it. If the process dies
    * before that is complete, the next start repairs the file.
    */
-  async #writeClosingBrackets(descriptor: number): Promise<void> {
+  async #writeClosingBrackets(descriptor: number, isTooLong = true): Promise<void> {
     try {
-      this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
+      if (isTooLong) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
     } finally {
       // Before the sync, so that an edit that is made during it is noticed.
