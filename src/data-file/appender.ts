@@ -58,15 +58,12 @@ export class Appender {
       this.#needsRollBack = true
       this.#mayBeStored = true
       this.#disk.write(descriptor, bytes, this.#petsEnd)
-      // 3. Check the length: no editor has saved in place at this very moment.
+      // 3. Check: no editor has saved in place at this very moment.
       written = this.#disk.fstatIdentity(descriptor)
-      if (written?.size !== BigInt(this.#petsEnd + bytes.length)) throw new DataFileEdited()
-      // 4. Check the bytes and the one before them. If an editor emptied the file just before step 2, the length is right, but
-      // there are NULs up to `petsEnd`.
-      if (!this.#landedInPlace(descriptor, bytes, isFirst)) throw new DataFileEdited()
-      // 5. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
+      if (!this.#hasLanded(descriptor, written, this.#petsEnd, bytes)) throw new DataFileEdited()
+      // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.sync('fdatasync', descriptor)
-      // 6. Check: it is still the file at the path, and nobody has written into it.
+      // 5. Check: it is still the file at the path, and nobody has written into it.
       if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileEdited()
     } catch (error) {
       await this.#handleFailedAppend(descriptor, written, error)
@@ -100,11 +97,10 @@ export class Appender {
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
-      try {
-        this.#disk.write(descriptor, Buffer.alloc(missing, '\n'), size)
-      } finally {
-        this.#identity = this.#disk.fstatIdentity(descriptor)
-      }
+      const lineFeeds = Buffer.alloc(missing, '\n')
+      this.#disk.write(descriptor, lineFeeds, size)
+      this.#identity = this.#disk.fstatIdentity(descriptor)
+      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) return this.#giveUp()
       await this.#disk.sync('fdatasync', descriptor)
       if (this.isEdited()) throw new DataFileEdited()
     }
@@ -112,12 +108,21 @@ export class Appender {
     await this.#writeClosingBrackets(descriptor, missing < 0)
   }
 
-  /** Whether what was appended stands after the last pet, or after the bracket that opens the array. */
-  #landedInPlace(descriptor: number, bytes: Buffer, isFirst: boolean): boolean {
+  /**
+   * Whether the file ends with what was just written at `position`. If an editor has emptied it before the write, the length is right,
+   * but there are NULs up to `position`.
+   */
+  #hasLanded(descriptor: number, written: Identity, position: number, bytes: Buffer): boolean {
+    if (written?.size !== BigInt(position + bytes.length)) return false
     const found = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#petsEnd - 1)
-    const before = found.toString('latin1', 0, 1)
-    return before === (isFirst ? '[' : '}') && found.subarray(1).equals(bytes)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
+    return found[0] !== 0 && found.subarray(1).equals(bytes)
+  }
+
+  /** What is known of the file is no longer true: it has to be read, whatever `stat` says. */
+  #giveUp(): void {
+    this.close()
+    this.#identity = unknownIdentity
   }
 
   /**
@@ -125,10 +130,10 @@ export class Appender {
    *
    * | what happened                                                         | the file is | so the append is             |
    * | --------------------------------------------------------------------- | ----------- | ---------------------------- |
-   * | a system call failed in step 2 or 3                                   | ours        | removed                      |
-   * | a system call failed in step 4, 5 or 6; file not changed since step 3 | ours        | removed                      |
-   * | a system call failed in step 4, 5 or 6; file changed since step 3     | an editor's | left; the file is read again |
-   * | a check found an edit in step 3, 4 or 6                               | an editor's | left; the file is read again |
+   * | a system call failed in step 2                                        | ours        | removed                      |
+   * | a system call failed in step 3, 4 or 5; file not changed since step 3 | ours        | removed                      |
+   * | a system call failed in step 3, 4 or 5; file changed since step 3     | an editor's | left; the file is read again |
+   * | a check found an edit in step 3 or 5                                  | an editor's | left; the file is read again |
    *
    * `written` is the state of the file in step 3, or undefined if the append failed before.
    */
@@ -139,10 +144,8 @@ export class Appender {
       const isTheirs =
         error instanceof DataFileEdited ||
         (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
-      if (!isTheirs) return await this.#writeClosingBrackets(descriptor)
-      // What is known of the file is no longer true: it has to be read, whatever `stat` says.
-      this.close()
-      this.#identity = unknownIdentity
+      if (isTheirs) this.#giveUp()
+      else await this.#writeClosingBrackets(descriptor)
     } catch {
       // The file system failed here too: the next append or look for edits tries again.
     }
@@ -150,9 +153,9 @@ export class Appender {
 
   /**
    * Ends the file after its last pet: removes what a failed append has left, or how a person has closed it. If the process dies
-   * before that is complete, the next start repairs the file.
+   * before that is complete, the next start repairs the file. Returns false if an editor has saved at this very moment.
    */
-  async #writeClosingBrackets(descriptor: number, isTooLong = true): Promise<void> {
+  async #writeClosingBrackets(descriptor: number, isTooLong = true): Promise<boolean> {
     try {
       if (isTooLong) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
@@ -160,10 +163,15 @@ export class Appender {
       // Before the sync, so that an edit that is made during it is noticed.
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
+    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) {
+      this.#giveUp()
+      return false
+    }
     await this.#disk.sync('fdatasync', descriptor)
     this.#isClosedByUs = true
     this.#needsRollBack = false
     this.#mayBeStored = false
+    return true
   }
 
   /**
@@ -174,8 +182,7 @@ export class Appender {
     const descriptor = this.#descriptor
     if (!this.#needsRollBack || descriptor === undefined) return false
     if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
-    await this.#writeClosingBrackets(descriptor)
-    return true
+    return this.#writeClosingBrackets(descriptor)
   }
 
   /** Closes the file, and gives up a rollback that is still due. Another append would open the file again. */

@@ -89,14 +89,11 @@ export function formatWithIds({ bytes, filledIds }: PetsText): Buffer {
 export function formatFile(pets: readonly Pet[], schema: string | undefined): Buffer {
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
   const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
-  if (pets.length === 0) return Buffer.concat([head, closingBrackets])
   // In parts, since a string cannot hold the text of several million pets.
   const parts: Buffer[] = []
   for (let from = 0; from < pets.length; from += maxAppendPets) {
-    const isFirst = from === 0
-    parts.push(
-      formatAppend(pets.slice(from, from + maxAppendPets), isFirst).subarray(0, -closingBrackets.length),
-    )
+    const text = formatAppend(pets.slice(from, from + maxAppendPets), from === 0)
+    parts.push(text.subarray(0, -closingBrackets.length))
   }
   return Buffer.concat([head, ...parts, closingBrackets])
 }
