@@ -2,28 +2,44 @@
  * The interface as an OpenAPI 3.1 document: the three operations under `/v1`, with the page sizes, names and error codes of the
  * code. The descriptions are for people; the page at `/` shows them, as other tools do.
  */
+import { errorCodes, type ErrorCode } from './http/error-codes.ts'
 import { maxBodyBytes } from './http/limits.ts'
-import {
-  createdPet,
-  errorResponse,
-  extension,
-  header,
-  idSchema,
-  json,
-  mia,
-  newPet,
-  optional,
-  otherError,
-  query,
-  ref,
-  rex,
-  schemas,
-  unauthorized,
-} from './openapi-parts.ts'
+import { idSchema, mia, newPet, ref, rex, schemas } from './openapi-schemas.ts'
 import { deprecation, pageSizes, sunset } from './operations.ts'
+import type { Pet } from './pet/pet.ts'
 
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'
+
+/** Marks what this service adds to the interface. */
+const extension = { 'x-extension': true }
+
+const createdPet: Pet = { id: 13, ...newPet }
+
+/** Example messages, where those of the error codes are not what clients get. */
+const exampleMessages: Partial<Record<ErrorCode, readonly [known: string, outcomeUnknown?: string]>> = {
+  malformed_request: [
+    'request target: "%zz" has an invalid percent escape: expected UTF-8, such as "%C3%A9"',
+  ],
+  invalid_parameter: [
+    `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
+  ],
+  malformed_json: ['body: is empty; expected a JSON object'],
+  invalid_body: ['name: is required; categoryId: expected an int64 integer, got "x"'],
+  content_too_large: [`The body is larger than ${maxBodyBytes} bytes.`],
+  not_found: ['There is no pet with the id "99".'],
+  data_file_invalid: [
+    'The data file is not valid (line 7, column 3: expected a pet after the comma, got "]"); nothing was stored.',
+  ],
+  storage_failed: [
+    'The storage failed; nothing was stored.',
+    'The storage failed; it is not known whether the pet was stored.',
+  ],
+  insufficient_storage: [
+    'There is no room left; nothing was stored.',
+    'There is no room left; it is not known whether the pet was stored.',
+  ],
+}
 
 /** Of an operation, what is bound to certain values (interface section 9). None carries a stability marker now. */
 interface OperationDescription {
@@ -225,4 +241,61 @@ function getPet(): OperationDescription {
       default: { ...otherError, headers: { ...otherError.headers, ...optional(headers) } },
     },
   }
+}
+
+const unauthorized = errorResponse('The API key is missing or not valid.', ['unauthorized'], {
+  'WWW-Authenticate': header(
+    'The authentication scheme (RFC 6750), with `error="invalid_token"` if a key was sent but is not valid.',
+    { example: 'Bearer realm="petstore"' },
+  ),
+})
+
+const otherError = errorResponse(
+  'Any other error.',
+  [
+    'method_not_allowed',
+    'request_timeout',
+    'expectation_failed',
+    'request_header_fields_too_large',
+    'internal_error',
+    'not_implemented',
+    'storage_failed',
+    'shutting_down',
+    'insufficient_storage',
+  ],
+  { Allow: header('Sent with 405: the methods that the path supports.', { required: false }) },
+)
+
+function query(name: string, description: string, schema: object, example: unknown): object {
+  return { name, in: 'query', description, schema, example }
+}
+
+/** The same headers, which may be absent. */
+function optional(headers: Readonly<Record<string, object>>): Record<string, object> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, each]) => [name, { ...each, required: false }]),
+  )
+}
+
+/** A header; it is text and always sent, unless `more` says otherwise. */
+function header(description: string, more: object = {}): object {
+  return { description, required: true, schema: { type: 'string' }, ...more }
+}
+
+function json(schema: object, examples: Readonly<Record<string, unknown>>): object {
+  const values = Object.entries(examples).map(([name, value]) => [name, { value }])
+  return { 'application/json': { schema, examples: Object.fromEntries(values) } }
+}
+
+/** An error response with any of these codes, and examples of each. */
+function errorResponse(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
+  const examples = codes.flatMap((code) => {
+    const { status, message } = errorCodes[code]
+    const messages = exampleMessages[code] ?? [message]
+    return messages.map((text, i) => [
+      i === 0 ? code : `${code}_outcome_unknown`,
+      { code, message: text, status },
+    ])
+  })
+  return { description, headers, content: json(ref('Error'), Object.fromEntries(examples)) }
 }

@@ -1,0 +1,70 @@
+/** The schemas of the OpenAPI document (interface section 2), and the pets in its examples. Knows no operation. */
+import { errorCodes } from './http/error-codes.ts'
+import { defaultStatus, petStatuses } from './pet/pet-status.ts'
+import type { NewPet, Pet } from './pet/pet.ts'
+
+export const rex: Pet = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
+export const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
+export const newPet: NewPet = { name: 'Pip', categoryId: 3, status: 'pending' }
+
+export const idSchema = { type: 'integer', format: 'int64', minimum: 1 }
+
+const newPetProperties = {
+  name: {
+    type: 'string',
+    description: 'What the pet is called: any well-formed Unicode string, including the empty one.',
+  },
+  // Without minimum and maximum: most tools read JSON numbers as doubles, which cannot hold the limits of an int64.
+  categoryId: {
+    type: 'integer',
+    format: 'int64',
+    description:
+      'Which category the pet is in: any integer from -2^63 to 2^63-1. `5.0` and `1e2` are integers too; numbers ' +
+      'that would have to be rounded are rejected.',
+  },
+  // Not as `default`: openapi-typescript makes a member with a default required.
+  status: { ...ref('PetStatus'), description: `\`${defaultStatus}\` unless given.` },
+}
+
+export const schemas = {
+  Pet: {
+    type: 'object',
+    description: 'A pet in the store.',
+    required: ['id', 'name', 'categoryId', 'status'],
+    properties: {
+      id: {
+        ...idSchema,
+        description: 'The number of the pet, which the service chose. No other pet has it.',
+      },
+      ...newPetProperties,
+      status: { ...ref('PetStatus'), description: 'Whether the pet can be had.' },
+    },
+    examples: [rex],
+  },
+  NewPet: {
+    type: 'object',
+    description: 'A pet to add.',
+    required: ['name', 'categoryId'],
+    properties: newPetProperties,
+    examples: [newPet],
+  },
+  Pets: { type: 'array', description: 'Pets in ascending order of `id`.', items: ref('Pet') },
+  PetStatus: { type: 'string', description: 'Whether a pet can be had.', enum: petStatuses },
+  Error: {
+    type: 'object',
+    description: 'Why a request failed.',
+    required: ['code', 'message', 'status'],
+    properties: {
+      code: { type: 'string', enum: Object.keys(errorCodes), description: 'What went wrong, for programs.' },
+      message: {
+        type: 'string',
+        description: 'What went wrong, for people: the place and the fault of each error.',
+      },
+      status: { type: 'integer', description: 'Repeats the status code of the response.' },
+    },
+  },
+}
+
+export function ref(name: string, kind: 'schemas' | 'responses' = 'schemas'): { $ref: string } {
+  return { $ref: `#/components/${kind}/${name}` }
+}
