@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { defineCases, type Runner } from './contract-cases.ts'
 import { type Client, createClient } from './contract-client.ts'
+import { isStatus, statuses } from './contract-expect.ts'
 import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
 import { buildOnce } from './built.ts'
@@ -20,7 +21,6 @@ import { cleanEnvironment } from './support.ts'
 import {
   type Behaviour,
   createStore,
-  isStatus,
   type Operate,
   parseRequest,
   type Pet,
@@ -324,12 +324,11 @@ const variants: Record<string, Partial<Behaviour>>[] = [
 const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9 All sections'
 
 function createPets(count: number): Pet[] {
-  const states = ['available', 'pending', 'sold']
   return Array.from({ length: count }, (_, index) => ({
     id: BigInt(index + 1),
     name: `Old ${index}`,
     categoryId: 1n,
-    status: states[index % 3] ?? 'sold',
+    status: statuses[index % statuses.length] ?? '',
   }))
 }
 

@@ -18,6 +18,7 @@ import { clock } from '../src/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { openPetStore } from '../src/store/pet-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
+import { petStatusChoice } from '../src/pet/pet-status.ts'
 import {
   createSyncGate,
   holdLooks,
@@ -193,7 +194,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     [
       'a bad status',
       formatDataFile(rex, mia.replace('available', 'lost')),
-      ':4:41: pets[1].status: expected available, pending or sold, got "lost"',
+      `:4:41: pets[1].status: expected ${petStatusChoice}, got "lost"`,
     ],
     [
       'an id twice',

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { formatAppend, formatFile, formatWithIds, parsePetsText } from '../src/data-file/pets-text.ts'
 import type { Pet } from '../src/types.ts'
+import { petStatusChoice } from '../src/pet/pet-status.ts'
 import { petLine } from './file-system.ts'
 import { formatDataFile } from './support.ts'
 
@@ -69,7 +70,7 @@ test('names all errors together, each with its line and column', () => {
     'pets.json:5:3: pets[3].name: is required',
     'pets.json:5:13: pets[3].id: is given twice',
     'pets.json:5:22: pets[3].categoryId: expected an int64 integer, got 1.5',
-    'pets.json:5:41: pets[3].status: expected available, pending or sold, got "lost"',
+    `pets.json:5:41: pets[3].status: expected ${petStatusChoice}, got "lost"`,
     'pets.json:6:3: pets[4].id: 4 is given twice, first in line 4, column 3',
     'pets.json:7:1: expected a pet after the comma, got "]"',
   ])

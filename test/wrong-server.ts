@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { isStatus } from './contract-expect.ts'
 import { isInt64, isObject, parseExactJson } from './contract-json.ts'
 
 export interface Pet {
@@ -159,10 +160,6 @@ function createPet(behaviour: Behaviour, pets: Pet[], text: string): Reply {
 function getPet({ find }: Behaviour, pets: Pet[], petId: string): Reply {
   const found = find(pets, petId)
   return typeof found === 'number' ? refuse(found) : reply(200, formatPet(found))
-}
-
-export function isStatus(value: unknown): value is string {
-  return value === 'available' || value === 'pending' || value === 'sold'
 }
 
 export function reply(status: number, text: string): Reply {
