@@ -1,4 +1,4 @@
-/** The three operations and what the README says where the interface is silent, over real sockets. */
+/** The three operations and what src/interface.md decides where something is left open, over real sockets. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { deprecation, sunset } from '../src/operations.ts'
