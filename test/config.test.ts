@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, ConfigError, isLoopback, parseConfig } from '../src/program/config.ts'
 import { settings } from '../src/settings.ts'
+import { limitEachTest } from './time-limit.ts'
+
+limitEachTest()
 
 const defaults: Config = {
   port: 3000,

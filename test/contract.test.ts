@@ -12,6 +12,9 @@ import { after, describe, test } from 'node:test'
 import { defineCases } from './contract-cases.ts'
 import { createClient } from './contract-client.ts'
 import { openTarget, type Target } from './contract-target.ts'
+import { limitEachTest } from './time-limit.ts'
+
+limitEachTest()
 
 describe('The pet store interface, version 1.0.0', async () => {
   let target: Target

@@ -4,6 +4,9 @@ import { test } from 'node:test'
 import { petStatuses } from '../src/pet/pet-status.ts'
 import type { Pet } from '../src/types.ts'
 import { PetIndex } from '../src/store/pet-index.ts'
+import { limitEachTest } from './time-limit.ts'
+
+limitEachTest()
 
 const pets = Array.from({ length: 50 }, (_, index): Pet => {
   const status = petStatuses[(index * 7) % 3] ?? 'sold'

@@ -3,6 +3,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { HttpError } from '../src/http/error-codes.ts'
 import { createRouter, findPath, parseQuery } from '../src/http/router.ts'
+import { limitEachTest } from './time-limit.ts'
+
+limitEachTest()
 
 const find = createRouter({ '/': 'root', '/pets': 'pets', '/pets/{petId}': 'pet', '/pets/new': 'new' })
 

@@ -1,9 +1,25 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { cleanEnvironment, makeFolder, root } from './support.ts'
+
+function runFiles(
+  folder: string,
+  files: readonly string[],
+  env: NodeJS.ProcessEnv,
+): { status: number | null; stdout: string } {
+  return spawnSync(process.execPath, ['--import', 'tsx', join(root, 'test/run.ts'), ...files], {
+    cwd: root,
+    // No build: these files have no use for one.
+    env: { ...cleanEnvironment(), PETSTORE_TEST_DIST: folder, ...env },
+    encoding: 'utf8',
+    timeout: 240_000,
+    killSignal: 'SIGKILL',
+  })
+}
 
 test('prints a line per file, failures in full and the totals where there is no terminal, and exits with 1', () => {
   const folder = makeFolder()
@@ -18,13 +34,7 @@ test('prints a line per file, failures in full and the totals where there is no 
   )
   writeFileSync(bad, `${head}describe('group', () => test('fails', () => { throw new Error('the reason') }))`)
   writeFileSync(broken, 'an error of syntax')
-  const args = ['--import', 'tsx', join(root, 'test/run.ts'), good, bad, broken]
-  const { status, stdout } = spawnSync(process.execPath, args, {
-    cwd: root,
-    // No build: these files have no use for one.
-    env: { ...cleanEnvironment(), PETSTORE_URL: 'http://shop.invalid/v1', PETSTORE_TEST_DIST: folder },
-    encoding: 'utf8',
-  })
+  const { status, stdout } = runFiles(folder, [good, bad, broken], { PETSTORE_URL: 'http://shop.invalid/v1' })
   assert.equal(status, 1, stdout)
   assert.match(stdout, /^✔ \S+good\.test\.mjs \(\d+\.\d s\)$/m)
   assert.match(stdout, /^✖ \S+bad\.test\.mjs \(\d+\.\d s\)$/m)
@@ -32,4 +42,52 @@ test('prints a line per file, failures in full and the totals where there is no 
   assert.match(stdout, /^SyntaxError: /m)
   assert.match(stdout, /^✖ \S+bad\.test\.mjs: group > fails\nError: the reason\n {4}at .*bad\.test\.mjs/m)
   assert.match(stdout, /\nℹ tests 4\nℹ suites 1\nℹ pass 1\nℹ fail 2\nℹ cancelled 0\nℹ skipped 1\n[^]*\n$/)
+})
+
+test('ends the file of a test that hangs, names the test, and goes on with the other files', () => {
+  const bodies = {
+    'waits for ever': 'await new Promise(() => setInterval(() => {}, 1e6))',
+    'has a subtest':
+      "await t.test('that waits for ever', () => new Promise(() => setInterval(() => {}, 1e6)))",
+    'cleans up for ever': 't.after(() => new Promise(() => setInterval(() => {}, 1e6)))',
+    'is good': '',
+  }
+  const folder = makeFolder()
+  const files = Object.entries(bodies).map(([title, body], index) => {
+    const file = join(folder, `${index}.test.mjs`)
+    const source = pathToFileURL(join(root, 'test/time-limit.ts')).href
+    const head = `import { test } from 'node:test'\nimport { limitEachTest } from '${source}'\nlimitEachTest()\n`
+    writeFileSync(file, `${head}test('${title}', async (t) => { ${body} })`)
+    return file
+  })
+  const { status, stdout } = runFiles(folder, files, { PETSTORE_TEST_LIMIT_MS: '1000' })
+  assert.equal(status, 1, stdout)
+  assert.match(stdout, /^Not ended after 1 s: waits for ever$/m)
+  assert.match(stdout, /^Not ended after 1 s: has a subtest, that waits for ever$/m)
+  assert.match(stdout, /^Not ended after 1 s: what follows cleans up for ever$/m)
+  assert.deepEqual(
+    [...stdout.matchAll(/^(.) \S+(\d)\.test\.mjs \(/gm)]
+      .map(([, mark, index]) => `${mark} ${index}`)
+      .toSorted(),
+    ['✔ 3', '✖ 0', '✖ 1', '✖ 2'],
+  )
+})
+
+test('ends a file whose test keeps its thread busy for ever', () => {
+  const folder = makeFolder()
+  const busy = join(folder, 'busy.test.mjs')
+  writeFileSync(busy, "import { test } from 'node:test'\ntest('is busy', () => { for (;;) {} })")
+  const { status, stdout } = runFiles(folder, [busy], { PETSTORE_TEST_FILE_LIMIT_MS: '1000' })
+  assert.equal(status, 1, stdout)
+  assert.match(stdout, /^✖ \S+busy\.test\.mjs \(/m)
+  assert.match(stdout, /test timed out after 1000ms/)
+})
+
+test('each test file has the time limit', () => {
+  const names = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts'))
+  const without = names.filter((name) => {
+    const text = readFileSync(join(root, 'test', name), 'utf8')
+    return !/ '\.\/(?:support|file-system|time-limit)\.ts'$/m.test(text)
+  })
+  assert.deepEqual(without, [])
 })

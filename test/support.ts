@@ -12,6 +12,9 @@ import { fileURLToPath } from 'node:url'
 import { clock } from '../src/clock.ts'
 import { startPetStore } from '../src/pet-store-server.ts'
 import type { PetStoreServer, PetStoreServerOptions } from '../src/types.ts'
+import { limitEachTest } from './time-limit.ts'
+
+limitEachTest()
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 export const key = 'test-key'
@@ -35,7 +38,10 @@ export function share<T>(items: Iterable<T>, count: number): readonly T[] {
 }
 
 const folders: string[] = []
+/** Those that still run. A test that hangs ends this process before it can end its programs. */
+const programs = new Set<ChildProcess>()
 process.on('exit', () => {
+  for (const program of programs) program.kill('SIGKILL')
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
@@ -205,6 +211,8 @@ export function runProgram(
     env: { ...cleanEnvironment(), PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  programs.add(child)
+  child.once('exit', () => programs.delete(child))
   let output = ''
   const watchers = new Set<() => void>()
   for (const stream of [child.stdout, child.stderr]) {
