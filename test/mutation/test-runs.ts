@@ -1,0 +1,169 @@
+/** Runs the test files of a copy of the project: which functions each of them reaches, and which of them fails on a mutant. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/** What failed on a mutant: a test file, or the build. */
+export interface Killer {
+  readonly name: string
+  /** Whether it failed because it did not end in time. */
+  readonly isTooLate: boolean
+}
+
+interface TestFile {
+  readonly name: string
+  /** How long it runs without a mutant. */
+  readonly seconds: number
+  /** The functions that it reaches, in the source and in the programs that it starts, as `src/app.ts respond`. */
+  readonly reached: ReadonlySet<string>
+}
+
+/** The part of a report of V8's coverage that is read here. */
+interface Coverage {
+  readonly result: readonly {
+    readonly url: string
+    readonly functions: readonly {
+      readonly functionName: string
+      readonly ranges: readonly { readonly count: number }[]
+    }[]
+  }[]
+}
+
+// As in test/run.ts: most of them wait.
+const concurrency = 4
+
+// A test that hangs is ended by test/time-limit.ts. One that keeps its thread busy for ever is killed here, with its file.
+const testLimitMs = 60_000
+const fileLimitMs = (seconds: number): number => testLimitMs + 10_000 * seconds
+
+/** The process groups of what runs: a test file, and the programs that it has started. */
+const groups = new Set<number>()
+process.on('exit', () => groups.forEach(killGroup))
+
+export class TestRuns {
+  readonly #project: string
+  readonly #tmp: string
+  #files: readonly TestFile[] = []
+
+  /** The tests put their temporary files into `tmp`. */
+  constructor(project: string, tmp: string) {
+    this.#project = project
+    this.#tmp = tmp
+  }
+
+  /** Runs each test file on the unchanged source. Throws if one fails. */
+  async measure(): Promise<void> {
+    const names = readdirSync(join(this.#project, 'test')).filter((name) => name.endsWith('.test.ts'))
+    const files: TestFile[] = []
+    const measureFile = async (name: string): Promise<void> => {
+      const coverage = join(this.#tmp, `coverage-${name}`)
+      const start = performance.now()
+      // Nothing is built, so the tests start the programs from source: what these reach counts as well.
+      const failure = await this.#run(join('test', name), [], 3_600_000, { NODE_V8_COVERAGE: coverage })
+      if (failure !== undefined) throw new Error(`${failure.name} fails without a mutant`)
+      const seconds = (performance.now() - start) / 1000
+      files.push({ name: join('test', name), seconds, reached: this.#readCoverage(coverage) })
+      rmSync(coverage, { recursive: true })
+    }
+    await inParallel(names, measureFile)
+    this.#files = files.toSorted((a, b) => a.seconds - b.seconds)
+  }
+
+  compiles(): boolean {
+    return spawnSync(join(this.#project, 'node_modules/.bin/tsc'), { cwd: this.#project }).status === 0
+  }
+
+  /** Builds, and runs the test files until one fails: first those that reach the changed function, the quick ones before the slow ones. */
+  async findKiller(source: string, functions: readonly string[]): Promise<Killer | undefined> {
+    const dist = join(this.#tmp, 'dist')
+    let killer = await this.#run('src/build.ts', [dist], fileLimitMs(10))
+    const reaches = ({ reached }: TestFile, name: string): boolean => reached.has(`${source} ${name}`)
+    // What is outside of all functions is reached by loading the file.
+    const name = functions.find((one) => this.#files.some((file) => reaches(file, one))) ?? ''
+    const first = this.#files.filter((file) => reaches(file, name))
+    const files = [...first, ...this.#files.filter((file) => !first.includes(file))]
+    await inParallel(files, async (file) => {
+      if (killer !== undefined) return
+      const limitMs = fileLimitMs(file.seconds)
+      const failure = await this.#run(file.name, [], limitMs, { PETSTORE_TEST_DIST: dist })
+      killer ??= failure
+    })
+    return killer
+  }
+
+  /** Runs a script. Resolves with it if it fails. */
+  async #run(
+    script: string,
+    args: readonly string[],
+    limitMs: number,
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<Killer | undefined> {
+    const inherited = Object.entries(process.env).filter(([name]) => !/^(?:PETSTORE_|PORT$|HOST$)/.test(name))
+    const child = spawn(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', '--import', import.meta.resolve('tsx'), script, ...args],
+      {
+        cwd: this.#project,
+        detached: true,
+        env: {
+          ...Object.fromEntries(inherited),
+          TMPDIR: this.#tmp,
+          PETSTORE_TEST_LIMIT_MS: String(testLimitMs),
+          ...env,
+        },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    )
+    const { pid } = child
+    if (pid === undefined) throw new Error(`${script} cannot be run`)
+    groups.add(pid)
+    let isTooLate = false
+    const limit = setTimeout(() => {
+      isTooLate = true
+      killGroup(pid)
+    }, limitMs)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (text.includes('Not ended after')) isTooLate = true
+    })
+    const [code]: unknown[] = await once(child, 'exit')
+    clearTimeout(limit)
+    killGroup(pid)
+    groups.delete(pid)
+    return code === 0 ? undefined : { name: script, isTooLate }
+  }
+
+  #readCoverage(folder: string): ReadonlySet<string> {
+    const reached = new Set<string>()
+    const home = `${pathToFileURL(this.#project).href}/`
+    for (const name of readdirSync(folder)) {
+      // The form of these reports is V8's.
+      const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Coverage
+      for (const { url, functions } of result.filter((script) => script.url.startsWith(`${home}src/`))) {
+        const source = url.slice(home.length).replace(/\?.*/, '')
+        for (const { functionName, ranges } of functions) {
+          if ((ranges[0]?.count ?? 0) > 0) reached.add(`${source} ${functionName}`)
+        }
+      }
+    }
+    return reached
+  }
+}
+
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values()
+  const workers = Array.from({ length: concurrency }, async () => {
+    for (const item of queue) await work(item)
+  })
+  await Promise.all(workers)
+}
+
+/** What a test file has left behind ends with it. */
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // Nothing of it is left.
+  }
+}
