@@ -1,6 +1,7 @@
 /** The delay of responses, for demos of slow ones: what it holds back, how long, and when it ends. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { RequestLog } from '../src/types.ts'
 import { authorization, connectRaw, formatRequest, holdTimeouts, startApp } from './support.ts'
 
 test('holds back every response under /v1, refusals too, and no other', async (t) => {
@@ -26,6 +27,27 @@ test('holds back every response under /v1, refusals too, and no other', async (t
   // From here on no time passes.
   holdTimeouts(t)
   assert.equal((await app.send('/healthz')).status, 200)
+})
+
+test('tells onResponse how long each response took, the delay included', async (t) => {
+  const delayMs = 50
+  const told: RequestLog[] = []
+  const app = await startApp(t, { delayMs, onResponse: (entry) => told.push(entry) })
+  const start = performance.now()
+  await app.send('/v1/pets')
+  await app.send('/v1/nowhere')
+  const delayed = told.splice(0)
+  const raw = await connectRaw(t, app.url)
+  raw.write('no request\r\n\r\n')
+  await raw.read()
+  await app.send('/healthz')
+  const elapsed = performance.now() - start
+  assert.deepEqual([delayed.length, told.length], [2, 2])
+  // A timer may be early by the rest of a millisecond.
+  for (const { path, milliseconds } of delayed)
+    assert.ok(milliseconds >= delayMs - 1, `${path} ${milliseconds}`)
+  for (const { path, milliseconds } of [...delayed, ...told])
+    assert.ok(milliseconds >= 0 && milliseconds <= elapsed, `${path} ${milliseconds}`)
 })
 
 test('ends at once when the service closes, and what was held back is answered', async (t) => {

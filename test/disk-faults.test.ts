@@ -432,6 +432,29 @@ test('answers 507 when the quota is exceeded', async (t) => {
   assert.match(said[0] ?? '', /: disk quota exceeded \(EDQUOT\);/)
 })
 
+test('answers 507 when there is no room for a pet, for whichever reason, and 503 when the disk fails', async (t) => {
+  const expected = {
+    ENOSPC: 'insufficient_storage',
+    EDQUOT: 'insufficient_storage',
+    EFBIG: 'insufficient_storage',
+    EIO: 'storage_failed',
+    EROFS: 'storage_failed',
+  }
+  const disk = new FaultyDisk()
+  const path = makeDataFile([petLine(1, 'Rex')])
+  const { store } = await openStore(t, path, disk.fileSystem)
+  const codes: [string, string][] = []
+  for (const code of Object.keys(expected)) {
+    disk.arm({ name: 'writeSync', from: 1, isLasting: false, code })
+    const refusal: unknown = await store.create(newPet('a')).catch((error: unknown) => error)
+    assert.ok(refusal instanceof PetStoreError, String(refusal))
+    codes.push([code, refusal.code])
+    disk.mend()
+    await store.create(newPet(code))
+  }
+  assert.deepEqual(Object.fromEntries(codes), expected)
+})
+
 test('starts after a write that stored only its first bytes, a roll back that did too, and a kill', async () => {
   const folder = makeFastFolder()
   const lengths = Array.from({ length: 60 }, (_, length) => length)

@@ -180,6 +180,18 @@ describe('syntax (RFC 8259)', () => {
       `{"name":"a","categoryId":"${'x'.repeat(60_000)}"}`,
       `categoryId: expected an int64 integer, got "${'x'.repeat(59)}…`,
     ],
+    'a wrong value of the greatest length that is shown whole': [
+      `{"name":"a","categoryId":"${'x'.repeat(58)}"}`,
+      `categoryId: expected an int64 integer, got "${'x'.repeat(58)}"`,
+    ],
+    'a wrong number of the greatest length that is shown whole': [
+      `{"name":"a","categoryId":1${'0'.repeat(59)}}`,
+      `categoryId: expected an int64 integer, got 1${'0'.repeat(59)}`,
+    ],
+    'a wrong value that is longer by one': [
+      `{"name":"a","categoryId":"${'x'.repeat(59)}"}`,
+      `categoryId: expected an int64 integer, got "${'x'.repeat(59)}…`,
+    ],
     'a long wrong number': [
       `{"name":"a","categoryId":1${'0'.repeat(60_000)}}`,
       `categoryId: expected an int64 integer, got 1${'0'.repeat(59)}…`,

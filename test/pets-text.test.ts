@@ -76,6 +76,46 @@ test('names all errors together, each with its line and column', () => {
   ])
 })
 
+test('loses no error of several, whichever comes first', () => {
+  const last = petLine(9223372036854775807n, 'a')
+  const wrongTexts: Readonly<Record<string, readonly string[]>> = {
+    '{"dogs":1}': ['1:1: pets: is required', '1:2: dogs: is not a member of the file'],
+    '{"$schema":5,"pets":5,"dogs":1}': [
+      '1:12: $schema: expected a string',
+      '1:21: pets: expected an array',
+      '1:23: dogs: is not a member of the file',
+    ],
+    '{"$schema":"a","$schema":"b","pets":[],"pets":[5]}': [
+      '1:16: $schema: is given twice',
+      '1:40: pets: is given twice',
+    ],
+    '{"pets":[{"id":1,"id":2,"id":3,"name":"a"}]}': [
+      '1:10: pets[0].categoryId: is required',
+      '1:18: pets[0].id: is given twice',
+      '1:25: pets[0].id: is given twice',
+    ],
+    '{"pets":[{"id":1,"name":"a","name":"b","categoryId":1},{"id":1,"name":"c","categoryId":1},5]}': [
+      '1:29: pets[0].name: is given twice',
+      '1:91: pets[2]: expected a pet, got 5',
+    ],
+    '{"dogs":1,"pets":[{]}': [
+      '1:2: dogs: is not a member of the file',
+      '1:20: expected a member name in double quotes, got "]"',
+    ],
+    [`{"pets":[${last},\n{"name":"b","categoryId":1},\n5]}`]: [
+      '2:2: pets[1]: no id is left for it',
+      '3:1: pets[2]: expected a pet, got 5',
+    ],
+  }
+  for (const [text, errors] of Object.entries(wrongTexts)) {
+    assert.deepEqual(
+      findErrors(text),
+      errors.map((error) => `pets.json:${error}`),
+      text,
+    )
+  }
+})
+
 test('names the first pet for which no id is left, and keeps the last id for the one before it', () => {
   const first = `{"pets":[${petLine(9223372036854775806n, 'a')},{"name":"b","categoryId":1},`
   assert.deepEqual(findErrors(`${first}{"name":"c","categoryId":1}]}`), [

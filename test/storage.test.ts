@@ -466,7 +466,8 @@ test('refuses what is no storage, or more than one place for the pets', async ()
   const storage = new TestStorage()
   const options = (more: object): { apiKeys: string[]; storage: PetStorage } =>
     Object.assign({ apiKeys: [key], storage }, more)
-  for (const wrong of [{}, [], 'postgres://', { list() {}, get() {} }])
+  const [list, get, create] = [() => {}, () => {}, () => {}]
+  for (const wrong of [{}, [], 'postgres://', { list, get }, { list, create }, { get, create }])
     await assert.rejects(
       startPetStore(options({ storage: wrong })),
       /^TypeError: storage: expected an object/,
