@@ -9,6 +9,7 @@
  */
 import { createHash } from 'node:crypto'
 import {
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -38,9 +39,11 @@ const { values, positionals } = parseArgs({
   options: { seed: { type: 'string', default: '1' }, count: { type: 'string', default: '150' } },
 })
 const seed = values.seed
-const count = Number(values.count)
+const count = Number.parseInt(values.count, 10)
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-mutation-'))
+// Some tests start the service as another user.
+chmodSync(folder, 0o755)
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
 

@@ -38,6 +38,8 @@ const concurrency = 4
 const testLimitMs = 60_000
 const fileLimitMs = (seconds: number): number => testLimitMs + 10_000 * seconds
 
+const hourMs = 3_600_000
+
 /** The process groups of what runs: a test file, and the programs that it has started. */
 const groups = new Set<number>()
 process.on('exit', () => groups.forEach(killGroup))
@@ -59,13 +61,16 @@ export class TestRuns {
     const files: TestFile[] = []
     const measureFile = async (name: string): Promise<void> => {
       const coverage = join(this.#tmp, `coverage-${name}`)
+      const script = join('test', name)
       const start = performance.now()
       // Nothing is built, so the tests start the programs from source: what these reach counts as well.
-      const failure = await this.#run(join('test', name), [], 3_600_000, { NODE_V8_COVERAGE: coverage })
-      if (failure !== undefined) throw new Error(`${failure.name} fails without a mutant`)
+      const failure = await this.#run(script, [], hourMs, { NODE_V8_COVERAGE: coverage })
       const seconds = (performance.now() - start) / 1000
-      files.push({ name: join('test', name), seconds, reached: this.#readCoverage(coverage) })
+      files.push({ name: script, seconds, reached: this.#readCoverage(coverage) })
       rmSync(coverage, { recursive: true })
+      // A program that may not write its coverage says so, which not every test expects.
+      const isFailing = failure !== undefined && (await this.#run(script, [], hourMs)) !== undefined
+      if (isFailing) throw new Error(`${script} fails without a mutant`)
     }
     await inParallel(names, measureFile)
     this.#files = files.toSorted((a, b) => a.seconds - b.seconds)
