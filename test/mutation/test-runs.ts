@@ -34,11 +34,8 @@ interface Coverage {
 // As in test/run.ts: most of them wait.
 const concurrency = 4
 
-// A test that hangs is ended by test/time-limit.ts. One that keeps its thread busy for ever is killed here, with its file.
-const testLimitMs = 60_000
-const fileLimitMs = (seconds: number): number => testLimitMs + 10_000 * seconds
-
-const hourMs = 3_600_000
+/** How long one test may take without a mutant, or the build. */
+const limitMs = 600_000
 
 /** The process groups of what runs: a test file, and the programs that it has started. */
 const groups = new Set<number>()
@@ -64,12 +61,12 @@ export class TestRuns {
       const script = join('test', name)
       const start = performance.now()
       // Nothing is built, so the tests start the programs from source: what these reach counts as well.
-      const failure = await this.#run(script, [], hourMs, { NODE_V8_COVERAGE: coverage })
+      const failure = await this.#run(script, limitMs, { NODE_V8_COVERAGE: coverage })
       const seconds = (performance.now() - start) / 1000
       files.push({ name: script, seconds, reached: this.#readCoverage(coverage) })
       rmSync(coverage, { recursive: true })
       // A program that may not write its coverage says so, which not every test expects.
-      const isFailing = failure !== undefined && (await this.#run(script, [], hourMs)) !== undefined
+      const isFailing = failure !== undefined && (await this.#run(script, limitMs)) !== undefined
       if (isFailing) throw new Error(`${script} fails without a mutant`)
     }
     await inParallel(names, measureFile)
@@ -83,7 +80,7 @@ export class TestRuns {
   /** Builds, and runs the test files until one fails: first those that reach the changed function, the quick ones before the slow ones. */
   async findKiller(source: string, functions: readonly string[]): Promise<Killer | undefined> {
     const dist = join(this.#tmp, 'dist')
-    let killer = await this.#run('src/build.ts', [dist], fileLimitMs(10))
+    let killer = await this.#run('src/build.ts', limitMs, {}, [dist])
     const reaches = ({ reached }: TestFile, name: string): boolean => reached.has(`${source} ${name}`)
     // What is outside of all functions is reached by loading the file.
     const name = functions.find((one) => this.#files.some((file) => reaches(file, one))) ?? ''
@@ -91,19 +88,21 @@ export class TestRuns {
     const files = [...first, ...this.#files.filter((file) => !first.includes(file))]
     await inParallel(files, async (file) => {
       if (killer !== undefined) return
-      const limitMs = fileLimitMs(file.seconds)
-      const failure = await this.#run(file.name, [], limitMs, { PETSTORE_TEST_DIST: dist })
+      const failure = await this.#run(file.name, 30_000 + 3_000 * file.seconds, { PETSTORE_TEST_DIST: dist })
       killer ??= failure
     })
     return killer
   }
 
-  /** Runs a script. Resolves with it if it fails. */
+  /**
+   * Runs a script, and resolves with it if it fails. test/time-limit.ts ends it when one test takes longer than the limit; if a test
+   * keeps its thread busy for ever, it is killed after twice the limit.
+   */
   async #run(
     script: string,
-    args: readonly string[],
-    limitMs: number,
+    limitForTestMs: number,
     env: NodeJS.ProcessEnv = {},
+    args: readonly string[] = [],
   ): Promise<Killer | undefined> {
     const inherited = Object.entries(process.env).filter(([name]) => !/^(?:PETSTORE_|PORT$|HOST$)/.test(name))
     const child = spawn(
@@ -115,7 +114,7 @@ export class TestRuns {
         env: {
           ...Object.fromEntries(inherited),
           TMPDIR: this.#tmp,
-          PETSTORE_TEST_LIMIT_MS: String(testLimitMs),
+          PETSTORE_TEST_LIMIT_MS: String(limitForTestMs),
           ...env,
         },
         stdio: ['ignore', 'ignore', 'pipe'],
@@ -128,7 +127,7 @@ export class TestRuns {
     const limit = setTimeout(() => {
       isTooLate = true
       killGroup(pid)
-    }, limitMs)
+    }, 2 * limitForTestMs)
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (text.includes('Not ended after')) isTooLate = true
     })
@@ -143,8 +142,11 @@ export class TestRuns {
     const reached = new Set<string>()
     const home = `${pathToFileURL(this.#project).href}/`
     for (const name of readdirSync(folder)) {
+      const text = readFileSync(join(folder, name), 'utf8')
+      // A program that was killed may have written half of its report.
+      if (!text.endsWith('}')) continue
       // The form of these reports is V8's.
-      const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Coverage
+      const { result } = JSON.parse(text) as Coverage
       for (const { url, functions } of result.filter((script) => script.url.startsWith(`${home}src/`))) {
         const source = url.slice(home.length).replace(/\?.*/, '')
         for (const { functionName, ranges } of functions) {
