@@ -46,6 +46,108 @@ test('has a name and the tag for each operation', () => {
   assert.deepEqual(at('security'), [{ apiKey: [] }])
 })
 
+test('has the parameters, the bodies and the headers of the interface and of its extensions', () => {
+  const lines: string[] = []
+  for (const { operation } of operations()) {
+    const { operationId, parameters = [], requestBody, responses } = operation
+    lines.push(String(operationId))
+    for (const parameter of Object.values(resolve(parameters))) {
+      const { type, minimum } = resolve(member(parameter, 'schema'))
+      const place = `${String(member(parameter, 'in'))} ${String(member(parameter, 'name'))}`
+      lines.push(`  ${place}${markOf(parameter)} ${String(type)} ${String(minimum)}`)
+    }
+    if (requestBody !== undefined) lines.push(`  body${markOf(requestBody)} ${mediaOf(requestBody)}`)
+    for (const [status, response] of Object.entries(resolve(responses))) {
+      const names = headersOf(response).map(([name, header]) => ` ${name}${markOf(header)}`)
+      lines.push(`  ${status} ${mediaOf(response)}${names.join('')}`)
+    }
+  }
+  const error = 'application/json Error'
+  assert.deepEqual(lines, [
+    'listPets',
+    '  query limit? integer 1',
+    '  query status? string undefined',
+    '  query after? integer 0',
+    '  200 application/json Pets X-Total-Count! Link? X-Data-File-Error?',
+    `  400 ${error}`,
+    `  401 ${error} WWW-Authenticate!`,
+    `  default ${error} Allow?`,
+    'createPet',
+    '  body! application/json NewPet',
+    '  201 application/json Pet Location!',
+    `  400 ${error}`,
+    `  401 ${error} WWW-Authenticate!`,
+    `  413 ${error}`,
+    `  415 ${error} Accept-Encoding?`,
+    `  503 ${error}`,
+    `  507 ${error}`,
+    `  default ${error} Allow?`,
+    'getPet',
+    '  path petId! integer 1',
+    '  200 application/json Pet Deprecation! Sunset!',
+    `  400 ${error}`,
+    `  401 ${error} WWW-Authenticate! Deprecation! Sunset!`,
+    `  404 ${error} Deprecation! Sunset!`,
+    `  default ${error} Allow? Deprecation? Sunset?`,
+  ])
+})
+
+test('has the members of the interface (section 2)', () => {
+  const membersOf = (schemaName: string): readonly string[] => {
+    const { required, properties } = resolve(at('components', 'schemas', schemaName))
+    const isRequired = new Set(Object.values(resolve(required)))
+    return Object.entries(resolve(properties)).map(([name, schema]) => {
+      const { type, format, minimum } = resolve(schema)
+      return [name + (isRequired.has(name) ? '!' : '?'), type, format, minimum].filter(Boolean).join(' ')
+    })
+  }
+  assert.deepEqual(membersOf('NewPet'), ['name! string', 'categoryId! integer int64', 'status? string'])
+  assert.deepEqual(membersOf('Pet'), [
+    'id! integer int64 1',
+    'name! string',
+    'categoryId! integer int64',
+    'status! string',
+  ])
+  assert.deepEqual(membersOf('Error'), ['code! string', 'message! string', 'status! integer'])
+  for (const name of ['Pet', 'NewPet', 'Error'])
+    assert.equal(at('components', 'schemas', name, 'type'), 'object')
+  assert.equal(at('components', 'schemas', 'Pets', 'type'), 'array')
+  assert.equal(nameOf(at('components', 'schemas', 'Pets', 'items')), 'Pet')
+  const { type, scheme } = resolve(at('components', 'securitySchemes', 'apiKey'))
+  assert.deepEqual([type, scheme], ['http', 'bearer'])
+})
+
+test('says in whole sentences what each of its parts is', () => {
+  const parts = [at('info'), at('tags', 0), at('servers', 0), ...list('components', 'securitySchemes')]
+  for (const { operation } of operations()) {
+    const { parameters = [], requestBody, responses, summary } = operation
+    assert.match(String(summary), /^[A-Z][a-z]+ an? animal$|^List animals$/)
+    const answers = Object.values(resolve(responses))
+    parts.push(
+      operation,
+      ...Object.values(resolve(parameters)),
+      ...answers,
+      ...answers.flatMap((response) => headersOf(response).map(([, header]) => header)),
+    )
+    if (requestBody !== undefined) parts.push(requestBody)
+  }
+  for (const schema of list('components', 'schemas')) {
+    parts.push(schema, ...Object.values(resolve(member(schema, 'properties') ?? {})))
+  }
+  for (const part of parts) {
+    assert.match(String(member(part, 'description')), /^[A-Z`]\S* .*\.$/s, JSON.stringify(part).slice(0, 200))
+  }
+  assert.deepEqual(
+    list('tags').map((tag) => member(tag, 'name')),
+    ['animals'],
+  )
+  assert.match(String(at('info', 'summary')), /^[A-Z].*\.$/)
+  assert.deepEqual(
+    [at('openapi'), at('info', 'title'), at('info', 'version')],
+    ['3.1.0', 'Petstore', '1.0.0'],
+  )
+})
+
 test('names the path that the service is mounted under', () => {
   const mounted = JSON.stringify(document('/store'))
   assert.equal(at('servers', 0, 'url'), '/v1')
@@ -158,6 +260,27 @@ function at(...path: readonly (string | number)[]): unknown {
 /** What is at the path, below each reference on the way; undefined when nothing is. */
 function member(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>((parent, name) => resolve(parent)[name], value)
+}
+
+/** Whether it is required. */
+function markOf(part: unknown): string {
+  return member(part, 'required') === true ? '!' : '?'
+}
+
+/** The media type of a body, and the name of its schema. */
+function mediaOf(body: unknown): string {
+  return Object.entries(resolve(member(body, 'content')))
+    .map(([type, content]) => `${type} ${nameOf(member(content, 'schema'))}`)
+    .join()
+}
+
+function headersOf(response: unknown): readonly (readonly [name: string, header: unknown])[] {
+  return Object.entries(resolve(member(response, 'headers') ?? {}))
+}
+
+/** The name of the component that a reference leads to. */
+function nameOf(reference: unknown): string {
+  return /\/(\w+)"\}$/.exec(JSON.stringify(reference))?.[1] ?? ''
 }
 
 /** The object, with what it refers to; what stands beside a reference counts (OpenAPI 3.1, as JSON Schema has it). */
