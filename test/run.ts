@@ -23,9 +23,6 @@ for (const name of Object.keys(process.env)) {
 
 const args = process.argv.slice(2)
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
-// A test that hangs is ended by time-limit.ts; one that keeps its thread busy for ever is ended here, with its file.
-const minutes = args.includes('--thorough') ? 120 : 20
-const fileLimitMs = Number(process.env['PETSTORE_TEST_FILE_LIMIT_MS'] ?? minutes * 60_000)
 const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
 // These wait the longest, so they begin first.
@@ -37,7 +34,7 @@ const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 process.env['PETSTORE_TEST_DIST'] ??= build(folder)
 
-run({ files, concurrency, timeout: fileLimitMs })
+run({ files, concurrency })
   .on('test:fail', () => {
     process.exitCode = 1
   })

@@ -1,35 +1,42 @@
 /**
- * A time limit for each test, wherever it is run: a test that hangs ends its file with 1, and is named. Node itself can set one for
- * all tests from Node 24 on; on the lines before, `--test-timeout` and `run({ timeout })` limit a whole file and name no test.
- * The limit is for a test that will never end, so it is far above what a busy machine needs.
+ * A time limit for each test, wherever it is run: a test that hangs ends its file, and is named. Node itself sets one for all tests
+ * from Node 24 on, by `run({ timeout })` and `--test-timeout`. Before, these limit a whole file and name no test; and none of them ends
+ * a test that keeps its thread busy for ever. So the time is taken in a second thread.
  *
- * It cannot end a test that keeps the thread busy for ever. run.ts ends the file of such a test.
+ * The limit is for a test that will never end: it is far above what a busy machine needs.
  */
 import { afterEach, beforeEach } from 'node:test'
+import { Worker } from 'node:worker_threads'
 
 const minutes = process.env['PETSTORE_TEST_THOROUGH'] === '1' ? 30 : 5
 const limitMs = Number(process.env['PETSTORE_TEST_LIMIT_MS'] ?? minutes * 60_000)
 
-// A test may fake the timers later.
-const { clearTimeout, setTimeout } = globalThis
-
-/** The tests that have begun and not ended: several, in a suite that runs them together or around subtests. */
-const running = new Set<string>()
-let limit: NodeJS.Timeout | undefined
-
-/** Gives those that run the whole time again. */
-function restart(lastEnded = ''): void {
-  clearTimeout(limit)
-  const end = (): void => {
-    const names = running.size > 0 ? [...running] : [`what follows ${lastEnded}`]
-    process.stderr.write(`Not ended after ${limitMs / 1000} s: ${names.join(', ')}\n`)
-    process.exit(1)
-  }
-  limit = setTimeout(end, limitMs).unref()
-}
+/** Each message gives those that run the whole time again. */
+const watch = `
+  const { writeSync } = require('node:fs')
+  const { parentPort } = require('node:worker_threads')
+  let limit
+  parentPort.on('message', (names) => {
+    clearTimeout(limit)
+    limit = setTimeout(() => {
+      writeSync(2, 'Not ended after ${limitMs / 1000} s: ' + names + '\\n')
+      parentPort.postMessage('exit')
+      setTimeout(() => process.kill(process.pid, 'SIGKILL'), 3000)
+    }, ${limitMs})
+  })`
 
 /** Limits the tests of this file. Call it once, at the top level of a test file, unless that imports support.ts. */
 export function limitEachTest(): void {
+  const watcher = new Worker(watch, { eval: true, execArgv: [], env: {} })
+  // An exit in order removes temporary folders and ends programs. A busy thread does not come to it.
+  watcher.on('message', () => process.exit(1))
+  watcher.unref()
+  /** Those that have begun and not ended: several, in a suite that runs them together or around subtests. */
+  const running = new Set<string>()
+  const restart = (lastEnded = ''): void => {
+    const names = running.size > 0 ? [...running].join(', ') : `what follows ${lastEnded}`
+    watcher.postMessage(names, [])
+  }
   beforeEach(({ name }) => {
     running.add(name)
     restart()
