@@ -53,6 +53,20 @@ test('serves from one file in an empty folder, and stops, without a warning', as
   const page = await send(url, '/')
   assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
   assert.match(page.text, /<script type="module">[^]+<\/script>/)
+  const policy = page.headers.get('content-security-policy') ?? ''
+  const directives = policy.split('; ').map((directive) => directive.split(' ')[0])
+  assert.deepEqual(directives, [
+    'default-src',
+    'script-src',
+    'style-src',
+    'connect-src',
+    'img-src',
+    'base-uri',
+    'form-action',
+    'frame-ancestors',
+    'require-trusted-types-for',
+    'trusted-types',
+  ])
 
   program.child.kill('SIGTERM')
   assert.deepEqual(await program.ended, { code: 0, signal: null })

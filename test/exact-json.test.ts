@@ -277,6 +277,17 @@ describe('a fault names its place', () => {
     ['["a', '1:4 expected the closing quote, got the end'],
     ['{}\n\n x', '3:2 expected the end, got "x"'],
     ['\r\n[NaN]', '2:2 expected a value, got "N"'],
+    ['[nul', '1:5 expected a value, got the end'],
+    ['[nulx]', '1:2 expected a value, got "n"'],
+    ['[truely]', '1:2 expected a value, got "t"'],
+    ['[1', '1:3 expected "," or "]", got the end'],
+    ['{"a"', '1:5 expected ":", got the end'],
+    ['{"a":}', '1:6 expected a value, got "}"'],
+    ['{"a":1 "b"}', '1:8 expected "," or "}", got "\\""'],
+    ['["\\u12g4"]', '1:3 expected an escape such as \\n or \\u00e4'],
+    ['[-x]', '1:2 expected a number, got -'],
+    ['[1e+x]', '1:2 expected a number, got 1e+'],
+    ['[1]]', '1:4 expected the end, got "]"'],
   ]
   for (const [text, expected] of cases)
     test(JSON.stringify(text), () => {

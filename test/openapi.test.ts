@@ -195,6 +195,23 @@ test('has each of the error codes, as an example of an answer with its status', 
     Object.keys(errorCodes).toSorted(),
     'src/openapi.ts names other error codes than src/http/error-codes.ts has',
   )
+  // A creation that fails says whether the pet may be stored.
+  for (const [status, codes] of [
+    ['503', ['data_file_invalid', 'storage_failed', 'storage_failed_outcome_unknown', 'shutting_down']],
+    ['507', ['insufficient_storage', 'insufficient_storage_outcome_unknown']],
+  ] as const) {
+    const examples = Object.entries(examplesOf(at('paths', '/pets', 'post', 'responses', status)))
+    assert.deepEqual(
+      examples.map(([name]) => name),
+      codes,
+    )
+    for (const [name, example] of examples.filter(([code]) => code !== 'shutting_down')) {
+      const outcome = name.endsWith('_unknown')
+        ? /; it is not known whether the pet was stored\.$/
+        : /; nothing was stored\.$/
+      assert.match(String(member(example, 'value', 'message')), outcome)
+    }
+  }
   assert.deepEqual(
     at('components', 'schemas', 'Error', 'properties', 'code', 'enum'),
     Object.keys(errorCodes),

@@ -93,11 +93,18 @@ describe('refuses', () => {
     })
 
   test('a long target in a short message', () => {
-    for (const target of [`/%zz${'x'.repeat(10_000)}`, `/?a=%zz${'x'.repeat(10_000)}`])
-      assert.throws(
-        () => find(target),
-        (error) => error instanceof HttpError && error.message.length < 200,
-      )
+    const fault = 'has an invalid percent escape: expected UTF-8, such as "%C3%A9"'
+    for (const before of ['/', '/?a=']) {
+      for (const [length, shown] of [
+        [57, `%zz${'x'.repeat(57)}`],
+        [58, `%zz${'x'.repeat(57)}…`],
+        [10_000, `%zz${'x'.repeat(57)}…`],
+      ] as const) {
+        assert.throws(() => find(`${before}%zz${'x'.repeat(length)}`), {
+          message: `request target: "${shown}" ${fault}`,
+        })
+      }
+    }
   })
 })
 
