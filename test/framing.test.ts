@@ -883,3 +883,22 @@ describe('while the service closes', () => {
     await endless.closed
   })
 })
+
+test('says what is wrong with the head of a request', async (t) => {
+  const app = await startApp(t)
+  const faults = {
+    'Host: is given more than once': formatRequest('GET /v1/pets', ['Host: a', 'Host: a']),
+    'Host: is required': 'GET /v1/pets HTTP/1.1\r\n\r\n',
+    'Host: expected a host and an optional port': formatRequest('GET /v1/pets', ['Host: a/b']),
+    'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request': formatRequest(
+      'POST /v1/pets',
+      ['Transfer-Encoding: gzip, chunked'],
+      '0\r\n\r\n',
+    ),
+  }
+  for (const [message, bytes] of Object.entries(faults)) {
+    const client = await connectRaw(t, app.url)
+    client.write(bytes)
+    assert.equal(assertRefusal(await client.read(), 400, 'malformed_request'), message)
+  }
+})
