@@ -1,12 +1,12 @@
 /** The service as a handler of requests: the order of the checks, and the response to each error. The routes are in routes.ts. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { clock } from './clock.ts'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
 import { EmbeddingError, errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
-import type { EndResponse, Expectation, Handler } from './http/handler.ts'
+import type { Arrival, Expectation, Handler } from './http/handler.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
@@ -30,12 +30,9 @@ export interface App extends Handler {
 }
 
 /** A request on its way to its response. */
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+interface Exchange extends Arrival {
   /** What the client still expects before it sends its body. */
   expectation: Expectation
-  readonly endResponse?: EndResponse | undefined
   /** When it began (`clock.performanceNow()`), for the request log. */
   readonly start: number
   /** Undefined until path and method are known. */
@@ -171,10 +168,18 @@ export function createApp(options: AppOptions): App {
   }
 
   return {
-    handle(request, response, expectation = 'none', endResponse?: EndResponse) {
+    handle({ request, response, expectation = 'none', body, endResponse }) {
       checkMount(request)
       const start = onResponse === undefined ? 0 : clock.performanceNow()
-      const exchange: Exchange = { request, response, expectation, endResponse, start, operation: undefined }
+      const exchange: Exchange = {
+        request,
+        response,
+        expectation,
+        body,
+        endResponse,
+        start,
+        operation: undefined,
+      }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange))
       else handleNow(exchange)
@@ -200,7 +205,7 @@ export function createApp(options: AppOptions): App {
 }
 
 function readBody(exchange: Exchange): Promise<unknown> {
-  return readJsonBody(exchange.request, () => {
+  return readJsonBody(exchange.request, exchange.body, () => {
     if (exchange.expectation === 'continue') exchange.response.writeContinue()
     exchange.expectation = 'none'
   })

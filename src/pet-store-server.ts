@@ -77,7 +77,7 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
       return store.close()
     }
     const handle = {
-      listener: (request: IncomingMessage, response: ServerResponse) => app.handle(request, response),
+      listener: (request: IncomingMessage, response: ServerResponse) => app.handle({ request, response }),
       ...(store instanceof PetStore && { countPets: () => store.size, reset: () => store.reset() }),
       close,
       [Symbol.asyncDispose]: close,

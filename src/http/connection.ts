@@ -6,13 +6,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { clock } from '../clock.ts'
 import type { ErrorCode } from './error-codes.ts'
-import type { Expectation, Handler } from './handler.ts'
-
-/**
- * When the waiting requests of a connection reach this size, it is paused: ten small requests, or one with 450 headers. The
- * requests of one read are all parsed, so the size can go beyond it.
- */
-const maxWaitingSize = 10
+import type { Arrival, Expectation, Handler } from './handler.ts'
+import { collectBody } from './json-body.ts'
+import { maxWaitingSize } from './limits.ts'
 
 /** How much of a connection is parsed at once under overload: up to some forty requests. */
 const sliceBytes = 1_024
@@ -36,22 +32,24 @@ export interface ConnectionContext {
   countWaiting(sizeChange: number): void
 }
 
-interface WaitingRequest {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly expectation: Expectation
+interface WaitingRequest extends Arrival {
   readonly size: number
 }
 
-/** The memory that a request takes while it waits: 1 for the smallest, and 1 more for every 50 headers. */
+/** See maxWaitingSize. */
 function sizeOf({ rawHeaders }: IncomingMessage): number {
   const headerCount = rawHeaders.length / 2
   return 1 + headerCount / 50
 }
 
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
 /**
- * `write` keeps head and body until the next tick, when Node sends them in one piece; `end` would send them at once. Until then
- * the other requests of this turn of the event loop are handled: it is faster to handle them all, and then to send all responses.
+ * Responses are written by `write`, which keeps head and body until the next tick, when Node sends them in one piece. `end` would
+ * send them at once, so it is called in the next tick. Until then the other requests of this turn of the event loop are handled:
+ * it is faster to handle them all, and then to send all responses.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -73,10 +71,15 @@ export class Connection {
   /** Parsed, but not handled yet. */
   #waiting: WaitingRequest[] = []
   #waitingSize = 0
-  /** The response to the request that was handled last. */
-  #lastHandled: ServerResponse | undefined
-  /** The response to the request that was parsed last. Responses go out in order: when this one is sent, all are. */
-  #lastParsed: ServerResponse | undefined
+  /**
+   * The response to the request that was handled last. An idle connection must not keep what it has answered, so this is
+   * dropped when the response is sent and the request has arrived to its end.
+   */
+  #current: ServerResponse | undefined
+  /** The next request is handled as soon as it comes: all responses are sent. */
+  #isFree = true
+  /** False from 'pause' to 'resume', which comes a tick later than what resume() does to isPaused(). */
+  #isReading = false
   #isSliced = false
   /** Nothing more from this client is parsed, after a syntax error, a timeout or the request for a tunnel. */
   #hasStoppedParsing = false
@@ -88,8 +91,13 @@ export class Connection {
     this.#context = context
     socket.on('drain', () => this.#resumeIfFree())
     // Node resumes the socket by itself, for example after each request that it has parsed. A busy one is paused again.
-    socket.on('resume', () => this.#pauseIfBusy())
-    socket.once('close', () => this.#dropWaiting())
+    socket.on('resume', () => {
+      this.#isReading = !socket.isPaused()
+      this.#pauseIfBusy()
+    })
+    socket.on('pause', () => {
+      this.#isReading = false
+    })
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
     // still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
@@ -107,22 +115,18 @@ export class Connection {
   add(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
     // The last response has been sent, and the connection is closing.
     if (!this.#socket.writable) return
-    this.#lastParsed = response
     const size = sizeOf(request)
-    this.#waiting.push({ request, response, expectation, size })
+    const body = hasBody(request) ? collectBody(request) : undefined
+    this.#waiting.push({ request, response, expectation, body, endResponse: endInNextTick, size })
     this.#waitingSize += size
     this.#pauseIfBusy()
-    // If others are waiting already, the first of them is scheduled, and #handleNext continues with the rest.
-    if (this.#waiting.length === 1) this.#handleNextWhenFree()
+    if (this.#isFree) this.#handleNextSoon()
     this.#context.countWaiting(size)
   }
 
-  #handleNextWhenFree(): void {
-    const { callSoon } = this.#context
-    const last = this.#lastHandled
-    if (last === undefined || last.writableFinished) callSoon(this.#handleNext)
-    // 'close' comes after 'finish', and also when the client goes away before that.
-    else last.once('close', () => callSoon(this.#handleNext))
+  #handleNextSoon(): void {
+    this.#isFree = false
+    this.#context.callSoon(this.#handleNext)
   }
 
   readonly #handleNext = (): void => {
@@ -130,20 +134,33 @@ export class Connection {
     if (next === undefined) return
     this.#waitingSize -= next.size
     this.#context.countWaiting(-next.size)
-    // Requests after a response with "Connection: close" are dropped, this one included (RFC 9112 section 9.6).
-    if (this.#lastHandled?.shouldKeepAlive === false) this.#dropWaiting()
+    // The client has gone, or the last response had "Connection: close": what follows is dropped (RFC 9112 section 9.6).
+    if (!this.#socket.writable) this.#dropWaiting()
     else this.#handle(next)
-    if (this.#waiting.length > 0) this.#handleNextWhenFree()
     this.#pauseIfBusy()
     this.#resumeIfFree()
   }
 
-  #handle({ request, response, expectation }: WaitingRequest): void {
-    this.#lastHandled = response
+  #handle(arrival: Arrival): void {
+    const { request, response } = arrival
+    this.#current = response
+    // 'close' comes after 'finish', and also when the client goes away before that.
+    response.once('close', () => this.#finish(response))
     // Node no longer parses what follows a request that asks to change the protocol.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     // refuse() may have sent a response while the request waited.
-    if (!response.headersSent) this.#context.handler.handle(request, response, expectation, endInNextTick)
+    if (!response.headersSent) this.#context.handler.handle(arrival)
+  }
+
+  #finish(response: ServerResponse): void {
+    const { req: request } = response
+    const forget = (): void => {
+      if (this.#current === response) this.#current = undefined
+    }
+    if (request.complete) forget()
+    else request.once('close', forget)
+    if (this.#waiting.length > 0) this.#handleNextSoon()
+    else this.#isFree = true
   }
 
   #dropWaiting(): void {
@@ -153,13 +170,27 @@ export class Connection {
     this.#context.countWaiting(-size)
   }
 
-  /** A client that does not read its responses, or has sent many requests ahead of them, is not read either. */
+  /**
+   * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body
+   * of a request that waits.
+   */
   get #isBusy(): boolean {
-    return this.#waitingSize >= maxWaitingSize || this.#socket.writableNeedDrain
+    const last = this.#waiting.at(-1)
+    const isBodyComing = last?.body !== undefined && !last.request.complete
+    return isBodyComing || this.#waitingSize >= maxWaitingSize || this.#socket.writableNeedDrain
   }
 
+  /**
+   * The response to the request that was parsed last; undefined if there is nothing more to do for that. Responses go out in
+   * order: when this one is sent, all are.
+   */
+  get #lastResponse(): ServerResponse | undefined {
+    return this.#waiting.at(-1)?.response ?? this.#current
+  }
+
+  /** Between Node's call of resume() and its event, pause() would be too early: Node would then begin to read. */
   #pauseIfBusy(): void {
-    if (this.#isBusy && !this.#socket.isPaused()) this.#socket.pause()
+    if (this.#isBusy && this.#isReading) this.#socket.pause()
   }
 
   #resumeIfFree(): void {
@@ -185,7 +216,7 @@ export class Connection {
    */
   #switchToDataEvents(): void {
     const socket = this.#socket
-    if (socket.isPaused()) {
+    if (!this.#isReading) {
       socket.once('resume', () => this.#switchToDataEvents())
       return
     }
@@ -199,10 +230,9 @@ export class Connection {
   #parseInSlices(bytes: Buffer, parse: (bytes: Buffer) => void): void {
     for (let start = 0; start < bytes.length; start += sliceBytes) {
       if (this.#hasStoppedParsing || !this.#socket.writable) return
-      // Parsing the last slice may have made Node resume the socket.
-      this.#pauseIfBusy()
-      if (this.#socket.isPaused()) {
+      if (this.#isBusy) {
         // The rest comes as 'data' again when the socket is resumed.
+        this.#socket.pause()
         this.#socket.unshift(bytes.subarray(start))
         return
       }
@@ -215,10 +245,11 @@ export class Connection {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
-    // A paused connection is not read, so the rest of the request may have come in time, and wait in the system's buffer.
+    // The connection is paused, so the rest of the request may have come in time, and wait in the system's buffer. Node says
+    // this once for each request. From here on, this one has no time limit but that of a connection on which nothing moves.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
-    const response = this.#lastParsed
+    const response = this.#lastResponse
     if (response === undefined || response.req.complete) {
       // The error is between two requests, or before the first: the refusal is a response of its own.
       this.#closeWhenAnswered(code)
@@ -240,13 +271,13 @@ export class Connection {
   }
 
   closeSoon(): void {
-    if (this.#lastParsed !== undefined && !this.#lastParsed.writableFinished) this.#closeWhenAnswered()
+    if (this.#lastResponse?.writableFinished === false) this.#closeWhenAnswered()
     else if (this.#socket.writable) this.#socket.destroy()
   }
 
   #closeWhenAnswered(refusal?: ErrorCode): void {
     this.#finalRefusal ??= refusal
-    const response = this.#lastParsed
+    const response = this.#lastResponse
     if (response === undefined || response.writableFinished) this.#close()
     // 'close' again, since 'finish' does not come when the client goes away.
     else response.once('close', () => this.#close())
@@ -260,7 +291,7 @@ export class Connection {
     const socket = this.#socket
     if (!socket.writable) return
     // After a response with "Connection: close" there must be no other.
-    const code = this.#lastHandled?.shouldKeepAlive === false ? undefined : this.#finalRefusal
+    const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()

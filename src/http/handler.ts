@@ -1,21 +1,28 @@
 /** What the listener needs of the app: the response to each request, and to what is none. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from './error-codes.ts'
+import type { CollectedBody } from './json-body.ts'
 
 /** What a request's Expect header asks for (RFC 9110 section 10.1.1). */
 export type Expectation = 'none' | 'continue' | 'unknown'
 
-/** Ends a response, at once or in the next tick. Its head and body are written. */
+/** A request as it arrives. One that comes through the app that mounts the service has only the first two. */
+export interface Arrival {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** 'none' unless given. */
+  readonly expectation?: Expectation
+  /** The body, if it is collected already. */
+  readonly body?: CollectedBody | undefined
+  /** Ends the response when its head and body are written, at once or in the next tick. */
+  readonly endResponse?: EndResponse | undefined
+}
+
 export type EndResponse = (response: ServerResponse) => void
 
 /** One method for each way that a request can arrive. */
 export interface Handler {
-  handle(
-    request: IncomingMessage,
-    response: ServerResponse,
-    expectation?: Expectation,
-    endResponse?: EndResponse,
-  ): void
+  handle(arrival: Arrival): void
   /** Responds to a request whose body could not be read to its end; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
   /** The response, as the text to send, to what could not be parsed; the connection closes. */

@@ -1,4 +1,4 @@
-/** Reads a request's body as JSON, within the size limit. Everything that can be wrong with it has its own error. */
+/** Collects a request's body within the size limit, and reads it as JSON. Everything that can be wrong with it has its own error. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { describe } from '../json/describe.ts'
@@ -14,16 +14,49 @@ const lostQuotesHint =
 
 const readBefore = 'the body was read before; mount the listener ahead of body parsers such as express.json()'
 
+/** The bytes of a body, or undefined as soon as there are more than `maxBodyBytes`. Never settles if the client goes away before. */
+export type CollectedBody = Promise<Buffer | undefined>
+
 /**
- * Throws unsupported_media_type, content_too_large or malformed_json, and an EmbeddingError if the body was read before. Never settles when the client goes away in the middle
- * of its body: nobody waits for the response. `sendContinue` is called before the body is read, for a client that waits for
- * it (RFC 9110 section 10.1.1).
+ * Throws unsupported_media_type, content_too_large or malformed_json, and an EmbeddingError if the body was read before. Never
+ * settles when the client goes away in the middle of its body: nobody waits for the response. `sendContinue` is called before
+ * the body is awaited, for a client that waits for it (RFC 9110 section 10.1.1). `body` is given if it is collected already.
  */
-export async function readJsonBody(request: IncomingMessage, sendContinue: () => void): Promise<unknown> {
+export async function readJsonBody(
+  request: IncomingMessage,
+  body: CollectedBody | undefined,
+  sendContinue: () => void,
+): Promise<unknown> {
   checkMediaType(request)
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
   sendContinue()
-  return parseBody(await readBytes(request))
+  const bytes = await (body ?? collectBody(request))
+  if (bytes === undefined) throw bodyTooLarge()
+  return parseBody(bytes)
+}
+
+/**
+ * A client may send its body in chunks of one byte. Node makes a Buffer of some 400 bytes for each, and keeps all that arrive
+ * in one read (10,000) until somebody reads them. So this takes each chunk as it is parsed, and copies it into one buffer.
+ */
+export function collectBody(request: IncomingMessage): CollectedBody {
+  return new Promise((resolve) => {
+    // An empty body that was read has ended, but gave no data.
+    if (request.readableDidRead || request.readableEnded) throw new EmbeddingError(readBefore)
+    let bytes = Buffer.alloc(0)
+    let size = 0
+    request.on('data', (chunk: Buffer) => {
+      const start = size
+      size += chunk.length
+      // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
+      if (size > maxBodyBytes) return resolve(undefined)
+      if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
+      chunk.copy(bytes, start)
+    })
+    request.on('end', () => resolve(bytes.subarray(0, size)))
+    // Until the first read, Node keeps what it has parsed, even if there is a 'data' listener.
+    request.read(0)
+  })
 }
 
 function checkMediaType({ headers }: IncomingMessage): void {
@@ -47,22 +80,6 @@ function checkMediaType({ headers }: IncomingMessage): void {
 
 function bodyTooLarge(): HttpError {
   return new HttpError('content_too_large', `The body is larger than ${maxBodyBytes} bytes.`)
-}
-
-function readBytes(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    // An empty body that was read has ended, but gave no data.
-    if (request.readableDidRead || request.readableEnded) throw new EmbeddingError(readBefore)
-    const chunks: Buffer[] = []
-    let size = 0
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
-      if (size > maxBodyBytes) reject(bodyTooLarge())
-      else chunks.push(chunk)
-    })
-    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
-  })
 }
 
 function parseBody(bytes: Buffer): unknown {

@@ -1,4 +1,4 @@
-/** How large a request may be, and how long it may take. */
+/** How large a request may be, how long it may take, and how many may wait. */
 
 /** In milliseconds. */
 export interface Timeouts {
@@ -24,3 +24,13 @@ export const defaultTimeouts: Timeouts = {
   idleMs: 75_000,
   closeMs: 5_000,
 }
+
+/**
+ * Requests that wait behind others are counted by the memory that they take: 1 for the smallest, and 1 more for every 50
+ * headers. When those of one connection reach this size, it is paused. The requests of one read are all parsed, so the size
+ * can go beyond it.
+ */
+export const maxWaitingSize = 10
+
+/** When the size of all requests that wait is larger than this, the connection with the most is cut off. */
+export const maxWaitingTotal = 20_000

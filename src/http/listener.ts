@@ -8,16 +8,13 @@ import type { AddressInfo, Socket } from 'node:net'
 import { clock } from '../clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler.ts'
-import { defaultTimeouts, maxHeadBytes, type Timeouts } from './limits.ts'
+import { defaultTimeouts, maxHeadBytes, maxWaitingTotal, type Timeouts } from './limits.ts'
 
 /**
  * When the requests that wait on all connections reach this total size (a small one counts 1), every connection, also one that
  * opens then, is switched to being read in slices of 1 KiB. It stays so until it closes.
  */
 const sliceThreshold = 5_000
-
-/** When the total is larger than this, the connection with the most is cut off. */
-const maxWaitingTotal = 20_000
 
 /** How many requests are handled in one turn of the event loop. */
 const maxCallsPerTurn = 32
@@ -31,9 +28,9 @@ export interface Listener {
   /**
    * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. Can be called again.
    *
-   * Requests that have arrived are in flight, except one that waits behind another on the same connection. close() passes
-   * them to the handler before it returns its promise, so right after the call the caller may tell the handler to refuse
-   * new requests.
+   * On each connection, one request at most is in flight: the one that is being answered, or the next, if that waits only for
+   * runCalls. close() passes such a next one to the handler before it returns its promise, so right after the call the caller
+   * may tell the handler to refuse new requests. Requests that wait behind one in flight are refused or dropped.
    */
   close(): Promise<void>
 }

@@ -1,0 +1,97 @@
+/** What clients can make the service hold to nobody's use: it lives through each attack with a small heap. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, test, type TestContext } from 'node:test'
+import {
+  assertRefusal,
+  connectRaw,
+  formatRequest,
+  makeFolder,
+  type RawClient,
+  send,
+  type StartedProgram,
+  startProgram,
+} from './support.ts'
+
+/** A head of almost 16 KiB, of which Node makes thousands of strings. */
+const largeHead = Array.from({ length: 2_700 }, () => 'a: b')
+
+const chunked = 'Transfer-Encoding: chunked'
+const oneByteChunks = '1\r\n \r\n'.repeat(60_000)
+
+/** What a heap of 128 MiB may hold, and what Node 24 takes besides for objects that have just become garbage. */
+const maxGrownMB = 200
+
+interface Target extends StartedProgram {
+  connect(count: number): Promise<readonly RawClient[]>
+  assertAnswers(): Promise<void>
+  /** Asserts that the program still answers, and has at no time held much more memory than at its start. */
+  assertStaysSmall(): Promise<void>
+}
+
+async function startTarget(t: TestContext, env: NodeJS.ProcessEnv = {}): Promise<Target> {
+  const folder = makeFolder()
+  const NODE_OPTIONS = '--max-old-space-size=128'
+  const program = await startProgram(t, folder, { NODE_OPTIONS, ...env })
+  const { child, url } = program
+  const assertAnswers = async (): Promise<void> => assert.equal((await send(url, '/healthz')).status, 200)
+  await assertAnswers()
+  const before = readPeakMB(child.pid)
+  return {
+    ...program,
+    connect: (count) => Promise.all(Array.from({ length: count }, () => connectRaw(t, url))),
+    assertAnswers,
+    async assertStaysSmall() {
+      await assertAnswers()
+      const grownMB = readPeakMB(child.pid) - before
+      assert.ok(grownMB < maxGrownMB, `${grownMB.toFixed()} MB more were resident`)
+    },
+  }
+}
+
+/** The most that was resident at any time since the process began. */
+function readPeakMB(pid: number | undefined): number {
+  const [, peakKiB] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return (Number(peakKiB) * 1024) / 1e6
+}
+
+/** Resolves when the system has taken all of it. */
+const write = (client: RawClient, bytes: string): Promise<unknown> =>
+  new Promise((resolve) => client.socket.write(bytes, resolve))
+
+describe('memory stays small', { concurrency: false, timeout: 120_000 }, () => {
+  test('when bodies in one-byte chunks come behind requests that wait', async (t) => {
+    const target = await startTarget(t)
+    const clients = await target.connect(25)
+    const health = formatRequest('GET /healthz').repeat(95)
+    const creation = formatRequest('POST /v1/pets', ['Authorization: Bearer x', chunked])
+    for (const { socket } of clients) socket.pause()
+    await Promise.all(clients.map((client) => write(client, `${health}${creation}${oneByteChunks}0\r\n\r\n`)))
+    for (const client of clients) {
+      client.socket.resume()
+      for (let i = 0; i < 95; i++) assert.equal((await client.read()).status, 200)
+      assert.equal((await client.read()).status, 401)
+    }
+    await target.assertStaysSmall()
+  })
+
+  test('when connections are idle behind an answered request with a large head', async (t) => {
+    const target = await startTarget(t)
+    for (let round = 0; round < 20; round++) {
+      const clients = await target.connect(50)
+      for (const client of clients) client.write(formatRequest('GET /healthz', largeHead))
+      for (const client of clients) assert.equal((await client.read()).status, 200)
+    }
+    await target.assertStaysSmall()
+  })
+
+  test('when bodies in one-byte chunks have no end yet', async (t) => {
+    const target = await startTarget(t)
+    const clients = await target.connect(25)
+    const creation = formatRequest('POST /v1/pets', [chunked])
+    await Promise.all(clients.map((client) => write(client, creation + oneByteChunks)))
+    for (const client of clients) client.write('0\r\n\r\n')
+    for (const client of clients) assertRefusal(await client.read(), 400, 'malformed_json')
+    await target.assertStaysSmall()
+  })
+})
