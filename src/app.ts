@@ -181,7 +181,7 @@ export function createApp(options: AppOptions): App {
         operation: undefined,
       }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
-      else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange))
+      else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange), response)
       else handleNow(exchange)
     },
     refuse(response, code) {

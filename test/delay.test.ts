@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RequestLog } from '../src/types.ts'
-import { authorization, connectRaw, formatRequest, holdTimeouts, startApp } from './support.ts'
+import {
+  authorization,
+  connectRaw,
+  formatRequest,
+  holdTimeouts,
+  makeDataFile,
+  readPetLines,
+  startApp,
+} from './support.ts'
 
 test('holds back every response under /v1, refusals too, and no other', async (t) => {
   const delayMs = 100
@@ -62,4 +70,23 @@ test('ends at once when the service closes, and what was held back is answered',
   const closed = app.server.close()
   assert.deepEqual([(await reader.read()).status, (await creator.read()).status], [200, 201])
   await closed
+})
+
+test('a request whose client goes in the meantime is dropped', { timeout: 120_000 }, async (t) => {
+  const dataFile = makeDataFile()
+  const app = await startApp(t, { dataFile, delayMs: 10_000, timeouts: { idleMs: 600_000 } })
+  // No time passes.
+  holdTimeouts(t)
+  const clients = await Promise.all([1, 2, 3].map(() => connectRaw(t, app.url)))
+  for (const { write } of clients) write(formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}'))
+  assert.equal((await app.send('/healthz')).status, 200)
+  const [first, second, third] = clients
+  first?.socket.destroy()
+  second?.socket.resetAndDestroy()
+  third?.socket.end()
+  // The service closes its half too: it cannot tell this client from one that has gone.
+  await third?.closed
+  // Whatever were still held back would be answered now.
+  await app.server.close()
+  assert.deepEqual(readPetLines(dataFile), [])
 })

@@ -1,6 +1,7 @@
 /** What clients can make the service hold to nobody's use: it lives through each attack with a small heap. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import {
   assertRefusal,
@@ -22,6 +23,11 @@ const oneByteChunks = '1\r\n \r\n'.repeat(60_000)
 /** What a heap of 128 MiB may hold, and what Node 24 takes besides for objects that have just become garbage. */
 const maxGrownMB = 200
 
+/** A preloaded script: a delay never ends, however long a busy machine takes. */
+const slowTimers = `
+  const { setTimeout } = globalThis
+  globalThis.setTimeout = (call, ms, ...args) => setTimeout(call, ms > 1_000 ? 2 ** 31 - 1 : ms, ...args)`
+
 interface Target extends StartedProgram {
   connect(count: number): Promise<readonly RawClient[]>
   assertAnswers(): Promise<void>
@@ -29,9 +35,10 @@ interface Target extends StartedProgram {
   assertStaysSmall(): Promise<void>
 }
 
-async function startTarget(t: TestContext, env: NodeJS.ProcessEnv = {}): Promise<Target> {
+async function startTarget(t: TestContext, env: NodeJS.ProcessEnv = {}, preloaded = ''): Promise<Target> {
   const folder = makeFolder()
-  const NODE_OPTIONS = '--max-old-space-size=128'
+  writeFileSync(join(folder, 'preloaded.cjs'), preloaded)
+  const NODE_OPTIONS = '--max-old-space-size=128 --require ./preloaded.cjs'
   const program = await startProgram(t, folder, { NODE_OPTIONS, ...env })
   const { child, url } = program
   const assertAnswers = async (): Promise<void> => assert.equal((await send(url, '/healthz')).status, 200)
@@ -92,6 +99,21 @@ describe('memory stays small', { concurrency: false, timeout: 120_000 }, () => {
     await Promise.all(clients.map((client) => write(client, creation + oneByteChunks)))
     for (const client of clients) client.write('0\r\n\r\n')
     for (const client of clients) assertRefusal(await client.read(), 400, 'malformed_json')
+    await target.assertStaysSmall()
+  })
+
+  test('when clients do not wait for their delayed responses', async (t) => {
+    const target = await startTarget(t, { PETSTORE_DELAY: '10000' }, slowTimers)
+    for (let round = 0; round < 30; round++) {
+      const clients = await target.connect(50)
+      await Promise.all(clients.map((client) => write(client, formatRequest('GET /v1/pets', largeHead))))
+      // It is answered without a delay, after those that came before.
+      await target.assertAnswers()
+      for (const { socket } of clients) {
+        if (round % 2 === 0) socket.destroy()
+        else socket.resetAndDestroy()
+      }
+    }
     await target.assertStaysSmall()
   })
 })

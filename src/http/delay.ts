@@ -1,13 +1,13 @@
-/** Holds calls back for a while, to show what slow responses do to a page. */
-
+/** Holds responses back for a while, to show what slow ones do to a page. */
+import type { ServerResponse } from 'node:http'
 import { clock } from '../clock.ts'
 
 /** Milliseconds, or a range of them. */
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 
 export interface Delay {
-  /** Makes the call after the delay. */
-  hold(call: () => void): void
+  /** Makes the call, which sends the response, after the delay. Drops it, and the connection, if the client goes before. */
+  hold(call: () => void, response: ServerResponse): void
   /** Makes all calls that are held back, now. */
   end(): void
 }
@@ -15,24 +15,30 @@ export interface Delay {
 /** Of a range, each call is held back for a random time. */
 export function createDelay(delayMs: DelayMs): Delay {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
-  const held = new Map<NodeJS.Timeout, () => void>()
+  const held = new Set<() => void>()
   return {
-    hold(call) {
-      const timer = clock.setTimeout(
-        () => {
-          held.delete(timer)
-          call()
-        },
-        minimum + Math.random() * (maximum - minimum),
-      )
-      held.set(timer, call)
-    },
-    end() {
-      for (const [timer, call] of held) {
-        clock.clearTimeout(timer)
+    hold(call, { req: { socket } }) {
+      const drop = (): void => {
+        socket.destroy()
+      }
+      const release = (): void => {
+        forget()
         call()
       }
-      held.clear()
+      const forget = (): void => {
+        held.delete(release)
+        clock.clearTimeout(timer)
+        socket.off('end', drop).off('close', forget)
+      }
+      const timer = clock.setTimeout(release, minimum + Math.random() * (maximum - minimum))
+      held.add(release)
+      socket.once('close', forget)
+      // Most often, the end of what a client sends is all that can be seen of a client that has gone.
+      if (socket.readableEnded) drop()
+      else socket.once('end', drop)
+    },
+    end() {
+      for (const release of held) release()
     },
   }
 }
