@@ -349,6 +349,15 @@ describe('takes what HTTP allows', () => {
     }
     assert.equal((await client.read()).body, stored)
   })
+
+  test('a connection stays open between requests, and no response names a time for that', async (t) => {
+    const app = await start(t)
+    const client = await app.connect()
+    for (let i = 0; i < 2; i++) {
+      client.write(list)
+      assert.equal((await client.read()).headers.get('keep-alive'), undefined)
+    }
+  })
 })
 
 describe('HTTP/1.0 (RFC 9112 appendix C)', () => {

@@ -125,6 +125,31 @@ describe('under load', { concurrency: true }, () => {
         for (let i = 0; i < count; i++) assert.equal((await client.read()).status, 200)
     })
 
+    test('clients that vanish with requests waiting leave nothing in the total of what waits', async (t) => {
+      const app = await startApp(t, { delayMs: 10_000 })
+      const open = createOpener(t, app.url)
+      // Each makes a size of more than 50 wait: less than the limit of 20,000 in a round, and more in all rounds.
+      const large = formatRequest('GET /v1/pets', Array(2_500).fill('a: b'))
+      const sockets = countSockets()
+      // A delay lasts until the test ends it, however busy the machine is.
+      t.mock.timers.enable({ apis: ['setTimeout'] })
+      for (let round = 0; round < 3; round++) {
+        const clients = await open(200)
+        await Promise.all(
+          clients.map((socket) => new Promise((resolve) => socket.write(list + list + large, resolve))),
+        )
+        await app.send('/healthz', { headers: { connection: 'close' } })
+        for (const socket of clients) socket.resetAndDestroy()
+        while (countSockets() > sockets + 1) {
+          t.mock.timers.tick(10_000)
+          await new Promise(setImmediate)
+        }
+      }
+      const client = await connectRaw(t, app.url)
+      client.write(formatRequest('GET /healthz', Array(2_500).fill('a: b')).repeat(6))
+      for (let i = 0; i < 6; i++) assert.equal((await client.read()).status, 200)
+    })
+
     test('new clients are let in while hundreds of others keep the service busy', async (t) => {
       const responses: number[] = []
       const app = await startApp(t, { onResponse: ({ status }) => responses.push(status) })
