@@ -1,4 +1,4 @@
-/** Does an operation cost more when the store is large? Ours with 1,000,000 pets against ours with 100. */
+/** Does an operation cost more when the store is large? Ours with 1,000,000 pets against ours with 100, in one process. */
 import { deepStrictEqual } from 'node:assert'
 import { join } from 'node:path'
 import type { Bench } from './bench.ts'
@@ -6,8 +6,8 @@ import { askAll } from './checks.ts'
 import { resetPets } from './contenders.ts'
 import { createPets, creations, getRequest, varyQuery, writeManyPets } from './data.ts'
 import type { HttpRequest } from './http.ts'
-import { compare, runRounds, type Entrant, type Race } from './race.ts'
-import { startOurs } from './servers.ts'
+import { compare, type Effort, type Entrant, type Race, runRounds } from './race.ts'
+import { startOursTwice } from './servers.ts'
 import { formatRate, formatRatio, judge, type Row } from './table.ts'
 
 const fewPets = 100
@@ -55,14 +55,18 @@ const operations: Operation[] = [
 ]
 
 export async function benchGrowth(bench: Bench): Promise<Row[]> {
-  // A large store takes long to fill: more rounds instead of more generations.
-  const effort = { ...bench.effort, rounds: bench.isQuick ? 4 : 14 }
-  const few = await startStore(bench, fewPets)
-  const many = await startStore(bench, manyPets)
+  // One process, whose code is compiled once: many short rounds, and no generations.
+  const effort: Effort = { ...bench.effort, rounds: bench.isQuick ? 10 : 60, slice: { ms: 150 } }
+  const [fewFile, manyFile] = [writeStore(bench, fewPets), writeStore(bench, manyPets)]
+  const { first, second, stop } = await startOursTwice(bench.serverFile, [fewFile, manyFile])
+  const stores = [
+    { petCount: fewPets, file: fewFile, server: first },
+    { petCount: manyPets, file: manyFile, server: second },
+  ]
   const rows: Row[] = []
   for (const operation of operations) {
     const entrants: Entrant[] = []
-    for (const { petCount, file, server } of [few, many]) {
+    for (const { petCount, file, server } of stores) {
       const requests = operation.requests(petCount)
       const entrant: Entrant = { name: String(petCount), server, requests, connections: 64, created: 0 }
       if (operation.ids !== undefined) await checkIds(operation.ids, petCount, server.port, requests)
@@ -73,7 +77,7 @@ export async function benchGrowth(bench: Bench): Promise<Row[]> {
     await runRounds(entrants, effort, race)
     rows.push(growthRow(operation.what, race))
   }
-  await Promise.all([few, many].map(({ server }) => server.stop()))
+  await stop()
   return rows
 }
 
@@ -93,11 +97,10 @@ function growthRow(what: string, race: Race): Row {
   }
 }
 
-async function startStore(bench: Bench, petCount: number) {
+function writeStore(bench: Bench, petCount: number): string {
   const file = join(bench.folder, `${petCount}.json`)
   writeManyPets(file, petCount)
-  const server = await startOurs(bench.serverFile, file)
-  return { petCount, file, server }
+  return file
 }
 
 async function checkIds(

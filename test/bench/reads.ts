@@ -19,7 +19,8 @@ export interface Read {
   jsonServerTargets: string[]
   /** Throws when our responses are not right. */
   check(responses: HttpResponse[]): void
-  hasBars: boolean
+  /** Of the ratio to the bare server's rate. */
+  bareBar: number
 }
 
 export const reads: Read[] = [
@@ -28,32 +29,32 @@ export const reads: Read[] = [
     targets: ['/v1/pets'],
     jsonServerTargets: ['/pets?_start=0&_limit=20'],
     check: ([response]) => checkPets(response, pets.slice(0, 20), pets.length),
-    hasBars: true,
+    bareBar: 0.9,
   },
   {
     what: 'GET /v1/pets?limit=100 (100 pets)',
     targets: ['/v1/pets?limit=100'],
     jsonServerTargets: ['/pets?_start=0&_limit=100'],
     check: ([response]) => checkPets(response, pets, pets.length),
-    hasBars: true,
+    bareBar: 0.9,
   },
   {
     what: 'GET /v1/pets?status=sold (20 pets)',
     targets: ['/v1/pets?status=sold'],
     jsonServerTargets: ['/pets?status=sold&_start=0&_limit=20'],
     check: ([response]) => checkPets(response, sold.slice(0, 20), sold.length),
-    hasBars: true,
+    bareBar: 0.9,
   },
   {
     // Each list above is the same one again and again, which ours keeps as it was sent, and Fastify makes anew.
-    what: 'GET /v1/pets (20 pets, 200 queries in turn)',
+    what: 'GET /v1/pets (20 pets, a new query each time)',
     targets: varyQuery('/v1/pets'),
     // It would take the parameter for a filter.
     jsonServerTargets: Array<string>(200).fill('/pets?_start=0&_limit=20'),
     check: (responses) => {
       for (const response of responses) checkPets(response, pets.slice(0, 20), pets.length)
     },
-    hasBars: false,
+    bareBar: 0.85,
   },
   {
     what: 'GET /v1/pets/{petId} (100 in turn)',
@@ -64,12 +65,12 @@ export const reads: Read[] = [
         responses.map(({ body }) => JSON.parse(body)),
         pets,
       ),
-    hasBars: true,
+    bareBar: 0.9,
   },
 ]
 
 export async function benchRead(bench: Bench, read: Read): Promise<Row[]> {
-  const { what, targets, jsonServerTargets, check, hasBars } = read
+  const { what, targets, jsonServerTargets, check, bareBar } = read
   const workload = { pets, requests: targets.map(getRequest), connections: 64, check }
   const raceAgainst = async (contenders: Contender[], effort: Bench['effort']) => {
     const race = await raceGenerations(effort, () => startEntrants(bench, workload, contenders))
@@ -77,8 +78,8 @@ export async function benchRead(bench: Bench, read: Read): Promise<Row[]> {
   }
   const rows = await raceAgainst(
     [
-      { name: 'bare node:http', file: 'bare.mjs', bar: hasBars ? { least: 0.9 } : null },
-      { name: 'Fastify 5', file: 'fastify.mjs', bar: hasBars ? { least: 1.2 } : null },
+      { name: 'bare node:http', file: 'bare.mjs', bar: { least: bareBar } },
+      { name: 'Fastify 5', file: 'fastify.mjs', bar: { least: 1.2 } },
     ],
     bench.effort,
   )

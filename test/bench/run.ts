@@ -67,7 +67,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => pr
 // A copy, so that a build in the meantime does not change what is measured.
 const serverFolder = join(folder, 'server')
 const builtFile = resolve(options.server ?? join(rootFolder, 'dist/server.js'))
-for (const file of [builtFile, join(dirname(builtFile), 'package.json')]) {
+for (const file of [
+  builtFile,
+  ...['index.mjs', 'package.json'].map((name) => join(dirname(builtFile), name)),
+]) {
   if (existsSync(file)) cpSync(file, join(serverFolder, basename(file)))
 }
 

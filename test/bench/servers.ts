@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { key } from './data.ts'
 
@@ -80,6 +81,21 @@ export async function startOurs(
 ): Promise<Server> {
   const env = { PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_DATA_FILE: dataFile }
   return await startServer([...(options.nodeArgs ?? []), serverFile], { env, ipc: options.ipc ?? false })
+}
+
+/**
+ * Two stores of ours in one process, which runs the same compiled code for both: two processes compile it a little differently,
+ * and that is more than what is to be measured.
+ */
+export async function startOursTwice(serverFile: string, dataFiles: [string, string]) {
+  const index = join(dirname(serverFile), 'index.mjs')
+  const ports = /http:\/\/127\.0\.0\.1:(\d+) http:\/\/127\.0\.0\.1:(\d+)/
+  const { child, pid, match, stop } = await startNode(
+    [contenderPath('two-stores.mjs'), index, key, ...dataFiles],
+    ports,
+  )
+  const server = (port: string | undefined): Server => ({ port: Number(port), pid, process: child, stop })
+  return { first: server(match[1]), second: server(match[2]), stop }
 }
 
 export function contenderPath(file: string): string {
