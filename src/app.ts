@@ -18,8 +18,8 @@ import { createRoutes, type Operations, type RouteSources } from './routes.ts'
 import type { PetStoreOptions } from './types.ts'
 
 /**
- * The callbacks must not throw. Express and Vite strip the base path before they call the listener, node:http does not:
- * paths with and without it are accepted.
+ * `onResponse` and `onError` must not throw. `basePath` may be missing from the path of a request: Express and Vite remove it
+ * before they call the listener, and node:http does not.
  */
 export type AppOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
@@ -46,7 +46,7 @@ export function createApp(options: AppOptions): App {
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   const routes = createRoutes(options, basePath)
   const findRoute = createRouter(routes)
-  /** The methods that any path takes: for `OPTIONS *` (RFC 9110 section 9.3.7), CONNECT, and preflights of unknown paths. */
+  /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight of no path. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
   let isMountTold = false
@@ -153,8 +153,8 @@ export function createApp(options: AppOptions): App {
     const { request, response, expectation, endResponse, start, operation } = exchange
     // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
-    // A client that asked for 100 Continue and did not get it may send its body anyway. We could not tell that from its
-    // next request, so the connection closes.
+    // A client that asked for 100 Continue, and gets a refusal instead, may send its body or its next request. Which of them
+    // comes cannot be told, so the connection closes.
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]

@@ -144,9 +144,9 @@ export class Connection {
   #handle(arrival: Arrival): void {
     const { request, response } = arrival
     this.#current = response
-    // 'close' comes after 'finish', and also when the client goes away before that.
+    // 'finish' alone would not come when the client goes.
     response.once('close', () => this.#finish(response))
-    // Node no longer parses what follows a request that asks to change the protocol.
+    // Node parses nothing that follows a request with an Upgrade header, so this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     // refuse() may have sent a response while the request waited.
     if (!response.headersSent) this.#context.handler.handle(arrival)
@@ -209,9 +209,8 @@ export class Connection {
   }
 
   /**
-   * Normally Node's parser takes the bytes straight from the socket's handle. As soon as somebody adds a 'data' listener, Node
-   * switches to 'data' events. If the socket is paused at that moment, Node never starts reading again. So a paused socket
-   * is switched after its next 'resume'.
+   * Node's parser takes the bytes from the system without 'data' events, until somebody adds a listener for them. A socket that
+   * is not being read at that moment is never read again. So it is switched after its next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
@@ -279,7 +278,6 @@ export class Connection {
     this.#finalRefusal ??= refusal
     const response = this.#lastResponse
     if (response === undefined || response.writableFinished) this.#close()
-    // 'close' again, since 'finish' does not come when the client goes away.
     else response.once('close', () => this.#close())
   }
 
