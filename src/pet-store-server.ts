@@ -45,7 +45,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   try {
     const { address, port } = await listener.listen(givenPort, host)
     const closeOnce = async (): Promise<void> => {
-      const deadline = clock.performanceNow() + (options.timeouts?.closeMs ?? defaultTimeouts.closeMs)
+      const deadline = closeDeadline(options.timeouts?.closeMs)
       // This call passes the requests that only waited for the event loop to the app. After it, the app may refuse new ones.
       const listenerClosed = listener.close()
       app.beginClosing()
@@ -74,7 +74,7 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
     const app = createApp({ ...options, ...callbacks, store, page, petsSchema })
     const close = (): Promise<void> => {
       app.beginClosing()
-      return store.close()
+      return store.close(closeDeadline())
     }
     const handle = {
       listener: (request: IncomingMessage, response: ServerResponse) => app.handle({ request, response }),
@@ -84,7 +84,7 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
     }
     return { handle, app, store }
   } catch (error) {
-    await store.close()
+    await store.close(closeDeadline())
     throw error
   }
 }
@@ -93,4 +93,8 @@ function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Stor
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, onMessage)
   return openPetStore(options.dataFile, onMessage === undefined ? {} : { onMessage })
+}
+
+function closeDeadline(closeMs = defaultTimeouts.closeMs): number {
+  return clock.performanceNow() + closeMs
 }

@@ -77,11 +77,11 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       return pet
     },
     create: (newPet) => queue.add(newPet),
-    /** Resolves when the queue is empty, or at the deadline: a storage may never answer. */
-    close(deadline = clock.performanceNow() + 5_000) {
+    /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
+    close(deadline) {
       return new Promise((resolve) => {
         // The listener may have taken all the time. Newer versions of Node warn of a negative delay.
-        const timer = clock.setTimeout(resolve, Math.max(0, deadline - clock.performanceNow()))
+        const timer = deadline && clock.setTimeout(resolve, Math.max(0, deadline - clock.performanceNow()))
         void queue.run(async () => resolve()).then(() => clock.clearTimeout(timer))
       })
     },

@@ -13,7 +13,7 @@ export interface Store {
   get(id: Int64): Pet | undefined | Promise<Pet | undefined>
   /** Resolves when the pet is durable. Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: NewPet): Promise<Pet>
-  /** Waits for the creations under way: in a storage until the deadline (`clock.performanceNow()`), 5 s from now unless given. */
+  /** Waits for the creations under way: in a storage at most until the deadline (`clock.performanceNow()`), if given. */
   close(deadline?: number): Promise<void>
 }
 
