@@ -116,11 +116,10 @@ function listPets(basePath: string): OperationDescription {
       200: {
         description: 'The pets of this page; an empty array if there are none.',
         headers: {
-          'X-Total-Count': header('The number of pets on all pages. An extension of this service.', {
-            schema: { type: 'integer', minimum: 0 },
-            example: 2,
-            ...extension,
-          }),
+          'X-Total-Count': header(
+            'The number of pets on all pages, if known. An extension of this service.',
+            { required: false, schema: { type: 'integer', minimum: 0 }, example: 2, ...extension },
+          ),
           Link: header(
             'The URL of the next page (RFC 8288); absent on the last page. An extension of this service.',
             {

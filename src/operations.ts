@@ -82,7 +82,7 @@ function createReplyCache(store: Store) {
 
 function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, basePath: string): Reply {
   const { pets, total, hasMore } = page
-  const headers = ['X-Total-Count', String(total)]
+  const headers = total === undefined ? [] : ['X-Total-Count', String(total)]
   const last = pets.at(-1)
   if (hasMore && last !== undefined) {
     const filter = status === undefined ? '' : `&status=${status}`

@@ -140,6 +140,17 @@ test('lists, creates and gets what is in the storage, exactly', async (t) => {
   assert.deepEqual([app.messages, app.errors], [[], []])
 })
 
+test('answers a list without X-Total-Count when the storage leaves the total out', async (t) => {
+  const uncounted = { pets: [rex], hasMore: true }
+  for (const page of [uncounted, { ...uncounted, total: undefined }]) {
+    const app = await startOn(t, withMethod({ list: async () => page }))
+    const { status, headers, text } = await app.send('/v1/pets?limit=1')
+    assert.deepEqual([status, text], [200, `[${JSON.stringify(rex)}]`])
+    assert.equal(headers.get('x-total-count'), null)
+    assert.equal(headers.get('link'), '</v1/pets?limit=1&after=1>; rel="next"')
+  }
+})
+
 test('announces the removal of getPet on refusals that come late as well', async (t) => {
   const app = await startOn(t, new TestStorage([rex]))
   const failing = await startOn(t, withMethod({ get: () => Promise.reject(new Error('down')) }))
@@ -315,6 +326,7 @@ const wrongResults: readonly [request: string, method: keyof PetStorage, result:
   ['/v1/pets?status=sold', 'list', page, /expected only pets with status sold/],
   ['/v1/pets', 'list', { ...page, total: -1 }, /total: /],
   ['/v1/pets', 'list', { ...page, total: '2' }, /total: /],
+  ['/v1/pets', 'list', { ...page, total: null }, /total: /],
   ['/v1/pets', 'list', { ...page, total: 1.5 }, /total: /],
   ['/v1/pets', 'list', { ...page, hasMore: 1 }, /hasMore: /],
   ['/v1/pets', 'list', { ...page, hasMore: undefined }, /hasMore: /],

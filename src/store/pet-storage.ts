@@ -16,8 +16,11 @@ export interface PetQuery {
 export interface PetPage {
   /** In ascending order of id, at most `limit`. */
   readonly pets: readonly Pet[]
-  /** How many pets have the status, on all pages. */
-  readonly total: Int64
+  /**
+   * How many pets have the status, on all pages. May be left out, since a count of a large table costs more than the page; then
+   * there is no X-Total-Count.
+   */
+  readonly total?: Int64 | undefined
   /** Whether there are more pets with the status after this page. */
   readonly hasMore: boolean
 }
@@ -28,13 +31,18 @@ export interface PetPage {
  * in time. Results are checked. The service never closes the storage.
  */
 export interface PetStorage {
-  /** Sees every pet whose creation was acknowledged by any server. Calls overlap, those of `get` too. */
+  /**
+   * By ascending id, at most `limit`, only ids above `after`. Sees every creation that was answered by any server. Calls overlap,
+   * those of `get` too.
+   */
   list(query: PetQuery): Promise<PetPage>
-  /** Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
+  /** As fresh as `list`. Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
   get(id: Int64): Promise<Pet | undefined>
   /**
-   * Stores 1 to 1000 pets durably, all or none, and returns them in the same order, with ascending ids that are higher than
-   * any that a list has ever shown. A server does not call it again before the last call has ended.
+   * 1 to 1000 pets, all durably or none, in order. Once a list has shown an id, no pet with a lower id may appear later,
+   * whichever server created it: a sequence or AUTO_INCREMENT does not give that, a counter row updated in the transaction
+   * that stores the pets does. Retry conflicts that were rolled back; reject when the outcome is not known. A server does not
+   * call it again before it has ended.
    */
   create(newPets: readonly NewPet[]): Promise<readonly Pet[]>
 }

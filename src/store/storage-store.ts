@@ -14,7 +14,9 @@ const maxPetsPerCall = 1000
 
 const PageSchema = v.object({
   pets: v.array(PetSchema),
-  total: v.custom<Int64>((total) => isInt64(total) && total >= 0, 'expected an integer from 0 to 2^63-1'),
+  total: v.optional(
+    v.custom<Int64>((total) => isInt64(total) && total >= 0, 'expected an integer from 0 to 2^63-1'),
+  ),
   hasMore: v.boolean(),
 })
 

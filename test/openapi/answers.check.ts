@@ -90,7 +90,7 @@ test('finds an answer that the document does not describe', () => {
   const pet = { request: { method: 'GET', target: '/v1/pets/1' } }
   const cases: readonly [changes: Partial<ReceivedAnswer>, faults: readonly string[]][] = [
     [{}, []],
-    [{ headers: common }, ['x-total-count: is missing']],
+    [{ headers: common }, []],
     [{ headers: [...common, 'X-Total-Count', 'many'] }, ['x-total-count: must be integer']],
     [{ headers: [...common, 'X-Total-Count', '1', 'X-Other', '1'] }, ['x-other: is not described']],
     [
