@@ -11,7 +11,7 @@ import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
 import type { Operation } from './operations.ts'
-import { PetStoreError } from './store/store.ts'
+import { perhapsStored, PetStoreError, storageFailure } from './store/store.ts'
 import { createRequestLog } from './request-log.ts'
 import { isError } from './system-error.ts'
 import { createRoutes, type Operations, type RouteSources } from './routes.ts'
@@ -187,7 +187,10 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      const reply = errorReply(new HttpError(code))
+      // A creation that is in flight when the service ends: its body was read, so the store has the pet.
+      const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
+      const error = isCreation ? storageFailure(false, perhapsStored, undefined) : new HttpError(code)
+      const reply = errorReply(toHttpError(error, request))
       send({ request, response, expectation: 'none', start: clock.performanceNow() }, reply)
     },
     formatRefusal(code) {

@@ -423,17 +423,22 @@ describe('close', () => {
     await closed
   })
 
-  test('ends although the storage never answers', async (t) => {
-    const app = await startOn(t, withMethod({ list: never, get: never, create: never }), 100)
-    const answers = [
-      app.send('/v1/pets', { name: 'Rex', categoryId: 1 }),
-      app.send('/v1/pets'),
-      app.send('/v1/pets/1'),
-    ].map((answer) => assert.rejects(answer))
-    // In order: when this is answered, those have reached the storage.
-    await app.send('/healthz')
+  test('ends although the storage never answers, and refuses the requests that wait for it', async (t) => {
+    const gates = { list: createGate(), get: createGate(), create: createGate() }
+    const { list, get, create } = gates
+    const app = await startOn(t, withMethod({ list: list.pass, get: get.pass, create: create.pass }), 100)
+    const creation = app.send('/v1/pets', { name: 'Rex', categoryId: 1 })
+    const reads = [app.send('/v1/pets'), app.send('/v1/pets/1')]
+    const half = await connectRaw(t, app.url)
+    half.write(formatRequest('POST /v1/pets', ['Content-Length: 9', 'Expect: 100-continue']))
+    assert.equal((await half.read()).status, 100)
+    await Promise.all(Object.values(gates).map(({ reached }) => reached))
     await app.close()
-    await Promise.all(answers)
+    assert.equal(assertRefusal(await creation, 503, 'storage_failed'), unknownText)
+    for (const read of reads) assertRefusal(await read, 503, 'shutting_down')
+    // Nothing of this one can be stored.
+    assertRefusal(await half.read(), 503, 'shutting_down')
+    await half.closed
   })
 
   test('of a listener waits for what is in flight, but not for what never ends', async () => {

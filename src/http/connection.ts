@@ -63,7 +63,8 @@ function endInNextTick(response: ServerResponse): void {
  * | `closeSoon`          | the listener, when it closes               | idle: destroys it; otherwise `#closeWhenAnswered`         |
  * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                    |
  * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s |
- * | `cutOff`             | the listener: overload, end of closeMs     | destroys the connection, drops what is waiting            |
+ * | `giveUp`             | the listener, at the end of closeMs        | sends a refusal if a response is due, then `cutOff`       |
+ * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting            |
  */
 export class Connection {
   readonly #socket: Socket
@@ -295,6 +296,13 @@ export class Connection {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
       socket.once('close', () => clock.clearTimeout(timer))
     })
+  }
+
+  /** Refuses the request that still has no response, and cuts off the connection as soon as the refusal is on its way. */
+  giveUp(): void {
+    const response = this.#current
+    if (response?.headersSent === false) this.#context.handler.refuse(response, 'shutting_down')
+    clock.setImmediate(() => this.cutOff())
   }
 
   cutOff(): void {

@@ -23,7 +23,7 @@ export type EndResponse = (response: ServerResponse) => void
 /** One method for each way that a request can arrive. */
 export interface Handler {
   handle(arrival: Arrival): void
-  /** Responds to a request whose body could not be read to its end; the connection closes. */
+  /** Responds to a request whose body could not be read to its end, or that is in flight for too long; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
   /** The response, as the text to send, to what could not be parsed; the connection closes. */
   formatRefusal(code: ErrorCode): string

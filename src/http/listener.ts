@@ -26,7 +26,7 @@ export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
   listen(port: number, host: string): Promise<AddressInfo>
   /**
-   * Stops accepting, finishes what is in flight within closeMs, and cuts off the rest. Can be called again.
+   * Stops accepting, finishes what is in flight within closeMs, and refuses the rest. Can be called again.
    *
    * On each connection, one request at most is in flight: the one that is being answered, or the next, if that waits only for
    * runCalls. close() passes such a next one to the handler before it returns its promise, so right after the call the caller
@@ -119,7 +119,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     // server.close() waits for connections that never sent a request, and for requests that never end.
     for (const connection of connections.values()) connection.closeSoon()
     const timer = clock.setTimeout(() => {
-      for (const connection of connections.values()) connection.cutOff()
+      for (const connection of connections.values()) connection.giveUp()
     }, closeMs)
     await ended
     clock.clearTimeout(timer)

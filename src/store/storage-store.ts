@@ -59,9 +59,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
   }
 
   return {
-    async list(query) {
-      const { limit, status, after } = query
-      const page = parseResult(PageSchema, await call('reads', () => storage.list(query)))
+    async list({ limit, status, after }) {
+      const page = parseResult(PageSchema, await call('reads', () => storage.list({ limit, status, after })))
       const { pets, hasMore } = page
       if (pets.length > limit) throw wrongResult(`expected at most ${limit} pets, got ${pets.length}`)
       if (hasMore && pets.length === 0)
