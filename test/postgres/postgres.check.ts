@@ -196,8 +196,6 @@ test('loses nothing acknowledged, and recovers by itself, when the database or a
     const stored: Pets = new Map()
     await walk(url, stored)
     for (const [id, text] of acknowledged) assert.equal(stored.get(id), text)
-    const { headers } = await send(url, '/v1/pets')
-    assert.equal(headers.get('x-total-count'), String(stored.size))
   }
   const again = await send(restarted.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
   assert.equal(again.status, 201)
@@ -267,7 +265,6 @@ test('gives the last id of all, and then answers 507', async (t) => {
   }
   const list = await send(url, '/v1/pets')
   assert.equal(list.text, `[${last.text}]`)
-  assert.equal(list.headers.get('x-total-count'), '1')
   assert.equal((await send(url, '/v1/pets?after=9223372036854775807')).text, '[]')
   assert.equal(messages.length, 1)
 })

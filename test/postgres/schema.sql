@@ -1,13 +1,11 @@
 -- The tables of postgres-storage.ts. Can be run again.
 
--- One row: the last id that was given, and how many pets have each status. A creation updates it in the transaction that
--- stores its pets, so ids become visible in the order in which they are given, and a list need not count the pets.
+-- One row: the last id that was given. A creation updates it in the transaction that stores its pets, so ids become visible in
+-- the order in which they are given. A sequence would not do: a list could show an id before a lower one is committed, and whoever
+-- pages by `after` would miss that pet.
 CREATE TABLE IF NOT EXISTS pet_counter (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-  last_id bigint NOT NULL DEFAULT 0,
-  available bigint NOT NULL DEFAULT 0,
-  pending bigint NOT NULL DEFAULT 0,
-  sold bigint NOT NULL DEFAULT 0
+  last_id bigint NOT NULL DEFAULT 0
 );
 INSERT INTO pet_counter DEFAULT VALUES ON CONFLICT DO NOTHING;
 
@@ -19,8 +17,3 @@ CREATE TABLE IF NOT EXISTS pets (
   status text NOT NULL CHECK (status IN ('available', 'pending', 'sold'))
 );
 CREATE INDEX IF NOT EXISTS pets_by_status ON pets (status, id);
-
--- After pets were deleted or changed by hand, in the same transaction:
---   UPDATE pet_counter SET available = (SELECT count(*) FROM pets WHERE status = 'available'),
---     pending = (SELECT count(*) FROM pets WHERE status = 'pending'),
---     sold = (SELECT count(*) FROM pets WHERE status = 'sold');

@@ -6,7 +6,10 @@ import { createPostgresStorage } from './postgres-storage.ts'
 const pool = new Pool({
   connectionString: process.env['DATABASE_URL'],
   connectionTimeoutMillis: 10_000,
+  // query_timeout only stops waiting: without the other, a creation that was refused could still wait for a lock, and store its
+  // pets later.
   query_timeout: 10_000,
+  statement_timeout: 8_000,
 })
 const store = await startPetStore({
   apiKeys: [process.env['API_KEY'] ?? ''],
@@ -17,5 +20,6 @@ const store = await startPetStore({
 console.log(store.url)
 process.once('SIGTERM', async () => {
   await store.close()
-  await pool.end()
+  // Not `pool.end()`, which would wait for a database that does not respond. The connections close with the process.
+  process.exit(0)
 })
