@@ -1,98 +1,35 @@
 /** The service on a real PostgreSQL: two servers on one database, while all goes well and while things are killed. */
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { after, before, test, type TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { assertRefusal, key, type ReceivedAnswer, root, send } from '../support.ts'
-import { cleanEnvironment, type Database, runSql, startDatabase } from './database.ts'
-
-const loader = ['--import', import.meta.resolve('tsx')]
-const serverFile = fileURLToPath(new URL('serve.ts', import.meta.url))
+import { after, before, test } from 'node:test'
+import { Client } from 'pg'
+import { assertRefusal, connectRaw, formatRequest, holdClock, send } from '../support.ts'
+import { type Database, runSql, startDatabase } from './database.ts'
+import { killAll, waitUntil } from './processes.ts'
+import { assertContract, collect, type Pets, type Server, startServer, stopServer, walk } from './service.ts'
 
 let database: Database
 before(async () => {
   database = await startDatabase()
 })
-after(async () => {
-  await database.stop()
-  database.remove()
-})
+after(() => killAll(database.folder))
 
-interface Server {
-  readonly url: string
-  readonly child: ChildProcess
-  /** What it printed behind its address. */
-  readonly messages: string[]
-}
+const start = (databaseUrl: string, env = {}): Promise<Server> =>
+  startServer(database.folder, databaseUrl, env)
 
-async function startServer(t: TestContext, databaseUrl: string): Promise<Server> {
-  const env = { ...cleanEnvironment, DATABASE_URL: databaseUrl, API_KEY: key }
-  const child = spawn(process.execPath, [...loader, serverFile], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  t.after(() => child.kill('SIGKILL'))
-  const lines = createInterface({ input: child.stdout })
-  const [url = '']: string[] = await once(lines, 'line')
-  const messages: string[] = []
-  lines.on('line', (line) => messages.push(line))
-  return { url, child, messages }
-}
-
-async function stopServer({ child }: Server): Promise<void> {
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  assert.deepEqual(await ended, [0, null])
-}
-
-/** A pet as its text in a body, by its id. */
-type Pets = Map<string, string>
-
-function collect(pets: Pets, body: string): void {
-  for (const [text, id = ''] of body.matchAll(/\{"id":(\d+),"name":"(?:[^"\\]|\\.)*",[^{}]*\}/g)) {
-    assert.equal(pets.has(id), false, `the pet ${id} came twice`)
-    pets.set(id, text)
-  }
-}
-
-/** Follows Link from a pet on, adds what it sees, and gives the last id. */
-async function walk(url: string, pets: Pets, from = ''): Promise<string> {
-  let path: string | undefined = `/v1/pets?limit=100${from === '' ? '' : `&after=${from}`}`
-  while (path !== undefined) {
-    const answer: ReceivedAnswer = await send(url, path)
-    assert.equal(answer.status, 200, answer.text)
-    collect(pets, answer.text)
-    path = /<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1]
-  }
-  return [...pets.keys()].at(-1) ?? ''
-}
-
-test('holds the interface on two servers over one database at once', async (t) => {
+test('holds the interface on two servers over one database at once', async () => {
   const databaseUrl = await database.createDatabase('contract')
-  const servers = [await startServer(t, databaseUrl), await startServer(t, databaseUrl)]
-  const suites = servers.map(async ({ url }) => {
-    const env = { ...cleanEnvironment, PETSTORE_URL: `${url}/v1`, PETSTORE_API_KEY: key }
-    const args = [...loader, '--test', '--test-reporter=spec', join(root, 'test/contract.test.ts')]
-    const suite = spawn(process.execPath, args, { env })
-    let output = ''
-    suite.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-    const [code]: unknown[] = await once(suite, 'close')
-    assert.equal(code, 0, output)
-    assert.match(output, /pass [1-9]/)
-  })
-  await Promise.all(suites)
+  const servers = [await start(databaseUrl), await start(databaseUrl)]
+  await assertContract(servers)
   for (const server of servers) {
     assert.deepEqual(server.messages, [])
     await stopServer(server)
   }
 })
 
-test('shows a walk by `after` on one server every pet that the other created meanwhile', async (t) => {
+test('shows a walk by `after` on one server every pet that the other created meanwhile', async () => {
   const databaseUrl = await database.createDatabase('walk')
-  const servers = [await startServer(t, databaseUrl), await startServer(t, databaseUrl)]
+  const servers = [await start(databaseUrl), await start(databaseUrl)]
   const acknowledged: Pets = new Map()
   let isCreating = true
   const create = async ({ url }: Server): Promise<void> => {
@@ -104,7 +41,7 @@ test('shows a walk by `after` on one server every pet that the other created mea
   }
   const follow = async ({ url }: Server): Promise<Pets> => {
     const seen: Pets = new Map()
-    let last = ''
+    let last = '0'
     let isLast = false
     while (!isLast) {
       // What was acknowledged before a walk begins is seen by it, so one walk after the last creation is the last.
@@ -127,7 +64,7 @@ test('shows a walk by `after` on one server every pet that the other created mea
 
 test('loses nothing acknowledged, and recovers by itself, when the database or a server is killed', async (t) => {
   const databaseUrl = await database.createDatabase('kills')
-  const servers = [await startServer(t, databaseUrl), await startServer(t, databaseUrl)] as const
+  const servers = [await start(databaseUrl), await start(databaseUrl)] as const
   const [killed, survivor] = servers
   const acknowledged: Pets = new Map()
   const counts = { created: 0, refused: 0, cutOff: 0 }
@@ -191,7 +128,7 @@ test('loses nothing acknowledged, and recovers by itself, when the database or a
   await Promise.race([run(), loads.then(() => assert.ok(state.isOver))])
   await loads
 
-  const restarted = await startServer(t, databaseUrl)
+  const restarted = await start(databaseUrl)
   for (const { url } of [survivor, restarted]) {
     const stored: Pets = new Map()
     await walk(url, stored)
@@ -208,9 +145,55 @@ test('loses nothing acknowledged, and recovers by itself, when the database or a
   await stopServer(survivor)
 })
 
-test('gives names and integers back exactly as they came', async (t) => {
+test('stores nothing of a creation that was refused behind a lock', async () => {
+  const databaseUrl = await database.createDatabase('lock')
+  const { url } = await start(databaseUrl)
+  const somebody = new Client({ connectionString: databaseUrl })
+  await somebody.connect()
+  await somebody.query('BEGIN; SELECT * FROM pet_counter FOR UPDATE')
+  const refused = await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
+  assertRefusal(refused, 503, 'storage_failed')
+  await somebody.query('COMMIT')
+  await somebody.end()
+  // If that one still waited, it would go first.
+  const created = await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 1 } })
+  assert.equal(created.headers.get('location'), '/v1/pets/1')
+  assert.equal((await send(url, '/v1/pets')).text, `[${created.text}]`)
+})
+
+test('stops in time when the database does not respond, and refuses what waits for it', async (t) => {
+  const databaseUrl = await database.createDatabase('frozen')
+  const server = await start(databaseUrl, holdClock(database.folder))
+  // The server has connections of its own before the database freezes.
+  await Promise.all([send(server.url, '/v1/pets'), send(server.url, '/v1/pets')])
+  database.signal('SIGSTOP')
+  t.after(() => database.signal('SIGCONT'))
+  const reader = await connectRaw(t, server.url)
+  reader.write(formatRequest('GET /v1/pets'))
+  const creator = await connectRaw(t, server.url)
+  creator.write(formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}'))
+  // In order: when this is answered, those wait for the database.
+  assert.equal((await send(server.url, '/healthz')).status, 200)
+  const ended = once(server.child, 'exit')
+  server.child.kill('SIGTERM')
+  await waitUntil('it accepts no connections', () =>
+    fetch(server.url).then(
+      () => undefined,
+      () => true,
+    ),
+  )
+  // The 5 s for what is in flight end, and then those for the creations. No wait of the pool's does.
+  server.child.kill('SIGUSR2')
+  assertRefusal(await reader.read(), 503, 'shutting_down')
+  assert.match(assertRefusal(await creator.read(), 503, 'storage_failed'), /not known whether/)
+  await Promise.all([reader.closed, creator.closed])
+  server.child.kill('SIGUSR2')
+  assert.deepEqual(await ended, [0, null])
+})
+
+test('gives names and integers back exactly as they came', async () => {
   const databaseUrl = await database.createDatabase('exact')
-  const { url } = await startServer(t, databaseUrl)
+  const { url } = await start(databaseUrl)
   const names = [
     '',
     ' ',
@@ -253,9 +236,9 @@ test('gives names and integers back exactly as they came', async (t) => {
   assert.equal((await send(url, '/v1/pets')).text, `[${all.join()}]`)
 })
 
-test('gives the last id of all, and then answers 507', async (t) => {
+test('gives the last id of all, and then answers 507', async () => {
   const databaseUrl = await database.createDatabase('ids')
-  const { url, messages } = await startServer(t, databaseUrl)
+  const { url, messages } = await start(databaseUrl)
   await runSql(databaseUrl, `UPDATE pet_counter SET last_id = ${2n ** 63n - 2n}`)
   const last = await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
   assert.equal(last.headers.get('location'), '/v1/pets/9223372036854775807')
