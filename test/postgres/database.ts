@@ -7,7 +7,7 @@ import { Client } from 'pg'
 import { cleanEnvironment, findFreePort, install, killAll, makeFolder, signalAll } from './processes.ts'
 
 const versionsFolder = '/usr/lib/postgresql'
-const schema = readFileSync(new URL('schema.sql', import.meta.url), 'utf8')
+export const schema = readFileSync(new URL('schema.sql', import.meta.url), 'utf8')
 
 export interface Database {
   /** What is started in it ends with this process. */

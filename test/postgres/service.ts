@@ -56,11 +56,15 @@ export async function assertContract(servers: readonly Server[]): Promise<void> 
 /** A pet as its text in a body, by its id. */
 export type Pets = Map<string, string>
 
-export function collect(pets: Pets, body: string): void {
+/** Adds the pets of a body, and returns the last id. */
+export function collect(pets: Pets, body: string): string | undefined {
+  let last: string | undefined
   for (const [text, id = ''] of body.matchAll(/\{"id":(\d+),"name":"(?:[^"\\]|\\.)*",[^{}]*\}/g)) {
     assert.equal(pets.has(id), false, `the pet ${id} came twice`)
     pets.set(id, text)
+    last = id
   }
+  return last
 }
 
 /** Asks for a page, adds its pets, and returns the path of the next. */
