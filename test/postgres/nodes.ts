@@ -2,7 +2,7 @@
  * A replicated PostgreSQL, as Debian packages it: three nodes, each with PostgreSQL under Patroni, and etcd, on an address and under a
  * user of its own; before them HAProxy, which leads to the primary.
  */
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findBinaries, runSql, schema } from './database.ts'
@@ -107,8 +107,9 @@ interface User {
 /** PostgreSQL refuses to run as root. Whoever is not root runs all nodes as himself. */
 function makeUser(name: string): User {
   if (process.getuid?.() !== 0) return {}
-  execFileSync('useradd', ['--system', '--user-group', '--no-create-home', name])
-  atExit(() => execFileSync('userdel', [name]))
+  // A Ctrl-C goes to all processes of the terminal's session, but it must not end these halfway.
+  atExit(() => spawnSync('setsid', ['userdel', name]))
+  execFileSync('setsid', ['useradd', '--system', '--user-group', '--no-create-home', name])
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }
 }
