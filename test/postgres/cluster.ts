@@ -44,9 +44,9 @@ async function findEtcdLeader(nodes: readonly Node[]): Promise<Node | undefined>
   return undefined
 }
 
-function assertHolds(pets: Pets, acknowledged: Pets): void {
-  const missing = [...acknowledged].filter(([id, text]) => pets.get(id) !== text)
-  assert.deepEqual(missing, [])
+function assertHolds(pets: Pets, acknowledged: Pets, who: string): void {
+  const missing = [...acknowledged].flatMap(([id, text]) => (pets.get(id) === text ? [] : [id]))
+  assert.equal(missing.length, 0, `${who} lacks ${missing.length} of ${acknowledged.size}: ${missing.join()}`)
 }
 
 const given = process.argv.slice(2)
@@ -78,11 +78,11 @@ for (const [name, fault] of Object.entries(faults)) {
 }
 
 const { acknowledged, refused } = load
-for (const seen of await load.stop()) assertHolds(seen, acknowledged)
+for (const seen of await load.stop()) assertHolds(seen, acknowledged, 'a walk')
 for (const { url } of servers) {
   const stored: Pets = new Map()
   await walk(url, stored)
-  assertHolds(stored, acknowledged)
+  assertHolds(stored, acknowledged, 'the database')
 }
 for (const server of servers) await stopServer(server)
 say(

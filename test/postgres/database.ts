@@ -1,10 +1,18 @@
 /** A PostgreSQL for the tests: installed from Debian if it is missing, and run in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, readdirSync, readFileSync } from 'node:fs'
+import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { cleanEnvironment, findFreePort, install, killAll, makeFolder, signalAll } from './processes.ts'
+import {
+  cleanEnvironment,
+  findFreePort,
+  install,
+  killAll,
+  makeFolder,
+  signalAll,
+  waitUntil,
+} from './processes.ts'
 
 const versionsFolder = '/usr/lib/postgresql'
 export const schema = readFileSync(new URL('schema.sql', import.meta.url), 'utf8')
@@ -22,6 +30,8 @@ export interface Database {
   kill(): Promise<void>
   /** Stops all its processes without ending them, or lets them go on. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void
+  /** Starts PgBouncer in transaction mode, and gives the address of a database through it. */
+  startPooler(name: string): Promise<string>
 }
 
 /** Makes a cluster, and starts it on a free port of 127.0.0.1. */
@@ -70,7 +80,31 @@ export async function startDatabase(): Promise<Database> {
       await runSql(urlOf(name), schema)
       return urlOf(name)
     },
+    async startPooler(name) {
+      install({ pgbouncer: '/usr/sbin/pgbouncer' })
+      const poolerPort = await findFreePort('127.0.0.1')
+      writeFileSync(join(folder, 'pgbouncer.ini'), formatPoolerSettings(poolerPort, port))
+      spawn('pgbouncer', ['pgbouncer.ini'], { ...options, stdio: 'ignore' })
+      const url = `postgres://petstore@127.0.0.1:${poolerPort}/${name}`
+      await waitUntil('PgBouncer answers', () => runSql(url, 'SELECT'))
+      return url
+    },
   }
+}
+
+/** PgBouncer refuses a connection that sets what it does not know, unless it is told to ignore it. */
+function formatPoolerSettings(port: number, databasePort: number): string {
+  return `[databases]
+* = host=127.0.0.1 port=${databasePort} user=petstore
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+ignore_startup_parameters = statement_timeout
+`
 }
 
 /** Runs one statement or several, and gives the rows of a single one. */

@@ -27,6 +27,25 @@ test('holds the interface on two servers over one database at once', async () =>
   }
 })
 
+test('answers many clients at once through PgBouncer in transaction mode', async () => {
+  const databaseUrl = await database.createDatabase('pooled')
+  // A connection through PgBouncer cannot set it, but a role can have it.
+  await runSql(databaseUrl, "ALTER ROLE petstore IN DATABASE pooled SET statement_timeout = '7s'")
+  const pooledUrl = await database.startPooler('pooled')
+  const server = await start(pooledUrl)
+  const client = async (): Promise<void> => {
+    for (let i = 0; i < 20; i++) {
+      const { text, headers } = await send(server.url, '/v1/pets', { body: { name: 'Rex', categoryId: i } })
+      assert.equal((await send(server.url, headers.get('location') ?? '')).text, text)
+      assert.equal((await send(server.url, '/v1/pets?status=available&limit=1')).status, 200)
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, client))
+  assert.deepEqual(await runSql(pooledUrl, 'SHOW statement_timeout'), [{ statement_timeout: '7s' }])
+  assert.deepEqual(server.messages, [])
+  await stopServer(server)
+})
+
 test('shows a walk by `after` on one server every pet that the other created meanwhile', async () => {
   const databaseUrl = await database.createDatabase('walk')
   const servers = [await start(databaseUrl), await start(databaseUrl)]
