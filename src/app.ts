@@ -190,8 +190,7 @@ export function createApp(options: AppOptions): App {
       // A creation that is in flight when the service ends: its body was read, so the store has the pet.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(false, perhapsStored, undefined) : new HttpError(code)
-      const reply = errorReply(toHttpError(error, request))
-      send({ request, response, expectation: 'none', start: clock.performanceNow() }, reply)
+      sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)
     },
     formatRefusal(code) {
       // Only CONNECT has no response of its own and is refused for its method.

@@ -32,12 +32,11 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     if (pets.length !== newPets.length)
       throw wrongResult(`expected ${newPets.length} pets, got ${pets.length}`)
     checkAscending(pets)
-    for (const [index, pet] of pets.entries()) {
-      // All but the id has to be as it was given.
-      const given = { ...pet, ...newPets[index], id: pet.id }
-      if (formatPet(pet) !== formatPet(given))
-        throw wrongResult(`${index}: expected the pet that was given at this place, got another`)
-    }
+    // All but the id has to be as it was given.
+    const wrong = pets.findIndex(
+      (pet, i) => formatPet(pet) !== formatPet({ ...pet, ...newPets[i], id: pet.id }),
+    )
+    if (wrong >= 0) throw wrongResult(`${wrong}: expected the pet that was given at this place, got another`)
     return pets
   }
 
@@ -91,8 +90,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
 
 /** What a storage threw, which may be anything. */
 function describeThrown(error: unknown): string {
-  if (!isError(error)) return typeof error
-  return error.message || errorCode(error)
+  return isError(error) ? error.message || errorCode(error) : typeof error
 }
 
 function parseResult<Output>(schema: v.GenericSchema<unknown, Output>, result: unknown): Output {
