@@ -72,9 +72,10 @@ export async function waitUntil<Answer>(
   // Many times what a busy machine needs.
   const deadline = performance.now() + 300_000
   for (;;) {
-    const answer = await question().catch(() => undefined)
+    let cause: unknown
+    const answer = await question().catch((error: unknown) => void (cause = error))
     if (answer !== undefined) return answer
-    if (performance.now() > deadline) throw new Error(`waited five minutes in vain until ${what}`)
+    if (performance.now() > deadline) throw new Error(`waited five minutes in vain until ${what}`, { cause })
     await pause(100)
   }
 }
