@@ -2,7 +2,7 @@
  * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
  * has edited, once the save is complete, and writes missing ids into it. Neither overwrites what somebody else wrote.
  */
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Adapter } from 'lowdb'
 import { clock, delay } from '../clock.ts'
 import type { Int64 } from '../json/int64.ts'
@@ -12,7 +12,7 @@ import { Appender } from './appender.ts'
 import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
-import { findKeptPets, keepBytes } from './kept-files.ts'
+import { describeKeptPets, keepPets, keepTornEnd } from './kept-files.ts'
 import { isBlank } from './pets-parser.ts'
 import {
   closingBrackets,
@@ -35,8 +35,6 @@ const maxWaitMs = 1500
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 const mountedByItself = 'has to be rewritten, but is mounted by itself; mount its folder instead'
-const howToRestore = 'give that file the name of this one'
-
 const restored = 'restored: a crash had interrupted the server while it replaced this file'
 const reclosed = 'repaired: its closing brackets were missing or damaged'
 const repaired = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
@@ -152,12 +150,13 @@ export class DataFile implements Adapter<PetData> {
       if (identity !== undefined) return await this.#adopt(whole, this.#parse(whole))
       if (!isStart) throw DataFileUnusable.ofFile(this.path, 'is missing', 'lost')
       this.#refuseBesideKeptPets('is missing')
-      return await this.#rewrite(whole, this.#formatNewFile([]))
+      return await this.#rewrite(identity, this.#formatNewFile([]))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest. At a start, that can only
       // be so if the file was written just now.
-      if (!isStart || isRecent(identity)) await this.#waitForSave(identity)
+      const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
+      if (!isStart || ageMs < settleMs) await this.#waitForSave(identity)
       // A replacement that failed halfway may have left the file aside.
       if (await putBackOldFile(this.#disk, this.#followLinks())) throw new DataFileEdited()
       if (isStart && error.reason === 'lost') this.#refuseBesideKeptPets('is empty')
@@ -213,11 +212,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       const { bytes, identity } = this.#disk.read(this.path)
       if (identity !== undefined && !isBlank(bytes)) return
-      const target = this.#followLinks()
-      await this.#disk.makeFolder(dirname(target))
-      const path = await keepBytes(this.#disk, target, 'kept', this.#formatNewFile(pets))
-      const what = identity === undefined ? 'missing' : 'empty'
-      this.#say(`is ${what}; its ${pets.length} pets are kept in ${basename(path)}: ${howToRestore}`)
+      const kept = await keepPets(this.#disk, this.#followLinks(), this.#formatNewFile(pets))
+      this.#say(`is ${identity === undefined ? 'missing' : 'empty'}; its ${pets.length} pets ${kept}`)
     } catch (error) {
       // Somebody is writing it.
       if (error instanceof DataFileEdited) return
@@ -225,13 +221,10 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** `what` is wrong with the file, but the last server has kept its pets: to start without them would hide the loss. */
+  /** The file is missing or empty, but the last server has kept its pets: to start without them would hide the loss. */
   #refuseBesideKeptPets(what: string): void {
-    const names = findKeptPets(this.#disk, this.#followLinks())
-    if (names.length === 0) return
-    const kept = `its pets are kept in ${names.join(' and in ')}`
-    const remedy = `${howToRestore}, or move it away to start without any`
-    throw DataFileUnusable.ofFile(this.path, `${what}; ${kept}: ${remedy}`)
+    const kept = describeKeptPets(this.#disk, this.#followLinks())
+    if (kept !== undefined) throw DataFileUnusable.ofFile(this.path, `${what}; its pets ${kept}`)
   }
 
   /** Waits for `settleMs`. Throws a DataFileEdited as soon as somebody writes to the file, or replaces it. */
@@ -253,7 +246,7 @@ export class DataFile implements Adapter<PetData> {
    */
   async #adopt(whole: WholeFile, text: PetsText, isRewritten = false): Promise<PetData> {
     const isIncomplete = text.filledIds.length > 0 || this.#hasFailedSync
-    if (isIncomplete && !isRewritten) return this.#rewrite(whole, formatWithIds(text))
+    if (isIncomplete && !isRewritten) return this.#rewrite(whole.identity, formatWithIds(text))
     try {
       // It is served and appended to from now on, so it has to be durable, whoever wrote it.
       await this.#disk.syncFile(this.path)
@@ -264,7 +257,7 @@ export class DataFile implements Adapter<PetData> {
       if (errorCode(error) !== 'EROFS') {
         this.#hasFailedSync = true
         if (isRewritten) throw error
-        return this.#rewrite(whole, formatWithIds(text))
+        return this.#rewrite(whole.identity, formatWithIds(text))
       }
     }
     removeLeftovers(this.#disk, this.#followLinks())
@@ -276,9 +269,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** Replaces the text that was read, and adopts the new one. Throws a DataFileEdited when the file has changed since. */
-  async #rewrite({ identity }: WholeFile, next: Buffer): Promise<PetData> {
+  async #rewrite(expected: Identity, next: Buffer): Promise<PetData> {
     try {
-      if (!(await replaceFile(this.#disk, this.#followLinks(), identity, next))) throw new DataFileEdited()
+      if (!(await replaceFile(this.#disk, this.#followLinks(), expected, next))) throw new DataFileEdited()
     } catch (error) {
       if (errorCode(error) === 'EBUSY') throw DataFileUnusable.ofFile(this.path, mountedByItself)
       throw error
@@ -289,22 +282,16 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
-  async #repair(whole: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
-    const tail = whole.bytes.subarray(petsEnd)
-    const kept =
-      cause === 'brackets' ? undefined : await keepBytes(this.#disk, this.#followLinks(), 'torn', tail)
+  async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
+    const tail = bytes.subarray(petsEnd)
+    const kept = cause === 'brackets' ? undefined : await keepTornEnd(this.#disk, this.#followLinks(), tail)
     try {
-      const next = Buffer.concat([whole.bytes.subarray(0, petsEnd), closingBrackets])
-      const data = await this.#rewrite(whole, next)
-      if (kept === undefined) this.#say(reclosed)
-      else
-        this.#say(
-          `${repaired}; the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`,
-        )
+      const data = await this.#rewrite(identity, Buffer.concat([bytes.subarray(0, petsEnd), closingBrackets]))
+      this.#say(kept === undefined ? reclosed : `${repaired}; ${kept.words}`)
       return data
     } catch (error) {
       // Nothing was cut off.
-      if (kept !== undefined) this.#disk.removeQuietly(kept)
+      kept?.remove()
       throw error
     }
   }
@@ -330,9 +317,4 @@ export class DataFile implements Adapter<PetData> {
   #followLinks(): string {
     return this.#disk.followLinks(resolve(this.path))
   }
-}
-
-/** Whether the file was written less than `settleMs` ago. */
-function isRecent(identity: Identity): boolean {
-  return identity !== undefined && clock.now() - Number(identity.mtimeNs / 1_000_000n) < settleMs
 }
