@@ -68,7 +68,7 @@ test('has the parameters, the bodies and the headers of the interface and of its
     '  query limit? integer 1',
     '  query status? string undefined',
     '  query after? integer 0',
-    '  200 application/json Pets X-Total-Count! Link? X-Data-File-Error?',
+    '  200 application/json Pets X-Total-Count? Link? X-Data-File-Error?',
     `  400 ${error}`,
     `  401 ${error} WWW-Authenticate!`,
     `  default ${error} Allow?`,
