@@ -62,7 +62,7 @@ test('runs in connect as in Express', async (t) => {
   await tryStore(`${url}/store`, 'dev-key')
 })
 
-const [forFastify = '', forKoa = ''] = readExample('koa.use').split('// Koa\n')
+const [forFastify = '', forKoa = '', forVite = ''] = readExample('koa.use').split(/^\/\/ (?:Koa|Vite)\n/m)
 
 test("runs the README's lines in Fastify", async (t) => {
   const { url } = await start(
@@ -86,9 +86,9 @@ test("runs the README's lines in Koa", async (t) => {
   assert.equal((await fetch(`${url}/elsewhere`)).status, 404)
 })
 
-test("runs the README's example in Vite", async (t) => {
+test("runs the README's plugin in Vite", async (t) => {
   const folder = makeProject({
-    'vite.config.js': readExample("from 'vite'"),
+    'vite.config.js': `${open}\n${forVite}\nexport default { plugins: [plugin] }`,
     'package.json': '{"type":"module"}',
   })
   const vite = run(t, folder, 'node_modules/.bin/vite', '--host', '127.0.0.1', '--port', await findFreePort())
