@@ -13,6 +13,7 @@ export class Appender {
   readonly #path: string
   /** The file as it was last read or written. */
   #identity: Identity
+  /** -1 in a file that is not valid. */
   #petsEnd: number
   #isClosedByUs: boolean
   /** Open for appends; undefined until the first one. */
@@ -21,12 +22,12 @@ export class Appender {
   #needsRollBack = false
   #mayBeStored = false
 
-  /** A file without an end is not valid: nothing is appended to it. */
+  /** A file without an end is not valid, and is not appended to. */
   constructor(disk: Disk, path: string, identity: Identity, end?: TextEnd) {
     this.#disk = disk
     this.#path = path
     this.#identity = identity
-    this.#petsEnd = end?.petsEnd ?? 0
+    this.#petsEnd = end?.petsEnd ?? -1
     this.#isClosedByUs = end?.isClosedByUs ?? false
   }
 
@@ -46,13 +47,14 @@ export class Appender {
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
     this.#mayBeStored = false
+    if (this.#petsEnd === -1) throw new DataFileEdited()
     await this.rollBack()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     if (!this.#isClosedByUs) await this.#closeByUs(descriptor)
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     if (this.isEdited()) throw new DataFileEdited()
-    let written: Identity
+    let written: Identity = undefined
     try {
       // 2. Overwrite the closing brackets with the pets and new closing brackets.
       this.#needsRollBack = true
@@ -88,24 +90,25 @@ export class Appender {
 
   /**
    * A person may close the file in any way (`]}`, say), and a crash within an append over that could leave anything. So first our
-   * closing brackets take the place of whatever follows the last pet.
+   * closing brackets take the place of whatever follows the last pet. Throws a DataFileEdited when the file has to be read first.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
-    // A shorter end first grows by line feeds. They leave the text valid, so that neither a full disk nor a crash can leave an empty
-    // list without its brackets.
+    // A shorter end first grows by line feeds, which leave the text valid. So a full disk refuses that before anything is overwritten,
+    // and a crash after it leaves at least as many bytes as our brackets have (see torn-end.ts on an empty list).
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
       const lineFeeds = Buffer.alloc(missing, '\n')
       this.#disk.write(descriptor, lineFeeds, size)
       this.#identity = this.#disk.fstatIdentity(descriptor)
-      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) return this.#giveUp()
+      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) this.#giveUp()
       await this.#disk.sync('fdatasync', descriptor)
       if (this.isEdited()) throw new DataFileEdited()
     }
     this.#needsRollBack = true
     await this.#writeClosingBrackets(descriptor, missing < 0)
+    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) this.#giveUp()
   }
 
   /**
@@ -119,23 +122,16 @@ export class Appender {
     return found[0] !== 0 && found.subarray(1).equals(bytes)
   }
 
-  /** What is known of the file is no longer true: it has to be read, whatever `stat` says. */
-  #giveUp(): void {
+  /** An editor has saved: the file has to be read, whatever `stat` says. */
+  #giveUp(): never {
     this.close()
     this.#identity = unknownIdentity
+    throw new DataFileEdited()
   }
 
   /**
-   * Decides whose file it is after an append that failed in step 2 or later; before that, nothing is written:
-   *
-   * | what happened                                                         | the file is | so the append is             |
-   * | --------------------------------------------------------------------- | ----------- | ---------------------------- |
-   * | a system call failed in step 2                                        | ours        | removed                      |
-   * | a system call failed in step 3, 4 or 5; file not changed since step 3 | ours        | removed                      |
-   * | a system call failed in step 3, 4 or 5; file changed since step 3     | an editor's | left; the file is read again |
-   * | a check found an edit in step 3 or 5                                  | an editor's | left; the file is read again |
-   *
-   * `written` is the state of the file in step 3, or undefined if the append failed before.
+   * The file is an editor's if a check has found an edit, or if it has changed since step 3 while a system call failed: then it is left
+   * alone, to be read again. Otherwise it is ours, and the append is removed. `written` is the state in step 3, if it came that far.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
@@ -147,15 +143,15 @@ export class Appender {
       if (isTheirs) this.#giveUp()
       else await this.#writeClosingBrackets(descriptor)
     } catch {
-      // The file system failed here too: the next append or look for edits tries again.
+      // It is an editor's, or the file system failed here too: then the next append or look for edits tries again.
     }
   }
 
   /**
-   * Ends the file after its last pet: removes what a failed append has left, or how a person has closed it. If the process dies
-   * before that is complete, the next start repairs the file. Returns false if an editor has saved at this very moment.
+   * Puts our closing brackets after the last pet, and nothing after them. If the process dies in the middle, the next start repairs the
+   * file. `isTooLong`: it has to be cut, which is not done without need, as an editor may save just before.
    */
-  async #writeClosingBrackets(descriptor: number, isTooLong = true): Promise<boolean> {
+  async #writeClosingBrackets(descriptor: number, isTooLong = true): Promise<void> {
     try {
       if (isTooLong) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
@@ -163,15 +159,10 @@ export class Appender {
       // Before the sync, so that an edit that is made during it is noticed.
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
-    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) {
-      this.#giveUp()
-      return false
-    }
     await this.#disk.sync('fdatasync', descriptor)
     this.#isClosedByUs = true
     this.#needsRollBack = false
     this.#mayBeStored = false
-    return true
   }
 
   /**
@@ -182,10 +173,11 @@ export class Appender {
     const descriptor = this.#descriptor
     if (!this.#needsRollBack || descriptor === undefined) return false
     if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
-    return this.#writeClosingBrackets(descriptor)
+    await this.#writeClosingBrackets(descriptor)
+    return true
   }
 
-  /** Closes the file, and gives up a rollback that is still due. Another append would open the file again. */
+  /** Closes the file, and gives up a rollback that is still due. */
   close(): void {
     if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
     this.#descriptor = undefined

@@ -1,8 +1,8 @@
 /**
  * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
- * has edited, once the save is complete, and writes missing ids into it. Neither overwrites what somebody else wrote.
+ * has edited, once the save is complete, and writes missing ids into it. Neither overwrites a pet that somebody else wrote.
  */
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { Adapter } from 'lowdb'
 import { clock, delay } from '../clock.ts'
 import type { Int64 } from '../json/int64.ts'
@@ -12,8 +12,7 @@ import { Appender } from './appender.ts'
 import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
-import { describeKeptPets, keepPets, keepTornEnd } from './kept-files.ts'
-import { isBlank } from './pets-parser.ts'
+import { keepPetsIfLost, keepTornEnd, throwIfPetsAreKept } from './kept-files.ts'
 import {
   closingBrackets,
   formatFile,
@@ -86,8 +85,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * A sync of what an editor wrote has failed. Linux then marks the bytes as written although the disk does not have them, and the
-   * next sync succeeds. So the text is written anew before a pet is added to it.
+   * The last sync of what an editor wrote has failed. Linux then marks the bytes as written although the disk does not have them, and
+   * the next sync succeeds. So the next read writes the text anew; until then nothing is appended, as the file counts as edited.
    */
   #hasFailedSync = false
 
@@ -122,8 +121,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws the file system's error, or a DataFileUnusable if the file is not valid or is still being saved
-   * after `maxWaitMs`. After success, and for a file that is not valid, isEdited() is false until somebody changes the file
-   * again. Otherwise it stays true, so that the next look reads the file again.
+   * after `maxWaitMs`. When it has to be read again although nobody changes it, isEdited() stays true.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -146,11 +144,12 @@ export class DataFile implements Adapter<PetData> {
   async #readOnce(isStart: boolean): Promise<PetData> {
     const whole = this.#disk.read(this.path)
     const { bytes, identity } = whole
+    if (isStart && identity === undefined) {
+      throwIfPetsAreKept(this.#disk, this.path, 'is missing')
+      return this.#take(await this.#replace(undefined, this.#formatNewFile([])))
+    }
     try {
-      if (identity !== undefined) return await this.#adopt(whole, this.#parse(whole))
-      if (!isStart) throw DataFileUnusable.ofFile(this.path, 'is missing', 'lost')
-      this.#refuseBesideKeptPets('is missing')
-      return await this.#rewrite(identity, this.#formatNewFile([]))
+      return await this.#adopt(whole, this.#parse(whole))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest. At a start, that can only
@@ -159,9 +158,9 @@ export class DataFile implements Adapter<PetData> {
       if (!isStart || ageMs < settleMs) await this.#waitForSave(identity)
       // A replacement that failed halfway may have left the file aside.
       if (await putBackOldFile(this.#disk, this.#followLinks())) throw new DataFileEdited()
-      if (isStart && error.reason === 'lost') this.#refuseBesideKeptPets('is empty')
-      // A backup that was made during an append may be copied back while the server runs. An unfinished save never looks like that.
-      // All other damage may be an unfinished save, and is repaired at a start only.
+      if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, 'is empty')
+      // While the server runs, a damaged end may be an unfinished save, and is left alone. Only what a copy in the middle of an append
+      // looks like is never an unfinished save: somebody has restored a backup.
       const tornEnd = findTornEnd(bytes)
       if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
       this.#remember(identity)
@@ -170,9 +169,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Adds the pets that are not in the file yet, and returns when they are durable. Throws the file system's error, a
-   * DataFileEdited when the file has to be read first, or a DataFileUnusable when there is a folder, say, in its place; see
-   * `mayBeStored` for what is then in the file.
+   * Appends the pets that are not in the file yet: those from #count on. Returns when they are durable. Throws the file system's
+   * error, or a DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in the file.
    */
   async write({ pets }: PetData): Promise<void> {
     const added = pets.slice(this.#count)
@@ -200,31 +198,12 @@ export class DataFile implements Adapter<PetData> {
       // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk, this.#followLinks())
     } catch {
-      // Opening the file again does the same.
+      // The next start repairs what is left, and puts the file back.
     }
     this.#appender.close()
-    if (pets.length > 0) await this.#keepIfLost(pets)
+    const said = await keepPetsIfLost(this.#disk, this.path, pets.length, () => this.#formatNewFile(pets))
+    if (said !== undefined) this.#say(said)
     await this.#lock.release()
-  }
-
-  /** Somebody may have emptied or removed the file, as `jq … pets.json > pets.json` does. Then only this process has the pets. */
-  async #keepIfLost(pets: readonly Pet[]): Promise<void> {
-    try {
-      const { bytes, identity } = this.#disk.read(this.path)
-      if (identity !== undefined && !isBlank(bytes)) return
-      const kept = await keepPets(this.#disk, this.#followLinks(), this.#formatNewFile(pets))
-      this.#say(`is ${identity === undefined ? 'missing' : 'empty'}; its ${pets.length} pets ${kept}`)
-    } catch (error) {
-      // Somebody is writing it.
-      if (error instanceof DataFileEdited) return
-      this.#say(`the pets that were served cannot be kept: ${this.describeError(error)}`)
-    }
-  }
-
-  /** The file is missing or empty, but the last server has kept its pets: to start without them would hide the loss. */
-  #refuseBesideKeptPets(what: string): void {
-    const kept = describeKeptPets(this.#disk, this.#followLinks())
-    if (kept !== undefined) throw DataFileUnusable.ofFile(this.path, `${what}; its pets ${kept}`)
   }
 
   /** Waits for `settleMs`. Throws a DataFileEdited as soon as somebody writes to the file, or replaces it. */
@@ -236,64 +215,76 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  #parse({ bytes }: WholeFile): PetsText {
+  #parse({ bytes, identity }: WholeFile): PetsText {
+    if (identity === undefined) throw DataFileUnusable.ofFile(this.path, 'is missing', 'lost')
     return parsePetsText(this.path, bytes, this.#highestId)
   }
 
-  /**
-   * Makes this the current state: writes missing ids into the file, syncs it, and remembers where to append. `isRewritten`: this
-   * server has just written it.
-   */
-  async #adopt(whole: WholeFile, text: PetsText, isRewritten = false): Promise<PetData> {
-    const isIncomplete = text.filledIds.length > 0 || this.#hasFailedSync
-    if (isIncomplete && !isRewritten) return this.#rewrite(whole.identity, formatWithIds(text))
+  /** Makes a text that was read the current state. If ids are missing, or it cannot be made durable as it is, writes it anew. */
+  async #adopt({ identity }: WholeFile, text: PetsText): Promise<PetData> {
+    if (text.filledIds.length === 0 && !this.#hasFailedSync) {
+      try {
+        return await this.#sync(identity, text)
+      } catch (error) {
+        if (!this.#hasFailedSync) throw error
+      }
+    }
+    return this.#take(await this.#replace(identity, formatWithIds(text)))
+  }
+
+  /** Makes what #replace has written the current state. */
+  async #take(written: Buffer): Promise<PetData> {
+    const whole = this.#disk.read(this.path)
+    if (!whole.bytes.equals(written)) throw new DataFileEdited()
+    return this.#sync(whole.identity, this.#parse(whole))
+  }
+
+  /** Makes the file durable, whoever wrote it: from now on its pets are served and appended to. */
+  async #sync(identity: Identity, text: PetsText): Promise<PetData> {
     try {
-      // It is served and appended to from now on, so it has to be durable, whoever wrote it.
       await this.#disk.syncFile(this.path)
       this.#hasFailedSync = false
     } catch (error) {
       if (errorCode(error) === 'ENOENT') throw new DataFileEdited()
       // After an error, Linux makes a file system read-only. What is there can be served; nothing can be added to it.
-      if (errorCode(error) !== 'EROFS') {
-        this.#hasFailedSync = true
-        if (isRewritten) throw error
-        return this.#rewrite(whole.identity, formatWithIds(text))
-      }
+      this.#hasFailedSync = errorCode(error) !== 'EROFS'
+      if (this.#hasFailedSync) throw error
     }
     removeLeftovers(this.#disk, this.#followLinks())
-    this.#remember(whole.identity, text.end)
+    this.#remember(identity, text.end)
     this.#count = text.pets.length
     const highestId = text.pets.at(-1)?.id ?? 0
     if (highestId > this.#highestId) this.#highestId = highestId
     return { pets: text.pets }
   }
 
-  /** Replaces the text that was read, and adopts the new one. Throws a DataFileEdited when the file has changed since. */
-  async #rewrite(expected: Identity, next: Buffer): Promise<PetData> {
+  /** Replaces the file that was read by `next`, and returns that. Throws a DataFileEdited, and leaves the file, if it has changed. */
+  async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
     try {
-      if (!(await replaceFile(this.#disk, this.#followLinks(), expected, next))) throw new DataFileEdited()
+      if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
+      throw new DataFileEdited()
     } catch (error) {
       if (errorCode(error) === 'EBUSY') throw DataFileUnusable.ofFile(this.path, mountedByItself)
       throw error
     }
-    const after = this.#disk.read(this.path)
-    if (!after.bytes.equals(next)) throw new DataFileEdited()
-    return this.#adopt(after, this.#parse(after), true)
   }
 
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
   async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
-    const tail = bytes.subarray(petsEnd)
-    const kept = cause === 'brackets' ? undefined : await keepTornEnd(this.#disk, this.#followLinks(), tail)
+    const [whole, tail] = [bytes.subarray(0, petsEnd), bytes.subarray(petsEnd)]
+    const kept = cause === 'brackets' ? '' : await keepTornEnd(this.#disk, this.#followLinks(), tail)
+    let next: Buffer
     try {
-      const data = await this.#rewrite(identity, Buffer.concat([bytes.subarray(0, petsEnd), closingBrackets]))
-      this.#say(kept === undefined ? reclosed : `${repaired}; ${kept.words}`)
-      return data
+      next = await this.#replace(identity, Buffer.concat([whole, closingBrackets]))
     } catch (error) {
       // Nothing was cut off.
-      kept?.remove()
+      if (kept !== '') this.#disk.removeQuietly(kept)
       throw error
     }
+    const data = await this.#take(next)
+    const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`
+    this.#say(cause === 'brackets' ? reclosed : `${repaired}; ${end}`)
+    return data
   }
 
   /** A new file names its schema, if it lies in the same folder. */

@@ -3,38 +3,53 @@
  * a file that somebody has emptied or removed. Each is durable before it is told of, and none is ever written over. `target` is
  * the path that all symbolic links lead to.
  */
-import { basename, dirname } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { clock } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
+import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
 import type { Disk } from './disk.ts'
+import { isBlank } from './pets-parser.ts'
+import { describeFileError } from './writability.ts'
 
 const howToRestore = 'give that file the name of this one'
 
-/** Keeps a damaged end as `pets.json.torn-<time>`. Returns what to say of it, and a way to remove it again. */
-export async function keepTornEnd(
+/** Keeps a damaged end as `pets.json.torn-<time>`. Returns the path. */
+export function keepTornEnd(disk: Disk, target: string, bytes: Buffer): Promise<string> {
+  return keep(disk, `${target}.torn-`, target, bytes)
+}
+
+/**
+ * Somebody may have emptied or removed the file, as `jq … pets.json > pets.json` does. Then only this process has the `count` pets:
+ * keeps their text as `pets.json.kept-<time>`, in a folder that may be gone too. Returns what to say of it, if anything.
+ */
+export async function keepPetsIfLost(
   disk: Disk,
-  target: string,
-  bytes: Buffer,
-): Promise<{ words: string; remove(): void }> {
-  const path = await keep(disk, `${target}.torn-`, target, bytes)
-  const words = `the last ${bytes.length} bytes of the damaged file are kept in ${basename(path)}`
-  return { words, remove: () => disk.removeQuietly(path) }
+  path: string,
+  count: number,
+  format: () => Buffer,
+): Promise<string | undefined> {
+  try {
+    const { bytes, identity } = disk.read(path)
+    if (count === 0 || (identity !== undefined && !isBlank(bytes))) return undefined
+    const target = disk.followLinks(resolve(path))
+    await disk.makeFolder(dirname(target))
+    const name = basename(await keep(disk, `${target}.kept-`, target, format()))
+    return `is ${identity === undefined ? 'missing' : 'empty'}; its ${count} pets are kept in ${name}: ${howToRestore}`
+  } catch (error) {
+    // Somebody is writing it.
+    if (error instanceof DataFileEdited) return undefined
+    return `the pets that were served cannot be kept: ${describeFileError(disk, path, error)}`
+  }
 }
 
-/** Keeps the text of a whole file as `pets.json.kept-<time>`, in a folder that may be gone too. Returns what to say of it. */
-export async function keepPets(disk: Disk, target: string, bytes: Buffer): Promise<string> {
-  await disk.makeFolder(dirname(target))
-  const path = await keep(disk, `${target}.kept-`, target, bytes)
-  return `are kept in ${basename(path)}: ${howToRestore}`
-}
-
-/** What to say of the files that keep pets, the oldest first; undefined if there is none. */
-export function describeKeptPets(disk: Disk, target: string): string | undefined {
-  const prefix = `${basename(target)}.kept-`
-  const names = disk.fs.readdirSync(dirname(target)).filter((name) => name.startsWith(prefix))
-  if (names.length === 0) return undefined
-  const kept = names.toSorted().join(' and in ')
-  return `are kept in ${kept}: ${howToRestore}, or move it away to start without any`
+/** The file `is empty` or `is missing`. If a server has kept its pets, throws: to start without them would hide the loss. */
+export function throwIfPetsAreKept(disk: Disk, path: string, what: string): void {
+  const target = disk.followLinks(resolve(path))
+  const isKept = (name: string): boolean => name.startsWith(`${basename(target)}.kept-`)
+  const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted().join(' and in ')
+  if (names === '') return
+  const remedy = `${howToRestore}, or move it away to start without any`
+  throw DataFileUnusable.ofFile(path, `${what}; its pets are kept in ${names}: ${remedy}`)
 }
 
 /** Writes a new file, as private as the data file. Returns its path. */

@@ -16,11 +16,10 @@ const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
- * Puts a file with the content `next` in the place of the one that was `expected`; owner, group and mode stay. Returns false, and
- * leaves what an editor has saved since. `target` is the path that all symbolic links lead to.
+ * Puts a file with the content `next` in the place of the one that was `expected`, or where none was. The mode stays, and owner and
+ * group if we may give them. Returns false, and leaves what an editor has saved since. `target` is the path that all links lead to.
  *
- * The new content is durable when this returns, but its name is not. The old file stays aside until the caller has made durable
- * what is at the path, and calls removeLeftovers. Throws the file system's error; the old file is then back at the path, or
+ * The caller then has to sync file and folder, and to call removeLeftovers: until then the old file stays aside. Throws the file system's error; the old file is then back at the path, or
  * putBackOldFile is still to put it there.
  */
 export async function replaceFile(
@@ -49,20 +48,18 @@ export async function replaceFile(
 
 async function swapFiles(disk: Disk, target: string, expected: Identity): Promise<boolean> {
   const oldPath = oldName(target)
-  // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
-  if (expected !== undefined) disk.fs.renameSync(target, oldPath)
-  // 2. Look: is it still the file that was read? If not, it has an editor's save, and goes back.
-  if (expected !== undefined && !isSameButMoved(disk.statIdentity(oldPath), expected)) {
-    await putBackOldFile(disk, target)
-    return false
+  if (expected !== undefined) {
+    // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
+    disk.fs.renameSync(target, oldPath)
+    // 2. Look: is it still the file that was read? If not, it has an editor's save, and goes back. The rename has changed its ctime.
+    const found = disk.statIdentity(oldPath)
+    if (!isSame(found && { ...found, ctimeNs: expected.ctimeNs }, expected)) {
+      await putBackOldFile(disk, target)
+      return false
+    }
   }
   // 3. Link the new file at the path, unless an editor has created one there: that was saved last.
   return linkIfMissing(disk, newName(target), target)
-}
-
-/** Whether it is the same state. The change time is not compared: a rename changes it. */
-function isSameButMoved(found: Identity, expected: NonNullable<Identity>): boolean {
-  return found !== undefined && isSame({ ...found, ctimeNs: expected.ctimeNs }, expected)
 }
 
 /**
