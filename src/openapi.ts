@@ -7,38 +7,38 @@ import { maxBodyBytes } from './http/limits.ts'
 import { idSchema, mia, newPet, ref, rex, schemas } from './openapi-schemas.ts'
 import { deprecation, pageSizes, sunset } from './operations.ts'
 import type { Pet } from './pet/pet.ts'
+import { notStored, perhapsStored, storageFailure } from './store/store.ts'
 
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'
 
-/** Marks what this service adds to the interface. */
+/** What this service adds to the interface. */
 const extension = { 'x-extension': true }
+
+/** What is not on every response. */
+const optional = { required: false }
+
+const exampleFault = 'line 7, column 3: expected a pet after the comma, got "]"'
 
 const createdPet: Pet = { id: 13, ...newPet }
 
 /** Example messages, where those of the error codes are not what clients get. */
-const exampleMessages: Partial<Record<ErrorCode, readonly [known: string, outcomeUnknown?: string]>> = {
-  malformed_request: [
-    'request target: "%zz" has an invalid percent escape: expected UTF-8, such as "%C3%A9"',
-  ],
-  invalid_parameter: [
-    `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
-  ],
-  malformed_json: ['body: is empty; expected a JSON object'],
-  invalid_body: ['name: is required; categoryId: expected an int64 integer, got "x"'],
-  content_too_large: [`The body is larger than ${maxBodyBytes} bytes.`],
-  not_found: ['There is no pet with the id "99".'],
-  data_file_invalid: [
-    'The data file is not valid (line 7, column 3: expected a pet after the comma, got "]"); nothing was stored.',
-  ],
-  storage_failed: [
-    'The storage failed; nothing was stored.',
-    'The storage failed; it is not known whether the pet was stored.',
-  ],
-  insufficient_storage: [
-    'There is no room left; nothing was stored.',
-    'There is no room left; it is not known whether the pet was stored.',
-  ],
+const exampleMessages: Partial<Record<ErrorCode, string>> = {
+  malformed_request: 'request target: "%zz" has an invalid percent escape: expected UTF-8, such as "%C3%A9"',
+  invalid_parameter: `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
+  malformed_json: 'body: is empty; expected a JSON object',
+  invalid_body: 'name: is required; categoryId: expected an int64 integer, got "x"',
+  content_too_large: `The body is larger than ${maxBodyBytes} bytes.`,
+  not_found: 'There is no pet with the id "99".',
+  data_file_invalid: `The data file is not valid (${exampleFault}); ${notStored}.`,
+  storage_failed: storageFailure(false, notStored, undefined).message,
+  insufficient_storage: storageFailure(true, notStored, undefined).message,
+}
+
+/** And when it is not known whether the pet was stored. */
+const unknownOutcomes: Partial<Record<ErrorCode, string>> = {
+  storage_failed: storageFailure(false, perhapsStored, undefined).message,
+  insufficient_storage: storageFailure(true, perhapsStored, undefined).message,
 }
 
 /** Of an operation, what is bound to certain values (interface section 9). None carries a stability marker now. */
@@ -95,6 +95,7 @@ function listPets(basePath: string): OperationDescription {
   const afterDescription =
     'Lists only pets with a higher id than this: `0` to start, or the id of the last pet of the previous page, as ' +
     'in the `Link` header of that page. An extension of this service.'
+  const nextLink = `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`
   return {
     operationId: 'listPets',
     tags: ['animals'],
@@ -118,24 +119,16 @@ function listPets(basePath: string): OperationDescription {
         headers: {
           'X-Total-Count': header(
             'The number of pets on all pages, if known. An extension of this service.',
-            { required: false, schema: { type: 'integer', minimum: 0 }, example: 2, ...extension },
+            { ...optional, schema: { type: 'integer', minimum: 0 }, example: 2, ...extension },
           ),
           Link: header(
             'The URL of the next page (RFC 8288); absent on the last page. An extension of this service.',
-            {
-              required: false,
-              example: `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`,
-              ...extension,
-            },
+            { ...optional, example: nextLink, ...extension },
           ),
           'X-Data-File-Error': header(
             'Where or what the error in the data file is, after a hand edit that is not valid. While it is present, ' +
               'the last valid data is still served, and no pet can be added. An extension of this service.',
-            {
-              required: false,
-              example: 'line 7, column 3: expected a pet after the comma, got "]"',
-              ...extension,
-            },
+            { ...optional, example: exampleFault, ...extension },
           ),
         },
         content: json(ref('Pets'), { page: [mia], empty: [] }),
@@ -146,8 +139,7 @@ function listPets(basePath: string): OperationDescription {
           'well-formed HTTP.',
         ['invalid_parameter', 'malformed_request'],
       ),
-      401: ref('Unauthorized', 'responses'),
-      default: ref('OtherError', 'responses'),
+      ...sharedErrors,
     },
   }
 }
@@ -180,15 +172,12 @@ function createPet(basePath: string): OperationDescription {
           'is not JSON, or the request is not well-formed HTTP.',
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
-      401: ref('Unauthorized', 'responses'),
       413: errorResponse(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
       415: errorResponse(
         'The media type of the body is not `application/json`, or the body has a Content-Encoding.',
         ['unsupported_media_type'],
         {
-          'Accept-Encoding': header('Sent if the body has a Content-Encoding: none is supported.', {
-            required: false,
-          }),
+          'Accept-Encoding': header('Sent if the body has a Content-Encoding: none is supported.', optional),
         },
       ),
       503: errorResponse(
@@ -202,7 +191,7 @@ function createPet(basePath: string): OperationDescription {
           'nothing was stored.',
         ['insufficient_storage'],
       ),
-      default: ref('OtherError', 'responses'),
+      ...sharedErrors,
     },
   }
 }
@@ -211,6 +200,11 @@ function getPet(): OperationDescription {
   const headers = {
     Deprecation: header('When the operation was deprecated (RFC 9745).', { schema: { const: deprecation } }),
     Sunset: header('When the operation is to be removed (RFC 8594).', { schema: { const: sunset } }),
+  }
+  // They stand on errors of the operation itself, such as a failing storage, but not on all others.
+  const perhapsSent = {
+    Deprecation: { ...headers.Deprecation, ...optional },
+    Sunset: { ...headers.Sunset, ...optional },
   }
   return {
     operationId: 'getPet',
@@ -236,8 +230,7 @@ function getPet(): OperationDescription {
       400: errorResponse('The request is not well-formed HTTP.', ['malformed_request']),
       401: { ...unauthorized, headers: { ...unauthorized.headers, ...headers } },
       404: errorResponse('There is no pet with this `id`.', ['not_found'], headers),
-      // The deprecation stands on errors of the operation itself, such as a failing storage.
-      default: { ...otherError, headers: { ...otherError.headers, ...optional(headers) } },
+      default: { ...otherError, headers: { ...otherError.headers, ...perhapsSent } },
     },
   }
 }
@@ -249,31 +242,22 @@ const unauthorized = errorResponse('The API key is missing or not valid.', ['una
   ),
 })
 
-const otherError = errorResponse(
-  'Any other error.',
-  [
-    'method_not_allowed',
-    'request_timeout',
-    'expectation_failed',
-    'request_header_fields_too_large',
-    'internal_error',
-    'not_implemented',
-    'storage_failed',
-    'shutting_down',
-    'insufficient_storage',
-  ],
-  { Allow: header('Sent with 405: the methods that the path supports.', { required: false }) },
+/** The codes that any operation may give; the others are described where they can come. The cast: they are the table's own names. */
+const otherCodes = (Object.keys(errorCodes) as ErrorCode[]).filter(
+  (code) => ![400, 401, 404, 413, 415].includes(errorCodes[code].status) && code !== 'data_file_invalid',
 )
+
+const otherError = errorResponse('Any other error.', otherCodes, {
+  Allow: header('Sent with 405: the methods that the path supports.', optional),
+})
+
+const sharedErrors = {
+  401: ref('Unauthorized', 'responses'),
+  default: ref('OtherError', 'responses'),
+}
 
 function query(name: string, description: string, schema: object, example: unknown): object {
   return { name, in: 'query', description, schema, example }
-}
-
-/** The same headers, which may be absent. */
-function optional(headers: Readonly<Record<string, object>>): Record<string, object> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, each]) => [name, { ...each, required: false }]),
-  )
 }
 
 /** A header; it is text and always sent, unless `more` says otherwise. */
@@ -288,13 +272,12 @@ function json(schema: object, examples: Readonly<Record<string, unknown>>): obje
 
 /** An error response with any of these codes, and examples of each. */
 function errorResponse(description: string, codes: readonly ErrorCode[], headers?: Record<string, object>) {
-  const examples = codes.flatMap((code) => {
+  const examples: Record<string, object> = {}
+  for (const code of codes) {
     const { status, message } = errorCodes[code]
-    const messages = exampleMessages[code] ?? [message]
-    return messages.map((text, i) => [
-      i === 0 ? code : `${code}_outcome_unknown`,
-      { code, message: text, status },
-    ])
-  })
-  return { description, headers, content: json(ref('Error'), Object.fromEntries(examples)) }
+    examples[code] = { code, message: exampleMessages[code] ?? message, status }
+    const unknown = unknownOutcomes[code]
+    if (unknown !== undefined) examples[`${code}_outcome_unknown`] = { code, message: unknown, status }
+  }
+  return { description, headers, content: json(ref('Error'), examples) }
 }
