@@ -18,15 +18,6 @@ export class JsonFault extends Error {
  * that it would round as InexactNumbers. Throws a JsonFault.
  */
 export function parseJson(bytes: Buffer): unknown {
-  const text = bytes.toString()
-  // Without 16 digits in a row and without an exponent, no number is rounded, and JSON.parse is several times faster.
-  if (!/[\d.]{16}|\d[eE]/.test(text)) {
-    try {
-      return JSON.parse(text)
-    } catch {
-      // Read again below, for the place and the fault in our own words.
-    }
-  }
   const reader = new JsonReader(bytes)
   const value = reader.readValue()
   reader.readEnd()
@@ -152,47 +143,34 @@ export class JsonReader {
     if (this.peek() !== quote) this.fail(what)
     const { bytes } = this
     const start = this.at + 1
-    let ascii = 0
     let at = start
-    for (; at < bytes.length; at++) {
-      const byte = bytes[at] ?? 0
-      if (byte === quote) {
-        this.at = at + 1
-        if (ascii < 0x80) return bytes.toString('latin1', start, at)
-        this.#checkUtf8(start, at)
-        return bytes.toString('utf8', start, at)
-      }
-      if (byte === backslash || byte < 0x20) break
+    let ascii = 0
+    let hasEscape = false
+    for (; bytes[at] !== quote; at++) {
+      const byte = bytes[at]
+      if (byte === undefined) throw new JsonFault('expected the closing quote, got the end', at, true)
+      if (byte < 0x20)
+        throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
       ascii |= byte
+      if (byte !== backslash) continue
+      hasEscape = true
+      at += this.#escapeLength(at)
     }
-    return this.#readEscapedString(start, at)
+    this.at = at + 1
+    if (ascii >= 0x80) this.#checkUtf8(start, at)
+    // The grammar was checked above; JSON.parse only decodes the escapes.
+    if (hasEscape) return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
+    return bytes.toString(ascii < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  #readEscapedString(start: number, from: number): string {
-    const { bytes } = this
-    let at = from
-    for (; at < bytes.length; at++) {
-      const byte = bytes[at] ?? 0
-      if (byte < 0x20) {
-        this.at = at
-        throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
-      }
-      if (byte === quote) break
-      if (byte !== backslash) continue
-      const escape = bytes.toString('latin1', at + 1, at + 6)
-      const taken = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape)
-      if (taken === null) {
-        if (/^u?[\dA-Fa-f]*$/.test(escape) && at + 1 + escape.length === bytes.length) break
-        throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
-      }
-      at += taken[0].length
-    }
-    if (bytes[at] !== quote)
-      throw new JsonFault('expected the closing quote, got the end', bytes.length, true)
-    this.at = at + 1
-    this.#checkUtf8(start, at)
-    // The grammar was checked above; JSON.parse only decodes the escapes.
-    return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
+  /** How many bytes follow the backslash; up to the end if the text is cut off in between. */
+  #escapeLength(at: number): number {
+    const escape = this.bytes.toString('latin1', at + 1, at + 6)
+    const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
+    if (taken !== undefined) return taken.length
+    const isCut = /^u?[\dA-Fa-f]*$/.test(escape) && at + 1 + escape.length === this.bytes.length
+    if (!isCut) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
+    return escape.length
   }
 
   /** Throws at the first byte from `start` to `end` with which a character begins that is not UTF-8. */
@@ -241,15 +219,17 @@ export class JsonReader {
   readValue(): unknown {
     const open: Container[] = []
     for (;;) {
-      let value = this.#readScalarOrOpen(open)
+      let value = this.readScalar()
+      if (value === undefined) open.push({ value: this.bytes[this.at++] === openBracket ? [] : {}, key: '' })
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value
-        // A container is its own value when it was just opened.
-        const first = container === value
+        // Undefined when the container was just opened.
+        const first = value === undefined
         if (!first) add(container, value)
-        if (this.acceptMore(container.isArray ? ']' : '}', first)) {
-          if (!container.isArray) {
+        const isArray = Array.isArray(container.value)
+        if (this.acceptMore(isArray ? ']' : '}', first)) {
+          if (!isArray) {
             container.key = this.readString('a member name in double quotes')
             this.readColon()
           }
@@ -261,15 +241,10 @@ export class JsonReader {
     }
   }
 
-  /** A scalar, or a container, which is then pushed on the stack of open ones. */
-  #readScalarOrOpen(open: Container[]): unknown {
-    const isArray = this.accept(openBracket)
-    if (isArray || this.accept(openBrace)) {
-      const container: Container = { isArray, value: isArray ? [] : {}, key: '' }
-      open.push(container)
-      return container
-    }
+  /** Reads a string, a number, true, false or null. Returns undefined before an object or an array. */
+  readScalar(): unknown {
     const byte = this.peek()
+    if (byte === openBrace || byte === openBracket) return undefined
     if (byte === quote) return this.readString()
     if (byte === minus || (byte >= zero && byte <= nine)) return this.readNumber()
     const word = /^[a-z]*/.exec(this.bytes.toString('latin1', this.at, this.at + 6))?.[0] ?? ''
@@ -286,21 +261,17 @@ export class JsonReader {
   }
 }
 
-const literals: readonly (readonly [string, unknown])[] = [
-  ['true', true],
-  ['false', false],
-  ['null', null],
-]
+const literals = Object.entries({ true: true, false: false, null: null })
 
 interface Container {
-  readonly isArray: boolean
   readonly value: unknown[] | Record<string, unknown>
   key: string
 }
 
 function add({ value, key }: Container, item: unknown): void {
   if (Array.isArray(value)) value.push(item)
-  // As JSON.parse does: `__proto__` is a member like any other, never the prototype.
+  else if (key !== '__proto__') value[key] = item
+  // As JSON.parse does: it is a member like any other, never the prototype.
   else
     Object.defineProperty(value, key, { value: item, enumerable: true, writable: true, configurable: true })
 }
