@@ -7,16 +7,6 @@ import { type CheckedSeed, checkSeed, petMembers, type SeedFault } from './seeds
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
-const idMember = petMembers.indexOf('id')
-const nameMember = petMembers.indexOf('name')
-const categoryIdMember = petMembers.indexOf('categoryId')
-const requiredMembers = (1 << nameMember) | (1 << categoryIdMember)
-
-const quote = 0x22
-const minus = 0x2d
-const zero = 0x30
-const nine = 0x39
-
 /** Where a pet keeps its JSON text. Not enumerable, so that copies of the pet and what compares it do not see it. */
 const keptText = Symbol('text')
 
@@ -41,30 +31,27 @@ export function formatPet(pet: Pet & { readonly [keptText]?: string }): string {
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept(openBrace)) return undefined
-  let seen = 0
   let id: unknown
-  let name = ''
+  let name: unknown
   let categoryId: unknown
-  let status: Pet['status'] | undefined = defaultStatus
+  let status: Pet['status'] | undefined
   for (let first = true; reader.acceptMore('}', first); first = false) {
-    const member = reader.acceptOneOf(memberTexts)
-    if (member === -1 || (seen & (1 << member)) !== 0) return undefined
-    seen |= 1 << member
+    const member = petMembers[reader.acceptOneOf(memberTexts)]
+    if (member === undefined) return undefined
     reader.readColon()
-    const byte = reader.peek()
-    const isNumber = byte === minus || (byte >= zero && byte <= nine)
-    const expectsNumber = member === idMember || member === categoryIdMember
-    if (expectsNumber ? !isNumber : byte !== quote) return undefined
-    if (member === idMember) id = reader.readNumber()
-    else if (member === categoryIdMember) categoryId = reader.readNumber()
-    else if (member === nameMember) name = reader.readString()
-    else status = petStatuses[reader.acceptOneOf(statusTexts)]
-    if (status === undefined) return undefined
+    // Stays undefined if the value is not plain, or if the member was given before.
+    let value: unknown
+    if (member === 'status' && status === undefined)
+      value = status = petStatuses[reader.acceptOneOf(statusTexts)]
+    else if (member === 'id' && id === undefined) value = id = reader.readScalar()
+    else if (member === 'name' && name === undefined) value = name = reader.readScalar()
+    else if (member === 'categoryId' && categoryId === undefined) value = categoryId = reader.readScalar()
+    if (value === undefined) return undefined
   }
-  const isComplete = (seen & requiredMembers) === requiredMembers
-  if (!isComplete || !isInt64(categoryId) || nameFault(name) !== undefined) return undefined
-  if (id === undefined) return { name, categoryId, status }
-  return isId(id) ? { id, name, categoryId, status } : undefined
+  if (typeof name !== 'string' || nameFault(name) !== undefined || !isInt64(categoryId)) return undefined
+  const rest = { name, categoryId, status: status ?? defaultStatus }
+  if (id === undefined) return rest
+  return isId(id) ? { id, ...rest } : undefined
 }
 
 /**
