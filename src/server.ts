@@ -41,9 +41,9 @@ async function run(): Promise<void> {
     stopOnSignals(server, () => say('stopped'))
     say(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
   } catch (error) {
-    const lines = describeFailure(error)
-    if (lines === undefined) throw error
-    for (const line of lines) console.error(line)
+    const message = describeFailure(error)
+    if (message === undefined) throw error
+    console.error(message)
     process.exitCode = 1
   }
 }
@@ -93,11 +93,10 @@ function endAtOnce(signal: NodeJS.Signals): void {
   process.abort()
 }
 
-/** The lines to print if a person can correct the failure; undefined for anything else, such as a bug. */
-function describeFailure(error: unknown): readonly string[] | undefined {
-  if (error instanceof ConfigError) return error.lines
-  if (error instanceof DataFileUnusable || error instanceof ListenError) return [error.message]
+/** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
+function describeFailure(error: unknown): string | undefined {
+  if (error instanceof ConfigError) return error.message
+  if (error instanceof DataFileUnusable || error instanceof ListenError) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
-  if (!(error instanceof Error) || errorCode(error) === '') return undefined
-  return [`The start failed: ${error.message}`]
+  return error instanceof Error && errorCode(error) !== '' ? `The start failed: ${error.message}` : undefined
 }

@@ -22,7 +22,7 @@ function errorsOf(env: Readonly<Record<string, string | undefined>>): readonly s
   try {
     parseConfig(env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.lines
+    if (error instanceof ConfigError) return error.message.split('\n')
     throw error
   }
   return []

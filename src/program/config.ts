@@ -14,27 +14,21 @@ export interface Config extends Values {
   readonly hints: readonly string[]
 }
 
-const anyValue = /^/
-
-/** PETSTORE_ variables that other tools set. They are ignored. */
-const foreignVariables: readonly (readonly [name: RegExp, value: RegExp])[] = [
+/** Assignments of PETSTORE_ variables by other tools. They are ignored. */
+const foreignAssignments: readonly RegExp[] = [
   // The contract suite reads these, and may run in the same shell.
-  [/^PETSTORE_(?:URL|API_KEY)$/, anyValue],
+  /^PETSTORE_(?:URL|API_KEY)=/,
   // Kubernetes tells every container about each service, such as one called petstore or petstore-db.
-  [/^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)(?:_|$)/, anyValue],
-  [/^PETSTORE_(?:\w+_)?PORT$/, /^(?:tcp|udp|sctp):\/\//],
-  [/^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/, anyValue],
+  /^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)[_=]/,
+  /^PETSTORE_(?:\w+_)?PORT=(?:tcp|udp|sctp):\/\//,
+  /^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)[_=]/,
   // `docker run --link` adds the name of the link, and the other container's environment.
-  [/^PETSTORE_NAME$/, /^\//],
-  [/^PETSTORE_ENV_/, anyValue],
+  /^PETSTORE_NAME=\//,
+  /^PETSTORE_ENV_/,
 ]
 
-/** The environment is wrong; one line for each variable says how. */
-export class ConfigError extends Error {
-  get lines(): readonly string[] {
-    return this.message.split('\n')
-  }
-}
+/** The environment is wrong; a line of the message for each variable says how. */
+export class ConfigError extends Error {}
 
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
@@ -94,14 +88,8 @@ function findUnknown(env: Environment): readonly string[] {
   const names: readonly string[] = Object.values(settings).map(({ variable }) => variable)
   return Object.entries(env)
     .filter(([name]) => name.startsWith('PETSTORE_') && !names.includes(name))
-    .filter(([name, value = '']) => !isForeign(name, value))
+    .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
     .map(([name]) => `${name}: is not a setting; the settings are ${names.join(', ')}`)
-}
-
-function isForeign(name: string, value: string): boolean {
-  return foreignVariables.some(
-    ([namePattern, valuePattern]) => namePattern.test(name) && valuePattern.test(value),
-  )
 }
 
 /** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
