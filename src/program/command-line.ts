@@ -39,23 +39,21 @@ function formatHelp(command: string): string {
     ({ variable, fallback, meaning }) =>
       `  ${variable.padEnd(nameWidth)}  ${(fallback || '-').padEnd(fallbackWidth)}  ${meaning}`,
   )
-  return [
-    `Usage: ${command}`,
-    '',
-    'A pet store service: JSON over HTTP, with one JSON file as its database.',
-    'Settings come from environment variables:',
-    '',
-    ...table,
-    '',
-    'Keys and origins are comma-separated. Without keys, one is created for each run and printed.',
-    'Keys are required if HOST is not a loopback address, or if PETSTORE_LOG is silent.',
-    '',
-    `Example: PORT=4000 PETSTORE_DATA_FILE=mypets.json ${command}`,
-    '',
-    'Options:',
-    '  -h, --help     print this text',
-    '  -v, --version  print the version',
-  ].join('\n')
+  return `Usage: ${command}
+
+A pet store service: JSON over HTTP, with one JSON file as its database.
+Settings come from environment variables:
+
+${table.join('\n')}
+
+Keys and origins are comma-separated. Without keys, one is created for each run and printed.
+Keys are required if HOST is not a loopback address, or if PETSTORE_LOG is silent.
+
+Example: PORT=4000 PETSTORE_DATA_FILE=mypets.json ${command}
+
+Options:
+  -h, --help     print this text
+  -v, --version  print the version`
 }
 
 /** One line: the unknown options or, if there are none, the environment variables to set instead. */
