@@ -40,17 +40,22 @@ export interface Operation {
  * service is mounted; empty at the root of a server.
  */
 export function listPets(store: Store, basePath: string): Operation {
-  const cache = createReplyCache(store)
+  // The replies to earlier queries, until a pet changes: formatting one again would be about half of the work of a list.
+  const replies = new Map<string, Reply>()
+  let version = store.version
   return {
     handle({ query }) {
-      const cachedReply = cache.get(query)
-      if (cachedReply !== undefined) return cachedReply
+      if (version !== store.version) replies.clear()
+      version = store.version
+      const earlier = replies.get(query)
+      if (earlier !== undefined) return earlier
       const petQuery = parsePetQuery(parseQuery(query))
       const page = store.list(petQuery)
       // A storage is asked each time, since other servers may change it.
       if (page instanceof Promise) return page.then((later) => formatPage(store, later, petQuery, basePath))
       const reply = formatPage(store, page, petQuery, basePath)
-      cache.add(query, reply)
+      if (replies.size >= maxCachedReplies) replies.clear()
+      if (Number(reply.length) <= maxCachedBytes) replies.set(query, reply)
       return reply
     },
   }
@@ -59,26 +64,7 @@ export function listPets(store: Store, basePath: string): Operation {
 /** Clients send few different queries. */
 const maxCachedReplies = 64
 /** A name can be long, so a large reply is not kept. */
-const maxCachedLength = 65_536
-
-/** The replies to earlier queries, until a pet changes: formatting one again would be about half of the work of a list. */
-function createReplyCache(store: Store) {
-  const replies = new Map<string, Reply>()
-  let version = store.version
-  return {
-    get(query: string): Reply | undefined {
-      if (version !== store.version) replies.clear()
-      version = store.version
-      return replies.get(query)
-    },
-    /** Adds a reply that was formatted since `get`. */
-    add(query: string, reply: Reply): void {
-      if ((reply.body?.length ?? 0) > maxCachedLength) return
-      if (replies.size >= maxCachedReplies) replies.clear()
-      replies.set(query, reply)
-    },
-  }
-}
+const maxCachedBytes = 65_536
 
 function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, basePath: string): Reply {
   const { pets, total, hasMore } = page
@@ -102,9 +88,12 @@ function escapeNonAscii(text: string): string {
 export function createPet(store: Store, basePath: string): Operation {
   return {
     async handle({ readBody }) {
-      const result = v.safeParse(NewPetSchema, await readBody())
-      if (!result.success) throw new HttpError('invalid_body', result.issues.map(describeIssue).join('; '))
-      const pet = await store.create(result.output)
+      const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
+      if (!success) {
+        const faults = issues.map(({ path, message }) => `${path?.[0].key ?? 'body'}: ${message}`)
+        throw new HttpError('invalid_body', faults.join('; '))
+      }
+      const pet = await store.create(output)
       return jsonReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
     },
   }
@@ -127,12 +116,8 @@ export function getPet(store: Store): Operation {
 }
 
 /** Named by the interface (section 1) without a contract. */
-export function listOrders(): Operation {
-  return {
-    handle() {
-      throw new HttpError('not_implemented')
-    },
-  }
+export function listOrders(): never {
+  throw new HttpError('not_implemented')
 }
 
 function parsePetQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery {
@@ -149,7 +134,8 @@ function parsePetQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery 
   const { minimum, maximum } = pageSizes
   const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
   const status = read('status', (text) => petStatuses.find((each) => each === text), petStatusChoice)
-  const after = read('after', parseAfter, 'the id of a pet or 0')
+  // 0 is not an id; it stands for the first page, so that a client can start its loop with it.
+  const after = read<Int64>('after', (text) => (text === '0' ? 0 : parseId(text)), 'the id of a pet or 0')
   if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
   return { limit: limit ?? pageSizes.default, status, after }
 }
@@ -157,13 +143,4 @@ function parsePetQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery 
 function parseLimit(text: string): number | undefined {
   const limit = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : 0
   return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
-}
-
-/** 0 is not an id; it stands for the first page, so that a client can start its loop with `after=0`. */
-function parseAfter(text: string): Int64 | undefined {
-  return text === '0' ? 0 : parseId(text)
-}
-
-function describeIssue(issue: v.BaseIssue<unknown>): string {
-  return `${issue.path?.[0]?.key ?? 'body'}: ${issue.message}`
 }

@@ -25,7 +25,7 @@ export function createRoutes(
   return {
     '/v1/pets': { GET: listPets(store, basePath), POST: createPet(store, basePath) },
     '/v1/pets/{petId}': { GET: getPet(store) },
-    '/v1/store/orders': { GET: listOrders() },
+    '/v1/store/orders': { GET: { handle: listOrders } },
     '/healthz': { GET: publicOperation(jsonReply(200, '{"status":"ok"}')) },
     '/openapi.json': { GET: publicOperation(jsonReply(200, JSON.stringify(openApiDocument(basePath)))) },
     // As application/json, since browsers would download application/schema+json. Editors accept both.
