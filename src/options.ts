@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { defaultTimeouts } from './http/limits.ts'
 import { describe } from './json/describe.ts'
 import { expected, expectedInteger, expectedText } from './json/expected.ts'
-import { type Setting, serverSettings, storeSettings } from './settings.ts'
+import { settings } from './settings.ts'
 import type { PetStorage } from './store/pet-storage.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
@@ -29,28 +29,28 @@ const storageMethods = Object.keys({ list: 0, get: 0, create: 0 } satisfies Reco
 type SchemasOf<Options> = Readonly<Record<Options extends unknown ? keyof Options : never, v.GenericSchema>>
 
 const callback = expected('a function', isFunction)
-const { apiKeys, dataFile, ...otherSettings } = schemasOf(storeSettings)
-
 const commonSchemas = {
-  apiKeys: v.pipe(apiKeys, v.minLength(1, 'expected at least one key, got an empty array')),
+  apiKeys: v.pipe(settings.apiKeys.schema, v.minLength(1, 'expected at least one key, got an empty array')),
   pets: expected('an array of pets', Array.isArray),
-  dataFile,
+  dataFile: settings.dataFile.schema,
   storage: expected(`an object with the methods ${storageMethods.join(', ')}`, isStorage),
-  ...otherSettings,
+  corsOrigins: settings.corsOrigins.schema,
+  delayMs: settings.delayMs.schema,
   onMessage: callback,
   onResponse: callback,
   onError: callback,
 }
 
-const storeSchemas: SchemasOf<PetStoreOptions> = {
+export const petStoreSchemas: SchemasOf<PetStoreOptions> = {
   ...commonSchemas,
   basePath: expectedText('a path such as /store', basePathPattern),
 }
 
 const timeoutNames = Object.keys(defaultTimeouts)
-const serverSchemas: SchemasOf<PetStoreServerOptions> = {
+export const petStoreServerSchemas: SchemasOf<PetStoreServerOptions> = {
   ...commonSchemas,
-  ...schemasOf(serverSettings),
+  port: settings.port.schema,
+  host: settings.host.schema,
   timeouts: v.pipe(
     expected<object>('an object', isObject),
     v.record(
@@ -67,17 +67,8 @@ const serverSchemas: SchemasOf<PetStoreServerOptions> = {
   ),
 }
 
-/** Throws a TypeError that names each option of createPetStore that is unknown, missing or wrong. */
-export function checkPetStoreOptions(options: unknown): void {
-  checkAll(options, storeSchemas)
-}
-
-/** Throws a TypeError that names each option of startPetStore that is unknown, missing or wrong. */
-export function checkPetStoreServerOptions(options: unknown): void {
-  checkAll(options, serverSchemas)
-}
-
-function checkAll(options: unknown, schemas: Readonly<Record<string, v.GenericSchema>>): void {
+/** Throws a TypeError that names each option that is unknown, missing or wrong. */
+export function checkOptions(options: unknown, schemas: Readonly<Record<string, v.GenericSchema>>): void {
   if (!isObject(options)) throw new TypeError(`options: expected an object, got ${describe(options)}`)
   // An option that is undefined counts as one that is not given.
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
@@ -100,12 +91,6 @@ function checkAll(options: unknown, schemas: Readonly<Record<string, v.GenericSc
 /** Where in an option a fault is: `[1]` in an array, `.idleMs` in an object. */
 function formatPlace({ path }: v.BaseIssue<unknown>): string {
   return path?.map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('') ?? ''
-}
-
-function schemasOf<Table extends Readonly<Record<string, Setting>>>(table: Table) {
-  const schemas = Object.entries(table).map(([name, { schema }]) => [name, schema])
-  // The names and schemas are those of the table.
-  return Object.fromEntries(schemas) as { readonly [Name in keyof Table]: Table[Name]['schema'] }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -8,7 +8,7 @@ import { defaultTimeouts } from './http/limits.ts'
 import { explainListenError } from './http/listen-error.ts'
 import { createListener } from './http/listener.ts'
 import { formatUrl } from './http/url.ts'
-import { checkPetStoreOptions, checkPetStoreServerOptions } from './options.ts'
+import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options.ts'
 import { loadPage } from './page/load-page.ts'
 import { createMemoryStore, openPetStore, PetStore } from './store/pet-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
@@ -29,7 +29,7 @@ type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
 export async function createPetStore(options: PetStoreOptions<StorageOptions>): Promise<StorageHandle>
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
-  checkPetStoreOptions(options)
+  checkOptions(options, petStoreSchemas)
   const { handle } = await assemble(options)
   return handle
 }
@@ -38,7 +38,7 @@ export async function createPetStore(options: AnyOptions): Promise<StorageHandle
 export async function startPetStore(options: PetStoreServerOptions<StorageOptions>): Promise<StorageServer>
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
-  checkPetStoreServerOptions(options)
+  checkOptions(options, petStoreServerSchemas)
   const { port: givenPort = 0, host = '127.0.0.1' } = options
   const { handle, app, store } = await assemble(options)
   const listener = createListener(app, options.timeouts)

@@ -7,7 +7,13 @@ import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import type { DelayMs } from './http/delay.ts'
 import { describe } from './json/describe.ts'
-import { expected, expectedInteger, expectedText } from './json/expected.ts'
+import {
+  expected,
+  expectedFaultless,
+  expectedInteger,
+  expectedMessage,
+  expectedText,
+} from './json/expected.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
@@ -31,12 +37,12 @@ const maxDelayMs = 10_000
 const logLevels = ['silent', 'info', 'requests'] as const
 
 const OriginsSchema = v.array(
-  createItemSchema('an origin', originFault),
-  ({ input }) => `expected "*" or an array of origins, got ${describe(input)}`,
+  expectedFaultless('an origin', originFault),
+  expectedMessage('"*" or an array of origins'),
 )
 
-/** Options of startPetStore alone. */
-export const serverSettings = {
+/** All settings. The program alone has `log`; only startPetStore and the program have `port` and `host`. */
+export const settings = {
   port: {
     variable: 'PORT',
     fallback: '3000',
@@ -54,17 +60,13 @@ export const serverSettings = {
     // Whether a host of this name exists is for the system to say, but white space in it is a typo.
     schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}]+$/u),
   },
-} satisfies Record<string, Setting>
-
-/** Options of createPetStore, too. */
-export const storeSettings = {
   apiKeys: {
     variable: 'PETSTORE_API_KEYS',
     fallback: '',
     meaning: 'bearer keys that clients may use',
     familiarOptions: ['--key', '--keys', '--api-key', '--api-keys'],
     schema: v.array(
-      createItemSchema('a key', keyFault),
+      expectedFaultless('a key', keyFault),
       // A key is a secret, so a message never shows it.
       ({ input }) =>
         `expected an array of keys, got ${typeof input === 'string' ? 'a string' : describe(input)}`,
@@ -103,32 +105,14 @@ export const storeSettings = {
     parse: parseDelay,
     expectedText: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
-} satisfies Record<string, Setting>
-
-/** All settings. The program alone has `log`. */
-export const settings = {
-  ...serverSettings,
-  ...storeSettings,
   log: {
     variable: 'PETSTORE_LOG',
     fallback: 'info',
     meaning: 'silent, info, or requests (also a line per request)',
     familiarOptions: ['--log', '--log-level'],
-    schema: v.picklist(
-      logLevels,
-      ({ input }) => `expected one of ${logLevels.join(', ')}, got ${describe(input)}`,
-    ),
+    schema: v.picklist(logLevels, expectedMessage(`one of ${logLevels.join(', ')}`)),
   },
 } satisfies Record<string, Setting>
-
-/** An item of a list; `findFault` returns what is wrong with it, if anything. */
-function createItemSchema(words: string, findFault: (text: string) => string | undefined) {
-  return v.custom<string>(
-    (item) => typeof item === 'string' && findFault(item) === undefined,
-    ({ input }) =>
-      typeof input === 'string' ? String(findFault(input)) : `expected ${words}, got ${describe(input)}`,
-  )
-}
 
 function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())

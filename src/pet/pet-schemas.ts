@@ -1,32 +1,19 @@
 /** The schemas of interface section 2: what each member of a pet may be, and what is said of one that is wrong. */
 import * as v from 'valibot'
-import { describe } from '../json/describe.ts'
-import { expected } from '../json/expected.ts'
-import { InexactNumber, isInt64, type Int64 } from '../json/int64.ts'
+import { expected, expectedFaultless, expectedMessage } from '../json/expected.ts'
+import { InexactNumber, isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { isId, nameFault } from './pet.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
 
 /** What a schema says of a member that is missing. */
 const required = 'is required'
 
-const PetStatusSchema = v.picklist(
-  petStatuses,
-  ({ input }) => `expected ${petStatusChoice}, got ${describe(input)}`,
-)
-
-const NameSchema = v.pipe(
-  v.string(({ input }) => `expected a string, got ${describe(input)}`),
-  v.check(
-    (name) => nameFault(name) === undefined,
-    ({ input }) => String(nameFault(input)),
-  ),
-)
-
-const Int64Schema = expected<Int64>('an int64 integer', isInt64)
+const PetStatusSchema = v.picklist(petStatuses, expectedMessage(petStatusChoice))
+const Int64Schema = v.pipe(expected<Int64>('an int64 integer', isInt64), v.transform(normalizeInt64))
 const IdSchema = expected<Int64>('an integer from 1 to 2^63-1', isId)
 
 const entries = {
-  name: NameSchema,
+  name: expectedFaultless('a string', nameFault),
   categoryId: Int64Schema,
   status: v.exactOptional(PetStatusSchema, defaultStatus),
 }
@@ -37,7 +24,7 @@ export const NewPetSchema = v.pipe(expected<object>('a JSON object', isObject), 
 /** A pet as a person writes it into the data file or into a test: its id and status may be left out. */
 export const SeedPetSchema = v.pipe(
   expected<object>('a pet', isObject),
-  v.object({ id: v.exactOptional(IdSchema), ...entries }, required),
+  v.object({ id: v.exactOptional(v.pipe(IdSchema, v.transform(normalizeInt64))), ...entries }, required),
 )
 
 /** A stored pet. */
