@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { shorten } from '../json/describe.ts'
-import { nextInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
+import { nextInt64, type Int64 } from '../json/int64.ts'
 import { SeedPetSchema } from './pet-schemas.ts'
 import type { Pet } from './pet.ts'
 
@@ -48,30 +48,26 @@ export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is 
 
 /** Seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
 export class SeedList {
-  /** A missing id is 0 until it is filled in. */
   readonly #pets: Pet[] = []
   readonly #places: number[] = []
-  readonly #withoutId: number[] = []
+  readonly #withoutId: { readonly seed: CheckedSeed; readonly at: number; readonly index: number }[] = []
   #highestId: Int64 = 0
-  /** All ids so far. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
-  #ids: Set<Int64> | undefined
+  /** Where each id is. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
+  #placeOfId: Map<Int64, number> | undefined
 
   /** Adds the seed, which is written `at` this place. If its id is taken, returns that fault instead. */
-  add({ id, name, categoryId, status }: CheckedSeed, at: number): TakenId | undefined {
+  add(seed: CheckedSeed, at: number): TakenId | undefined {
+    const { id, name, categoryId, status } = seed
     if (id === undefined) {
-      this.#withoutId.push(this.#pets.length)
-    } else if (id > this.#highestId) {
-      this.#highestId = id
-      this.#ids?.add(id)
-    } else {
-      this.#ids ??= new Set(this.#pets.map((pet) => pet.id))
-      if (this.#ids.has(id)) {
-        const firstAt = this.#places[this.#pets.findIndex((pet) => pet.id === id)] ?? 0
-        return { member: 'id', message: `${id} is given twice`, firstAt }
-      }
-      this.#ids.add(id)
+      this.#withoutId.push({ seed, at, index: this.#pets.length + this.#withoutId.length })
+      return undefined
     }
-    this.#pets.push({ id: id ?? 0, name, categoryId, status })
+    if (id > this.#highestId) this.#highestId = id
+    else this.#placeOfId ??= new Map(this.#pets.map((pet, i) => [pet.id, this.#places[i] ?? 0]))
+    const firstAt = this.#placeOfId?.get(id)
+    if (firstAt !== undefined) return { member: 'id', message: `${id} is given twice`, firstAt }
+    this.#placeOfId?.set(id, at)
+    this.#pets.push({ id, name, categoryId, status })
     this.#places.push(at)
     return undefined
   }
@@ -85,21 +81,19 @@ export class SeedList {
     readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
     readonly noIdLeft: { readonly index: number; readonly at: number } | undefined
   } {
-    let last = this.#highestId > highestId ? this.#highestId : highestId
+    const pets =
+      this.#placeOfId === undefined ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const filledIds: { at: number; id: Int64 }[] = []
-    for (const index of this.#withoutId) {
+    let last = this.#highestId > highestId ? this.#highestId : highestId
+    for (const { seed, at } of this.#withoutId) {
       const id = nextInt64(last)
-      const pet = this.#pets[index]
-      if (id === undefined || pet === undefined) break
+      if (id === undefined) break
+      const { name, categoryId, status } = seed
+      pets.push({ id, name, categoryId, status })
+      filledIds.push({ at, id })
       last = id
-      filledIds.push({ at: this.#places[index] ?? 0, id })
-      this.#pets[index] = { ...pet, id }
     }
-    const isInOrder = this.#ids === undefined && this.#withoutId.length === 0
-    const pets = isInOrder ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    const index = this.#withoutId[filledIds.length]
-    const noIdLeft = index === undefined ? undefined : { index, at: this.#places[index] ?? 0 }
-    return { pets, filledIds, noIdLeft }
+    return { pets, filledIds, noIdLeft: this.#withoutId[filledIds.length] }
   }
 }
 
@@ -112,9 +106,7 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
     if ('faults' in checked) {
       faults.push(...checked.faults.map((fault) => formatSeedFault(index, fault)))
     } else {
-      const { id, categoryId, ...rest } = checked.seed
-      const seed = { ...rest, categoryId: normalizeInt64(categoryId) }
-      const fault = list.add(id === undefined ? seed : { ...seed, id: normalizeInt64(id) }, index)
+      const fault = list.add(checked.seed, index)
       if (fault !== undefined)
         faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
     }
