@@ -3,9 +3,8 @@
  * `dist/contract.test.js`, which tests any server against the interface. An argument names another folder than `dist`.
  */
 import { spawnSync } from 'node:child_process'
-import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
@@ -32,9 +31,9 @@ await rm(folder, { recursive: true, force: true })
 await mkdir(folder, { recursive: true })
 const page = await buildPage()
 await Promise.all([
-  bundle('src/server.ts', 'server.js', { isProgram: true }),
-  bundle('src/index.ts', 'index.js', { isProgram: false }),
-  bundle('test/contract.test.ts', 'contract.test.js', { isProgram: true }),
+  bundle('src/server.ts', 'server.js'),
+  bundle('src/index.ts', 'index.js'),
+  bundle('test/contract.test.ts', 'contract.test.js'),
   // Under this project's package.json (`"type": "module"`) a `.js` file is ESM; dist/package.json makes ours CommonJS. A copied
   // server.js without any package.json is CommonJS by default.
   write('package.json', '{ "type": "commonjs" }\n'),
@@ -44,11 +43,8 @@ await Promise.all([
 await chmod(join(folder, 'server.js'), 0o755)
 await declareTypes()
 
-async function bundle(
-  entry: string,
-  name: string,
-  { isProgram }: { readonly isProgram: boolean },
-): Promise<void> {
+async function bundle(entry: string, name: string): Promise<void> {
+  const isProgram = name !== 'index.js'
   const { metafile, outputFiles } = await build({
     entryPoints: [join(root, entry)],
     absWorkingDir: root,
@@ -119,22 +115,16 @@ async function write(name: string, text: string): Promise<void> {
 /** Copies only the declarations that the public API needs: the others import packages that users do not have. */
 async function declareTypes(): Promise<void> {
   const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
-  const all = await mkdtemp(join(tmpdir(), 'petstore-types-'))
-  try {
-    const { status } = spawnSync(
-      process.execPath,
-      [compiler, '-p', join(root, 'src/tsconfig.types.json'), '--outDir', all],
-      { stdio: 'inherit' },
-    )
-    if (status !== 0) process.exitCode = 1
-    const needed = ['index', 'pet-store-server', 'types', 'request-log', 'http/delay', 'http/limits']
-    const neededByStores = ['json/int64', 'pet/pet', 'pet/pet-status', 'store/pet-storage']
-    for (const name of [...needed, ...neededByStores]) {
-      const target = join(folder, `${name}.d.ts`)
-      await mkdir(dirname(target), { recursive: true })
-      await copyFile(join(all, `${name}.d.ts`), target)
-    }
-  } finally {
-    await rm(all, { recursive: true })
+  const all = join(folder, 'all-types')
+  const args = [compiler, '-p', join(root, 'src/tsconfig.types.json'), '--outDir', all]
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) process.exitCode = 1
+  const needed = ['index', 'pet-store-server', 'types', 'request-log', 'http/delay', 'http/limits']
+  const neededByStores = ['json/int64', 'pet/pet', 'pet/pet-status', 'store/pet-storage']
+  for (const name of [...needed, ...neededByStores]) {
+    const target = join(folder, `${name}.d.ts`)
+    await mkdir(dirname(target), { recursive: true })
+    await copyFile(join(all, `${name}.d.ts`), target)
   }
+  await rm(all, { recursive: true })
 }
