@@ -7,16 +7,11 @@ declare const PETSTORE_PAGE_POLICY: string
 
 let page: Promise<Page> | undefined
 
-/** Loaded once per process, for all its servers. */
-export function loadPage(): Promise<Page> {
-  page ??= readOrBuildPage()
-  return page
-}
-
-async function readOrBuildPage(): Promise<Page> {
+/** Built once per process, for all its servers. */
+export async function loadPage(): Promise<Page> {
   if (typeof PETSTORE_PAGE_HTML === 'undefined') {
-    const { buildPage } = await import('./build-page.ts')
-    return buildPage()
+    page ??= import('./build-page.ts').then(({ buildPage }) => buildPage())
+    return page
   }
   return { html: PETSTORE_PAGE_HTML, policy: PETSTORE_PAGE_POLICY }
 }
