@@ -20,22 +20,21 @@ export function isInt64(value: unknown): value is Int64 {
 
 /** The one form of an int64 that is kept here: a bigint that a number can hold becomes that number. */
 export function normalizeInt64(value: Int64): Int64 {
-  return typeof value === 'bigint' ? narrow(value) : value
+  const double = Number(value)
+  return Number.isSafeInteger(double) ? double : value
 }
 
 /** Returns the integer after this one, or undefined past 2^63-1. */
 export function nextInt64(value: Int64): Int64 | undefined {
-  if (typeof value === 'number' && value < Number.MAX_SAFE_INTEGER) return value + 1
   const next = BigInt(value) + 1n
-  return next <= maxInt64 ? next : undefined
+  return next <= maxInt64 ? normalizeInt64(next) : undefined
 }
 
 /** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); anything else is undefined. */
 export function parseId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
-  if (text.length < 16) return Number(text)
   const id = BigInt(text)
-  return id <= maxInt64 ? narrow(id) : undefined
+  return id <= maxInt64 ? normalizeInt64(id) : undefined
 }
 
 /**
@@ -55,10 +54,5 @@ export function parseNumber(text: string): number | bigint | InexactNumber {
   // 20 digits are past 2^63; without this bound `1e999999999` would ask for a gigabyte of zeros.
   if (significant.length + zeros > 19) return new InexactNumber(text)
   const magnitude = BigInt(significant + '0'.repeat(zeros))
-  return narrow(text.startsWith('-') ? -magnitude : magnitude)
-}
-
-function narrow(value: bigint): Int64 {
-  const double = Number(value)
-  return Number.isSafeInteger(double) ? double : value
+  return normalizeInt64(text.startsWith('-') ? -magnitude : magnitude)
 }
