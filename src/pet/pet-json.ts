@@ -68,25 +68,17 @@ export function readPet(
   if (plain !== undefined) return plain
   reader.at = start
   const offsets = new Map<string, number>()
-  let isGivenTwice = false
-  let value: unknown
-  if (reader.accept(openBrace)) {
-    const members: [string, unknown][] = []
+  const members: [string, unknown][] = []
+  const isObject = reader.accept(openBrace)
+  if (isObject) {
     reader.readMembers((member, offset) => {
-      if (offsets.has(member)) {
-        isGivenTwice = true
-        report({ member, message: 'is given twice' }, offset)
-      } else {
-        offsets.set(member, offset)
-      }
+      if (offsets.has(member)) report({ member, message: 'is given twice' }, offset)
+      else offsets.set(member, offset)
       members.push([member, reader.readValue()])
     })
-    value = Object.fromEntries(members)
-  } else {
-    value = reader.readValue()
   }
-  const checked = checkSeed(value)
-  if ('seed' in checked) return isGivenTwice ? undefined : checked.seed
+  const checked = checkSeed(isObject ? Object.fromEntries(members) : reader.readValue())
+  if ('seed' in checked) return members.length > offsets.size ? undefined : checked.seed
   for (const fault of checked.faults) report(fault, offsets.get(fault.member ?? '') ?? start)
   return undefined
 }
