@@ -87,10 +87,8 @@ async function readNodeVersion(): Promise<readonly [major: number, minor: number
 /** The licenses of this package and of each package whose code is in the output. */
 async function formatLicenses({ outputs }: Metafile): Promise<string> {
   const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs))
-  const packages = inputs.flatMap(([path, { bytesInOutput }]) => {
-    const [name] = bytesInOutput === 0 ? [] : (/^.*\bnode_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? [])
-    return name === undefined ? [] : [name]
-  })
+  const used = inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+  const packages = used.flatMap(([path]) => path.match(/^.*\bnode_modules\/(?:@[^/]+\/)?[^/]+/) ?? [])
   const notices = await Promise.all(['.', ...new Set(packages.toSorted())].map(readLicense))
   return `/*!\n${notices.join('\n\n')}\n*/`
 }
