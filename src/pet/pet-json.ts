@@ -49,9 +49,9 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
     if (value === undefined) return undefined
   }
   if (typeof name !== 'string' || nameFault(name) !== undefined || !isInt64(categoryId)) return undefined
-  const rest = { name, categoryId, status: status ?? defaultStatus }
-  if (id === undefined) return rest
-  return isId(id) ? { id, ...rest } : undefined
+  status ??= defaultStatus
+  if (id === undefined) return { name, categoryId, status }
+  return isId(id) ? { id, name, categoryId, status } : undefined
 }
 
 /**
