@@ -26,7 +26,7 @@ export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
   listen(port: number, host: string): Promise<AddressInfo>
   /**
-   * Stops accepting, finishes what is in flight within closeMs, and refuses the rest. Can be called again.
+   * Stops accepting, finishes what is in flight within closeMs, and refuses the rest. Is called once.
    *
    * On each connection, one request at most is in flight: the one that is being answered, or the next, if that waits only for
    * runCalls. close() passes such a next one to the handler before it returns its promise, so right after the call the caller
@@ -59,7 +59,6 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   const connections = new Map<Socket, Connection>()
   let waitingTotal = 0
   const calls: (() => void)[] = []
-  let closed: Promise<void> | undefined
 
   /** Requests that arrive in the same turn of the event loop are handled one right after the other, which is faster. */
   function callSoon(call: () => void): void {
@@ -107,16 +106,24 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   server.on('connect', (_request, socket: Socket) => connections.get(socket)?.refuseTunnel())
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
+  async function listen(port: number, host: string): Promise<AddressInfo> {
+    server.listen({ port, host, backlog })
+    await once(server, 'listening')
+    // From here on, an error is a connection that could not be accepted, for want of file descriptors.
+    server.on('error', () => {})
+    // It listens on a port, and so has an address that is neither null nor the path of a socket.
+    return server.address() as AddressInfo
+  }
+
   async function close(): Promise<void> {
     // Requests that wait for runCalls are in flight. Handle them now, before the caller tells the handler to refuse new ones.
     for (const call of calls.splice(0)) call()
     // Node would treat a connection whose response is still being sent as idle, and cut it off.
     // Test: "a long answer is sent to its end".
     server.closeIdleConnections = () => {}
-    const ended = new Promise<void>((resolve) => {
-      server.close(() => resolve())
-    })
-    // server.close() waits for connections that never sent a request, and for requests that never end.
+    const ended = once(server, 'close')
+    // This waits for connections that never sent a request, and for requests that never end.
+    server.close()
     for (const connection of connections.values()) connection.closeSoon()
     const timer = clock.setTimeout(() => {
       for (const connection of connections.values()) connection.giveUp()
@@ -125,18 +132,5 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     clock.clearTimeout(timer)
   }
 
-  return {
-    async listen(port, host) {
-      server.listen({ port, host, backlog })
-      await once(server, 'listening')
-      // From here on, an error is a connection that could not be accepted, for want of file descriptors.
-      server.on('error', () => {})
-      // It listens on a port, and so has an address that is neither null nor the path of a socket.
-      return server.address() as AddressInfo
-    },
-    close() {
-      closed ??= close()
-      return closed
-    },
-  }
+  return { listen, close }
 }
