@@ -70,23 +70,18 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
   const page = await loadPage()
   const petsSchema = readPetsSchema()
   const store = await openStore(options, onMessage)
-  try {
-    const app = createApp({ ...options, ...callbacks, store, page, petsSchema })
-    const close = (): Promise<void> => {
-      app.beginClosing()
-      return store.close(closeDeadline())
-    }
-    const handle = {
-      listener: (request: IncomingMessage, response: ServerResponse) => app.handle({ request, response }),
-      ...(store instanceof PetStore && { countPets: () => store.size, reset: () => store.reset() }),
-      close,
-      [Symbol.asyncDispose]: close,
-    }
-    return { handle, app, store }
-  } catch (error) {
-    await store.close(closeDeadline())
-    throw error
+  const app = createApp({ ...options, ...callbacks, store, page, petsSchema })
+  const close = (): Promise<void> => {
+    app.beginClosing()
+    return store.close(closeDeadline())
   }
+  const handle = {
+    listener: (request: IncomingMessage, response: ServerResponse) => app.handle({ request, response }),
+    ...(store instanceof PetStore && { countPets: () => store.size, reset: () => store.reset() }),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+  return { handle, app, store }
 }
 
 function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Store | Promise<Store> {
