@@ -2,11 +2,11 @@
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
-import type { PetStatus } from '../pet/pet-status.ts'
+import { type PetStatus, petStatuses } from '../pet/pet-status.ts'
 
 export class PetIndex {
   readonly #all: Pet[] = []
-  readonly #byStatus = new Map<PetStatus, Pet[]>()
+  readonly #byStatus = new Map<PetStatus, Pet[]>(petStatuses.map((status) => [status, []]))
 
   /** The pets come by ascending id. */
   constructor(pets: readonly Pet[] = []) {
@@ -24,9 +24,7 @@ export class PetIndex {
   /** The pet's id is higher than any so far. */
   add(pet: Pet): void {
     this.#all.push(pet)
-    const sameStatus = this.#byStatus.get(pet.status)
-    if (sameStatus === undefined) this.#byStatus.set(pet.status, [pet])
-    else sameStatus.push(pet)
+    this.#byStatus.get(pet.status)?.push(pet)
   }
 
   get(id: Int64): Pet | undefined {
@@ -45,20 +43,15 @@ export class PetIndex {
     return { pets, total: matches.length, hasMore: from + limit < matches.length }
   }
 
-  /** How many pets an edit added, removed and changed. Walks both lists at once, by ascending id. */
+  /** How many pets an edit added, removed and changed. */
   changesTo(next: PetIndex): { added: number; removed: number; changed: number } {
     let kept = 0
     let changed = 0
-    for (let here = 0, there = 0; here < this.size && there < next.size;) {
-      const old = this.#all[here]
-      const now = next.#all[there]
-      if (old === undefined || now === undefined) break
-      if (old.id === now.id) {
-        kept++
-        if (!isSamePet(old, now)) changed++
-      }
-      if (old.id <= now.id) here++
-      if (now.id <= old.id) there++
+    for (const old of this.#all) {
+      const now = next.get(old.id)
+      if (now === undefined) continue
+      kept++
+      if (!isSamePet(old, now)) changed++
     }
     return { added: next.size - kept, removed: this.size - kept, changed }
   }

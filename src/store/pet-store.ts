@@ -36,6 +36,7 @@ export function createMemoryStore(seeds: readonly SeedPet[]): PetStore {
 }
 
 export class PetStore implements Store {
+  version = 0
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
   readonly #onMessage: (message: string) => void
@@ -48,7 +49,6 @@ export class PetStore implements Store {
   /** Whether the disk failed when it was last used. */
   #isFailing = false
   #closed: Promise<void> | undefined
-  #version = 0
 
   constructor(low: Low<PetData>, file?: DataFile, onMessage: (message: string) => void = () => {}) {
     this.#low = low
@@ -61,10 +61,6 @@ export class PetStore implements Store {
 
   get size(): number {
     return this.#index.size
-  }
-
-  get version(): number {
-    return this.#version
   }
 
   get dataFileError(): string | undefined {
@@ -164,7 +160,7 @@ export class PetStore implements Store {
       throw error
     }
     for (const pet of added) this.#index.add(pet)
-    this.#version++
+    this.version++
   }
 
   /**
@@ -196,7 +192,7 @@ export class PetStore implements Store {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
     this.#index = next
-    this.#version++
+    this.version++
     if (isReported && added + removed + changed === 0) return
     const count = next.size === 1 ? '1 pet' : `${next.size} pets`
     this.#onMessage(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
@@ -219,7 +215,7 @@ export class PetStore implements Store {
     if (error instanceof DataFileUnusable) {
       const isSaid = this.#unusable?.message === error.message
       this.#unusable = error
-      this.#version++
+      this.version++
       // Too early to say anything: the next look reads the file again.
       if (isSaid || error.reason === 'being saved') return
       const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
