@@ -18,10 +18,11 @@ export interface Match<Resource> {
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>) {
   const fixed = new Map<string, Resource>()
-  const templates: { prefix: string; resource: Resource }[] = []
+  /** By what stands before the parameter. */
+  const templates = new Map<string, Resource>()
   for (const [template, resource] of Object.entries(resources)) {
     const prefix = /^([^{}]*\/)\{\w+\}$/.exec(template)?.[1]
-    if (prefix !== undefined) templates.push({ prefix, resource })
+    if (prefix !== undefined) templates.set(prefix, resource)
     else if (/[{}]/.test(template))
       throw new TypeError(`${template}: only the last segment can be a parameter`)
     else fixed.set(template, resource)
@@ -30,17 +31,14 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
   return (target: string): Match<Resource> | undefined => {
     const { path: rawPath, query } = splitTarget(target)
     const path = rawPath.includes('%') ? rawPath.split('/').map(decodeSegment).join('/') : rawPath
-    const resource = fixed.get(path)
-    if (resource !== undefined) return { resource, parameter: '', query }
-    for (const template of templates) {
-      if (!path.startsWith(template.prefix)) continue
-      const value = path.slice(template.prefix.length)
-      // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
-      if (value === '' || value.includes('/')) continue
-      const parameter = path === rawPath ? value : value.replaceAll(escapedSlash, '/')
-      return { resource: template.resource, parameter, query }
-    }
-    return undefined
+    const fixedResource = fixed.get(path)
+    if (fixedResource !== undefined) return { resource: fixedResource, parameter: '', query }
+    const valueStart = path.lastIndexOf('/') + 1
+    const value = path.slice(valueStart)
+    const resource = templates.get(path.slice(0, valueStart))
+    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+    if (resource === undefined || value === '') return undefined
+    return { resource, parameter: value.replaceAll(escapedSlash, '/'), query }
   }
 }
 
