@@ -32,10 +32,6 @@ export interface ConnectionContext {
   countWaiting(sizeChange: number): void
 }
 
-interface WaitingRequest extends Arrival {
-  readonly size: number
-}
-
 /** See maxWaitingSize. */
 function sizeOf({ rawHeaders }: IncomingMessage): number {
   const headerCount = rawHeaders.length / 2
@@ -70,7 +66,7 @@ export class Connection {
   readonly #socket: Socket
   readonly #context: ConnectionContext
   /** Parsed, but not handled yet. */
-  #waiting: WaitingRequest[] = []
+  #waiting: Arrival[] = []
   #waitingSize = 0
   /**
    * The response to the request that was handled last. An idle connection must not keep what it has answered, so this is
@@ -118,7 +114,7 @@ export class Connection {
     if (!this.#socket.writable) return
     const size = sizeOf(request)
     const body = hasBody(request) ? collectBody(request) : undefined
-    this.#waiting.push({ request, response, expectation, body, endResponse: endInNextTick, size })
+    this.#waiting.push({ request, response, expectation, body, endResponse: endInNextTick })
     this.#waitingSize += size
     this.#pauseIfBusy()
     if (this.#isFree) this.#handleNextSoon()
@@ -133,8 +129,9 @@ export class Connection {
   readonly #handleNext = (): void => {
     const next = this.#waiting.shift()
     if (next === undefined) return
-    this.#waitingSize -= next.size
-    this.#context.countWaiting(-next.size)
+    const size = sizeOf(next.request)
+    this.#waitingSize -= size
+    this.#context.countWaiting(-size)
     // The client has gone, or the last response had "Connection: close": what follows is dropped (RFC 9112 section 9.6).
     if (!this.#socket.writable) this.#dropWaiting()
     else this.#handle(next)
