@@ -1,5 +1,5 @@
 /** The routes: every path, and the operation of each of its methods. The checks before an operation are in app.ts. */
-import { jsonReply, type Reply, textReply } from './http/reply.ts'
+import { jsonReply, type Reply } from './http/reply.ts'
 import { openApiDocument } from './openapi.ts'
 import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
 import type { Page } from './page/build-page.ts'
@@ -21,7 +21,7 @@ export function createRoutes(
   { store, page, petsSchema }: RouteSources,
   basePath: string,
 ): Readonly<Record<string, Operations>> {
-  const pageReply = textReply('text/html; charset=utf-8', page.html, pageHeaders(page))
+  const pageReply = { ...jsonReply(200, page.html, pageHeaders(page)), type: 'text/html; charset=utf-8' }
   return {
     '/v1/pets': { GET: listPets(store, basePath), POST: createPet(store, basePath) },
     '/v1/pets/{petId}': { GET: getPet(store) },

@@ -24,11 +24,6 @@ export function jsonReply(status: number, text: string, headers: readonly string
   return { status, body, length: String(Buffer.byteLength(body)), headers }
 }
 
-/** A success in another media type than JSON. */
-export function textReply(type: string, body: string, headers: readonly string[]): Reply {
-  return { ...jsonReply(200, body, headers), type }
-}
-
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
 export function errorReply({ code, status, message, headers }: HttpError): Reply {
   return jsonReply(status, JSON.stringify({ code, message, status }), headers)
