@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { readVersion } from './bundled-texts.ts'
 import { clock } from './clock.ts'
 import { formatCommand, handleArguments } from './program/command-line.ts'
-import { type Config, ConfigError, parseConfig } from './program/config.ts'
+import { ConfigError, parseConfig } from './program/config.ts'
 import { DataFileUnusable } from './data-file/data-file-error.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { ListenError } from './http/listen-error.ts'
 import { startPetStore } from './pet-store-server.ts'
 import { formatRequestLog } from './request-log.ts'
 import { formatStartText } from './program/start-text.ts'
-import { errorCode } from './system-error.ts'
+import { errorCode, isError } from './system-error.ts'
 import type { PetStoreServer } from './types.ts'
 
 /**
@@ -36,8 +36,15 @@ async function run(): Promise<void> {
   try {
     const config = parseConfig(process.env)
     const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
-    const server = await start(config, createdKey)
-    const say = config.log === 'silent' ? () => {} : console.log
+    const { hints: _hints, log, ...options } = config
+    const say = log === 'silent' ? () => {} : console.log
+    const server = await startPetStore({
+      ...options,
+      ...(createdKey !== undefined && { apiKeys: [createdKey] }),
+      onMessage: say,
+      onError: console.error,
+      ...(log === 'requests' && { onResponse: (request) => say(formatRequestLog(request)) }),
+    })
     stopOnSignals(server, () => say('stopped'))
     say(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
   } catch (error) {
@@ -46,17 +53,6 @@ async function run(): Promise<void> {
     console.error(message)
     process.exitCode = 1
   }
-}
-
-function start(config: Config, createdKey: string | undefined): Promise<PetStoreServer> {
-  const { hints: _hints, log, ...options } = config
-  return startPetStore({
-    ...options,
-    ...(createdKey !== undefined && { apiKeys: [createdKey] }),
-    onError: console.error,
-    ...(log !== 'silent' && { onMessage: console.log }),
-    ...(log === 'requests' && { onResponse: (request) => console.log(formatRequestLog(request)) }),
-  })
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
@@ -95,8 +91,8 @@ function endAtOnce(signal: NodeJS.Signals): void {
 
 /** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
 function describeFailure(error: unknown): string | undefined {
-  if (error instanceof ConfigError) return error.message
-  if (error instanceof DataFileUnusable || error instanceof ListenError) return error.message
+  if (error instanceof ConfigError || error instanceof DataFileUnusable || error instanceof ListenError)
+    return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
-  return error instanceof Error && errorCode(error) !== '' ? `The start failed: ${error.message}` : undefined
+  return isError(error) && errorCode(error) !== '' ? `The start failed: ${error.message}` : undefined
 }
