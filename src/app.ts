@@ -119,6 +119,14 @@ export function createApp(options: AppOptions): App {
     }
   }
 
+  function handleLater(exchange: Exchange): void {
+    try {
+      handleNow(exchange)
+    } catch (error) {
+      abandon(exchange, error)
+    }
+  }
+
   function sendError(exchange: Exchange, error: unknown): void {
     send(exchange, errorReply(toHttpError(error, exchange.request)))
   }
@@ -181,7 +189,7 @@ export function createApp(options: AppOptions): App {
         operation: undefined,
       }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
-      else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleNow(exchange), response)
+      else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleLater(exchange), response)
       else handleNow(exchange)
     },
     refuse(response, code) {

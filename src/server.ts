@@ -91,8 +91,8 @@ function endAtOnce(signal: NodeJS.Signals): void {
 
 /** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
 function describeFailure(error: unknown): string | undefined {
-  if (error instanceof ConfigError || error instanceof DataFileUnusable || error instanceof ListenError)
-    return error.message
+  if (error instanceof ConfigError) return error.message
+  if (error instanceof DataFileUnusable || error instanceof ListenError) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
   return isError(error) && errorCode(error) !== '' ? `The start failed: ${error.message}` : undefined
 }

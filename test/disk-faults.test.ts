@@ -547,6 +547,19 @@ test('writes the file anew when its sync fails at the start', async (t) => {
   assert.deepEqual(namesInFile(path), ['Rex', 'Kit'])
 })
 
+test('keeps a torn end also when the repaired file cannot be synced, and starts the next time', async (t) => {
+  const torn = `${lines.slice(0, -7)},\n    {"id":3,"name":"Cut o`
+  const path = makeDataFile(torn)
+  const disk = new FaultyDisk()
+  disk.arm({ name: 'fdatasync', from: 1, isLasting: true, code: 'EIO' })
+  await assert.rejects(openPetStore(path, { fileSystem: disk.fileSystem }), /i\/o error \(EIO\)$/)
+  const { store } = await openStore(t, path)
+  assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
+  const names = nodeFs.readdirSync(dirname(path)).filter((name) => name.includes('.torn-'))
+  const kept = names.map((name) => nodeFs.readFileSync(join(dirname(path), name), 'utf8'))
+  assert.ok(kept.includes(',\n    {"id":3,"name":"Cut o'), kept.join('\n'))
+})
+
 test('keeps an edit refused whose sync has failed while it cannot be written anew', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   const { fileSystem, fail } = forgetFailedSyncs(path)

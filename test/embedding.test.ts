@@ -397,6 +397,23 @@ test('closes the connection, and lives on, when the app around it throws while a
   assert.equal((await send(url, '/v1/pets')).status, 200)
 })
 
+test('closes the connection, and lives on, when the app around it throws at a delayed response', async (t) => {
+  const errors: string[] = []
+  const store = await createPetStore({ ...memory, delayMs: 1, onError: (message) => errors.push(message) })
+  t.after(() => store.close())
+  const url = await listen(t, (request, response) => {
+    if (request.method === 'HEAD') {
+      response.writeHead = () => {
+        throw new TypeError('of the app')
+      }
+    }
+    store.listener(request, response)
+  })
+  await assert.rejects(send(url, '/v1/pets', { method: 'HEAD' }))
+  assert.match(errors.join(), /internal_error in HEAD \/v1\/pets: TypeError/)
+  assert.equal((await send(url, '/v1/pets')).status, 200)
+})
+
 test('answers HEAD in a server that refuses to write a body there', async (t) => {
   const store = await createPetStore(memory)
   t.after(() => store.close())

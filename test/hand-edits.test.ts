@@ -415,6 +415,23 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   assert.equal(lines.length, 2)
 })
 
+test('says that the file is valid again also when a slow save came in between', async (t) => {
+  const path = makeDataFile([rex])
+  const { store, lines } = await openStore(t, path)
+  writeFileSync(path, '{')
+  await lines.next(/no pet can be added until this is fixed$/)
+  // Each read finds the file longer than the one before, until the store says that it is being written.
+  let isSaving = true
+  const save = setInterval(() => isSaving && appendFileSync(path, ' '), 20)
+  t.after(() => clearInterval(save))
+  appendFileSync(path, ' ')
+  await assert.rejects(store.create(newPet('refused')), /it is being written/)
+  isSaving = false
+  writeFileSync(path, formatDataFile(rex))
+  await lines.next(/: is valid again, and pets can be added$/)
+  assert.equal(lines.filter((line) => line.startsWith('reloaded')).length, 0)
+})
+
 test('waits for a slow save without a word, and loses neither it nor the creations', async (t) => {
   countTime(t, 0)
   const path = makeDataFile([rex])

@@ -123,6 +123,14 @@ test('names the first pet for which no id is left, and keeps the last id for the
   ])
 })
 
+test('names the error that ends the reading, also after ten others', () => {
+  const errors = findErrors(`{"pets":[${Array.from({ length: 12 }, () => '0').join()},]}`)
+  assert.deepEqual(errors.slice(9), [
+    'pets.json:1:34: expected a pet after the comma, got "]"',
+    'pets.json: and 3 more errors',
+  ])
+})
+
 test('names the first ten errors, and counts the others', () => {
   const errors = findErrors(`{"pets":[${Array.from({ length: 25 }, () => '0').join()}]}`)
   assert.equal(errors.length, 11)

@@ -25,6 +25,9 @@ export interface WholeFile {
   readonly identity: Identity
 }
 
+/** An owner or a group of -1 stays as it is. */
+type OwnerAndMode = Pick<Stats, 'mode' | 'uid' | 'gid'>
+
 export class Disk {
   readonly fs: FileSystem
   constructor(fs: FileSystem = nodeFs) {
@@ -110,7 +113,7 @@ export class Disk {
   }
 
   /** Creates a file of these bytes, with the mode and, if we may, the owner of `like`. Durable but for its name. */
-  async createFile(path: string, bytes: Buffer, like?: Stats): Promise<void> {
+  async createFile(path: string, bytes: Buffer, like?: OwnerAndMode): Promise<void> {
     await this.withFile(path, 'wx', async (descriptor) => {
       try {
         if (like !== undefined) this.#copyOwnerAndMode(descriptor, like)
@@ -179,7 +182,7 @@ export class Disk {
    * Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group
    * can then still read it. So each is tried by itself.
    */
-  #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: Stats): void {
+  #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: OwnerAndMode): void {
     for (const [newUid, newGid] of [
       [-1, gid],
       [uid, -1],

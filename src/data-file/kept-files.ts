@@ -34,7 +34,7 @@ export async function keepPetsIfLost(
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
     const name = basename(await keep(disk, `${target}.kept-`, target, format()))
-    return `is ${identity === undefined ? 'missing' : 'empty'}; its ${count} pets are kept in ${name}: ${howToRestore}`
+    return `is ${identity === undefined ? 'missing' : 'empty'}; its ${count === 1 ? 'pet is' : `${count} pets are`} kept in ${name}: ${howToRestore}`
   } catch (error) {
     // Somebody is writing it.
     if (error instanceof DataFileEdited) return undefined
@@ -52,9 +52,9 @@ export function throwIfPetsAreKept(disk: Disk, path: string, what: string): void
   throw DataFileUnusable.ofFile(path, `${what}; its pets are kept in ${names}: ${remedy}`)
 }
 
-/** Writes a new file, as private as the data file. Returns its path. */
+/** Writes a new file, as private as the data file; if that is gone, for its owner alone. Returns its path. */
 async function keep(disk: Disk, prefix: string, target: string, bytes: Buffer): Promise<string> {
-  const like = disk.fs.statSync(target, { throwIfNoEntry: false })
+  const like = disk.fs.statSync(target, { throwIfNoEntry: false }) ?? { mode: 0o600, uid: -1, gid: -1 }
   const time = new Date(clock.now()).toISOString().replaceAll(':', '-')
   for (let count = 1; ; count++) {
     const path = `${prefix}${time}${count === 1 ? '' : `-${count}`}`

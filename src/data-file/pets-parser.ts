@@ -58,6 +58,8 @@ class PetsParser {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
+      // It ended the pass, so it is told of even after ten others.
+      if (parsed.faults.length === maxFaults) parsed.faults.pop()
       this.#addFault(error.message, error.offset)
       parsed.syntaxFault = error
     }

@@ -1,6 +1,7 @@
 /**
- * Finds where the end of a text is damaged that a crash has cut off, or that was copied in the middle of an append. What may be a
- * person's mistake is never taken for damage. Does no file I/O. (A write that fails while the server runs is undone in appender.ts.)
+ * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is not
+ * taken for it, but at a missing end one cannot tell: then only brackets and a comma are at stake. Does no file I/O. (A write that
+ * fails while the server runs is undone in appender.ts.)
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -15,7 +16,10 @@
 import { parsePets, type ParsedPets } from './pets-parser.ts'
 import { closingBrackets, maxAppendPets, separator } from './pets-text.ts'
 
-/** Everything from `petsEnd` on is to be replaced by the closing brackets: no pet in it was acknowledged. */
+/**
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet in it was acknowledged, or, in a copy, not before the
+ * copy began.
+ */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
   readonly petsEnd: number
@@ -23,7 +27,7 @@ export interface TornEnd {
   readonly cause: 'brackets' | 'append' | 'copy'
 }
 
-/** A disk writes each sector whole or not at all. `cp` reads whole pages of several sectors each. */
+/** A disk writes each sector whole or not at all, and `cp` reads whole pages of several: old and new bytes meet where one ends. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
@@ -41,8 +45,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // More pets than one append adds: some of them were acknowledged, so only a copy may lose them.
   const isOneAppend = countPets(tail) <= maxAppendPets
   if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
-  // An empty list was followed by all 7 closing bytes, and an append never shortens the file. So if fewer than 7 bytes follow the
-  // `[`, a person typed them, or a save was cut off before its first pet.
+  // Before the first append to an empty list, at least 7 bytes follow its `[` (appender.ts sees to that), and an append never shortens
+  // the file. So if there are fewer, a person typed them, or a save was cut off before its first pet.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (hasDamagedBrackets(tail, parsed)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -61,8 +65,10 @@ function hasDamagedBrackets(tail: Buffer, { petsEnd, syntaxFault }: ParsedPets):
 }
 
 /**
- * `cp` read up to the end of the file, or of a page, before an append, and the rest after it. So some closing bytes, a person's or
- * ours, are followed by what the append has from there on.
+ * `cp` read up to the end of the file, or of a page, before an append, and the rest after it. So closing bytes, a person's or ours, are
+ * followed by what the append has from there on. With `…]⏎}⏎` as the old end and `,⏎    {"id":…` as the append, for example:
+ *
+ *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   for (let at = 1; at < Math.min(prefix.length, tail.length) && isClosing(tail.subarray(0, at)); at++) {
@@ -76,7 +82,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 
 /**
  * The process was killed, or the disk was full. Either an append is cut off anywhere, or there are at most 7 bytes, each of them old
- * or new: a write, or its undoing, was itself cut off.
+ * or new: of a write over the closing brackets, or of its undoing, only a part was done.
  */
 function isCutOff(tail: Buffer, { syntaxFault }: ParsedPets, prefix: Buffer): boolean {
   if (tail.length <= closingBrackets.length) {
@@ -93,8 +99,8 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * The power failed before the disk had written all sectors of an append: they are NULs, from the old end of the file, or of a sector,
- * to the end of one or of the file.
+ * The power failed before the disk had written all sectors of an append. Then a run of NULs begins at the old end of the file, or where a
+ * sector ends, and goes on to where a sector ends, or to the end of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)

@@ -12,6 +12,9 @@ const bearerTokenPattern = /^[\w.~+/-]+=*$/
 /** This leaves 1 KiB for the request line and the rest of the headers. */
 const maxKeyLength = maxHeadBytes - 1_024
 
+/** A longer Authorization header is not remembered: spaces before the key could make it fill the memory of idle connections. */
+const maxRememberedLength = 256
+
 const challenge = 'Bearer realm="petstore"'
 
 /** What keeps a text from being a key, if anything. The key is a secret, so that no part of it is shown. */
@@ -44,6 +47,6 @@ export function createBearerAuth(keys: readonly string[]) {
       const invalidToken = `${challenge}, error="invalid_token"`
       throw new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
     }
-    lastAccepted.set(socket, authorization)
+    if (authorization.length <= maxRememberedLength) lastAccepted.set(socket, authorization)
   }
 }

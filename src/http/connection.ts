@@ -113,7 +113,7 @@ export class Connection {
     // The last response has been sent, and the connection is closing.
     if (!this.#socket.writable) return
     const size = sizeOf(request)
-    const body = hasBody(request) ? collectBody(request) : undefined
+    const body = hasBody(request) ? collectBody(request, response) : undefined
     this.#waiting.push({ request, response, expectation, body, endResponse: endInNextTick })
     this.#waitingSize += size
     this.#pauseIfBusy()

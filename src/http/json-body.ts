@@ -1,6 +1,6 @@
 /** Collects a request's body within the size limit, and reads it as JSON. Everything that can be wrong with it has its own error. */
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe } from '../json/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/exact-json.ts'
 import { EmbeddingError, HttpError } from './error-codes.ts'
@@ -39,7 +39,7 @@ export async function readJsonBody(
  * A client may send its body in chunks of one byte. Node makes a Buffer of some 400 bytes for each, and keeps all that arrive
  * in one read (10,000) until somebody reads them. So this takes each chunk as it is parsed, and copies it into one buffer.
  */
-export function collectBody(request: IncomingMessage): CollectedBody {
+export function collectBody(request: IncomingMessage, response?: ServerResponse): CollectedBody {
   return new Promise((resolve) => {
     // An empty body that was read has ended, but gave no data.
     if (request.readableDidRead || request.readableEnded) throw new EmbeddingError(readBefore)
@@ -49,10 +49,17 @@ export function collectBody(request: IncomingMessage): CollectedBody {
       const start = size
       size += chunk.length
       // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
-      if (size > maxBodyBytes) return resolve(undefined)
+      if (size > maxBodyBytes) return drop()
       if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
       chunk.copy(bytes, start)
     })
+    const drop = (): void => {
+      bytes = Buffer.alloc(0)
+      size = maxBodyBytes + 1
+      resolve(undefined)
+    }
+    // A request that is refused for want of a key, say, may go on sending its body for as long as the request may take.
+    response?.once('finish', drop)
     request.on('end', () => resolve(bytes.subarray(0, size)))
     // Until the first read, Node keeps what it has parsed, even if there is a 'data' listener.
     request.read(0)

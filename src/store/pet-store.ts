@@ -46,6 +46,8 @@ export class PetStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
+  /** What was last said of that; empty while the file can be used. */
+  #reported = ''
   /** Whether the disk failed when it was last used. */
   #isFailing = false
   #closed: Promise<void> | undefined
@@ -125,9 +127,8 @@ export class PetStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. While an append is being synced, an editor may open the file, which has the new pets by then, and save it.
-   * The append counts as failed, and the batch is tried again on top of the edit. A pet that is in the edit, under the id that the
-   * first attempt gave it, keeps that id and is not written again. `attempted`: what the first attempt assigned.
+   * Assigns ids, in order. `attempted`: those of the attempt before. In the middle of that, an editor may have opened the file and saved
+   * it with some of the new pets. They keep their ids, and are not written a second time.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
@@ -173,12 +174,13 @@ export class PetStore implements Store {
       const isEdited = file.isEdited()
       if (isEdited) {
         await this.#low.read()
-        const wasReported = this.#unusable !== undefined && this.#unusable.reason !== 'being saved'
+        const wasReported = this.#reported !== ''
         this.#unusable = undefined
+        this.#reported = ''
         if (wasReported) this.#onMessage(`${file.path}: is valid again, and pets can be added`)
         this.#reindex(wasReported)
       }
-      // If neither, the disk was not used, so it is not known whether one that failed works again.
+      // Only its use shows that a disk works again.
       if (isRolledBack || isEdited) this.#noteWorking(file)
     } catch (error) {
       this.#noteFailure(file, error)
@@ -187,7 +189,7 @@ export class PetStore implements Store {
     if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
   }
 
-  /** Says what has changed. That nothing has is said only if nothing else was. */
+  /** Says what has changed. After `is valid again`, it is not worth saying that nothing has. */
   #reindex(isReported = false): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
@@ -213,11 +215,11 @@ export class PetStore implements Store {
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
     if (error instanceof DataFileUnusable) {
-      const isSaid = this.#unusable?.message === error.message
       this.#unusable = error
       this.version++
-      // Too early to say anything: the next look reads the file again.
-      if (isSaid || error.reason === 'being saved') return
+      // While it is being saved it is too early to say anything: the next look reads the file again.
+      if (error.message === this.#reported || error.reason === 'being saved') return
+      this.#reported = error.message
       const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
       const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '

@@ -69,7 +69,7 @@ const goodFiles: readonly string[] = [
   dataFileText,
   '{"pets":[]}',
   '{"$schema":"./pets.schema.json","pets":[]}',
-  '{"pets":[],"$schema":""}',
+  '{"$schema":"","pets":[]}',
 ]
 
 const badFiles: readonly string[] = [
@@ -79,7 +79,7 @@ const badFiles: readonly string[] = [
   '{"$schema":"./pets.schema.json"}',
   '{"pets":{}}',
   '{"pets":null}',
-  '{"pets":[],"$schema":1}',
+  '{"$schema":1,"pets":[]}',
   '{"pets":[],"animals":[]}',
 ]
 
