@@ -70,6 +70,12 @@ describe('refuses, closes and answers the next client', () => {
     ['a TLS hello (RFC 8446 4.1.2)', Buffer.from('16030100a5010000a10303', 'hex'), 400, 'malformed_request'],
     ['the HTTP/2 preface (RFC 9113 3.4)', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'malformed_request'],
     ['another major version (RFC 9112 2.3)', `GET / HTTP/3.0\r\nHost: x\r\n\r\n`, 400, 'malformed_request'],
+    [
+      'a version that Node reads (HTTP/2.0)',
+      `GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n`,
+      400,
+      'malformed_request',
+    ],
     ['no version (HTTP/0.9)', 'GET /v1/pets\r\n\r\n', 400, 'malformed_request'],
     [
       'an unknown method (RFC 9110 9.1)',

@@ -76,6 +76,24 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
     assert.ok(lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || '-'} `)))
   }
   assert.ok(lines.every((line) => line.length <= 100))
+  assert.equal(
+    lines
+      .slice(
+        lines.indexOf(
+          'Keys and origins are comma-separated. Without keys, one is created for each run and printed.',
+        ),
+      )
+      .join('\n'),
+    `Keys and origins are comma-separated. Without keys, one is created for each run and printed.
+Keys are required if HOST is not a loopback address, or if PETSTORE_LOG is silent.
+
+Example: PORT=4000 PETSTORE_DATA_FILE=mypets.json node server.js
+
+Options:
+  -h, --help     print this text
+  -v, --version  print the version
+`,
+  )
 })
 
 for (const [short, long] of [

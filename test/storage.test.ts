@@ -319,6 +319,7 @@ const wrongResults: readonly [request: string, method: keyof PetStorage, result:
   ['/v1/pets', 'list', { ...page, pets: [{ ...rex, categoryId: 1.5 }] }, /pets\.0\.categoryId: .*got 1\.5/],
   ['/v1/pets', 'list', { ...page, pets: [{ ...rex, status: 'lost' }] }, /pets\.0\.status: .*got "lost"/],
   ['/v1/pets', 'list', { ...page, pets: [{ ...rex, status: undefined }] }, /pets\.0\.status: /],
+  ['/v1/pets', 'list', { ...page, pets: [{ id: 1, name: 'Rex', categoryId: 1 }] }, /pets\.0\.status: /],
   ['/v1/pets', 'list', { ...page, pets: [mia, rex] }, /1: expected an id above 2, got 1/],
   ['/v1/pets', 'list', { ...page, pets: [rex, rex] }, /1: expected an id above 1, got 1/],
   ['/v1/pets?after=1', 'list', page, /0: expected an id above 1, got 1/],

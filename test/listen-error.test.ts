@@ -1,0 +1,26 @@
+/** What a person is told of a server that cannot listen: the setting to change, and to what. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { explainListenError } from '../src/http/listen-error.ts'
+import { systemError } from './file-system.ts'
+
+test('names the setting to change for each error that a person can mend, and keeps its code', () => {
+  const sentences = {
+    EADDRINUSE:
+      /^PORT: 80 is taken by another program on pets\.test; stop that program, or choose another port$/,
+    EACCES: /^PORT: 80 needs a privilege that this user does not have; choose a port from 1024 on$/,
+    EADDRNOTAVAIL:
+      /^HOST: pets\.test is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses$/,
+    ENOTFOUND:
+      /^HOST: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
+    EAI_AGAIN:
+      /^HOST: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
+  }
+  for (const [code, sentence] of Object.entries(sentences)) {
+    const error = explainListenError(systemError(code), 80, 'pets.test')
+    assert.ok(error instanceof Error && 'code' in error && error.code === code)
+    assert.match(error.message, sentence)
+  }
+  const other = systemError('EMFILE')
+  assert.equal(explainListenError(other, 80, 'pets.test'), other)
+})
