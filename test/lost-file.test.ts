@@ -90,7 +90,7 @@ test('keeps pets a second time without writing over the first', async (t) => {
   }
   const texts = findKept(path).map((kept) => nodeFs.readFileSync(kept, 'utf8'))
   assert.deepEqual(texts, [formatDataFile(petLine(1, 'Max')), formatDataFile(petLine(1, 'Kit'))])
-  await assert.rejects(openPetStore(path), /its pets are kept in \S+Z and in \S+Z-2: give that file/)
+  await assert.rejects(openPetStore(path), /its pets are kept in \S+Z and \S+Z-2: give that file/)
 })
 
 test('says when the pets cannot be kept, and closes', async () => {

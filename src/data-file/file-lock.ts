@@ -66,10 +66,8 @@ function listen(address: string): Promise<Server | undefined> {
   })
 }
 
-function isAnswered(address: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(address)
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('close', () => socket.destroy())
-  })
+async function isAnswered(address: string): Promise<boolean> {
+  const socket = connect(address)
+  const connected = once(socket, 'connect').then(() => true)
+  return connected.catch(() => false).finally(() => socket.destroy())
 }

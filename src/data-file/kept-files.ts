@@ -46,10 +46,10 @@ export async function keepPetsIfLost(
 export function throwIfPetsAreKept(disk: Disk, path: string, what: string): void {
   const target = disk.followLinks(resolve(path))
   const isKept = (name: string): boolean => name.startsWith(`${basename(target)}.kept-`)
-  const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted().join(' and in ')
+  const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted().join(' and ')
   if (names === '') return
-  const remedy = `${howToRestore}, or move it away to start without any`
-  throw DataFileUnusable.ofFile(path, `${what}; its pets are kept in ${names}: ${remedy}`)
+  const kept = `its pets are kept in ${names}: ${howToRestore}, or move it away to start without any`
+  throw DataFileUnusable.ofFile(path, `${what}; ${kept}`)
 }
 
 /** Writes a new file, as private as the data file; if that is gone, for its owner alone. Returns its path. */

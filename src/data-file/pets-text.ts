@@ -55,10 +55,7 @@ function emptyFile(path: string): DataFileUnusable {
 /** Names the faults with line and column for the person who edits the file, and the first one for clients. */
 function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileUnusable {
   const { faults, faultCount } = parsed
-  const places = faults.map(({ offset, message }) => {
-    const { line, column } = placeOf(bytes, offset)
-    return { line, column, message }
-  })
+  const places = faults.map(({ offset, message }) => ({ ...placeOf(bytes, offset), message }))
   const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
   if (faultCount > faults.length) lines.push(`${path}: and ${faultCount - faults.length} more errors`)
   const [first] = places
