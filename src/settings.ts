@@ -76,7 +76,7 @@ export const settings = {
   dataFile: {
     variable: 'PETSTORE_DATA_FILE',
     fallback: 'data/pets.json',
-    meaning: 'created, with its folder, if it is missing',
+    meaning: 'file with the pets; made if there is none',
     familiarOptions: ['--file', '--data', '--data-file', '--db', '-f'],
     schema: v.pipe(
       expectedText('the path of a file', /^[^\0]*[^\s\0][^\0]*$/),

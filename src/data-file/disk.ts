@@ -25,9 +25,6 @@ export interface WholeFile {
   readonly identity: Identity
 }
 
-/** An owner or a group of -1 stays as it is. */
-type OwnerAndMode = Pick<Stats, 'mode' | 'uid' | 'gid'>
-
 export class Disk {
   readonly fs: FileSystem
   constructor(fs: FileSystem = nodeFs) {
@@ -113,7 +110,7 @@ export class Disk {
   }
 
   /** Creates a file of these bytes, with the mode and, if we may, the owner of `like`. Durable but for its name. */
-  async createFile(path: string, bytes: Buffer, like?: OwnerAndMode): Promise<void> {
+  async createFile(path: string, bytes: Buffer, like?: Pick<Stats, 'mode' | 'uid' | 'gid'>): Promise<void> {
     await this.withFile(path, 'wx', async (descriptor) => {
       try {
         if (like !== undefined) this.#copyOwnerAndMode(descriptor, like)
@@ -180,9 +177,9 @@ export class Disk {
 
   /**
    * Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group
-   * can then still read it. So each is tried by itself.
+   * can then still read it. So each is tried by itself. -1 leaves it as it is.
    */
-  #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: OwnerAndMode): void {
+  #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>): void {
     for (const [newUid, newGid] of [
       [-1, gid],
       [uid, -1],

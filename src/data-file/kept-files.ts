@@ -34,7 +34,8 @@ export async function keepPetsIfLost(
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
     const name = basename(await keep(disk, `${target}.kept-`, target, format()))
-    return `is ${identity === undefined ? 'missing' : 'empty'}; its ${count === 1 ? 'pet is' : `${count} pets are`} kept in ${name}: ${howToRestore}`
+    const what = identity === undefined ? 'is missing; its' : 'is empty; its'
+    return `${what} ${count === 1 ? 'pet is' : `${count} pets are`} kept in ${name}: ${howToRestore}`
   } catch (error) {
     // Somebody is writing it.
     if (error instanceof DataFileEdited) return undefined

@@ -243,7 +243,7 @@ export class Connection {
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
     // The connection is paused, so the rest of the request may have come in time, and wait in the system's buffer. Node says
-    // this once for each request. From here on, this one has no time limit but that of a connection on which nothing moves.
+    // this once for each request, so afterwards only idleMs limits it.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastResponse

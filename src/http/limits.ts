@@ -6,7 +6,7 @@ export interface Timeouts {
   readonly headersMs: number
   /** For a whole request. */
   readonly requestMs: number
-  /** For a connection on which nothing moves: between two requests, or when a client does not read its response. */
+  /** For a connection without any traffic: between two requests, or when a client does not read its response. */
   readonly idleMs: number
   /** For the requests in flight when the server closes. */
   readonly closeMs: number
