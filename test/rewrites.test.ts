@@ -262,3 +262,20 @@ test('refuses to rewrite a file that is mounted by itself, says what to do, and 
   nodeFs.writeFileSync(path, edited)
   assert.equal(await tryCreate(store, 'Kit'), true)
 })
+
+test('keeps the pets when somebody removes the new file in the middle of a rewrite at a start', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, withoutId)
+  let isRemoved = false
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (name !== 'renameSync' || isRemoved) return
+      isRemoved = true
+      nodeFs.rmSync(`${path}.petstore-new`)
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  assert.equal(isRemoved, true)
+  assert.deepEqual(namesIn(store), ['Rex'])
+  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+})

@@ -90,7 +90,7 @@ export class Appender {
 
   /**
    * A person may close the file in any way (`]}`, say), and a crash within an append over that could leave anything. So first our
-   * closing brackets take the place of whatever follows the last pet. Throws a DataFileEdited when the file has to be read first.
+   * closing brackets take the place of whatever follows the last pet. If an editor saves meanwhile, the file counts as edited.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
@@ -102,13 +102,13 @@ export class Appender {
       const lineFeeds = Buffer.alloc(missing, '\n')
       this.#disk.write(descriptor, lineFeeds, size)
       this.#identity = this.#disk.fstatIdentity(descriptor)
-      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) this.#giveUp()
+      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) return this.#forget()
       await this.#disk.sync('fdatasync', descriptor)
       if (this.isEdited()) throw new DataFileEdited()
     }
     this.#needsRollBack = true
     await this.#writeClosingBrackets(descriptor, missing < 0)
-    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) this.#giveUp()
+    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) this.#forget()
   }
 
   /**
@@ -122,11 +122,10 @@ export class Appender {
     return found[0] !== 0 && found.subarray(1).equals(bytes)
   }
 
-  /** An editor has saved: the file has to be read, whatever `stat` says. */
-  #giveUp(): never {
+  /** An editor has saved: from now on the file counts as edited, whatever `stat` says. */
+  #forget(): void {
     this.close()
     this.#identity = unknownIdentity
-    throw new DataFileEdited()
   }
 
   /**
@@ -140,10 +139,10 @@ export class Appender {
       const isTheirs =
         error instanceof DataFileEdited ||
         (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
-      if (isTheirs) this.#giveUp()
+      if (isTheirs) this.#forget()
       else await this.#writeClosingBrackets(descriptor)
     } catch {
-      // It is an editor's, or the file system failed here too: then the next append or look for edits tries again.
+      // The file system failed here too: the next append or look for edits tries again.
     }
   }
 

@@ -114,14 +114,13 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
-  async open(): Promise<PetData> {
-    if (await putBackOldFile(this.#disk, this.#followLinks())) this.#say(restored)
+  open(): Promise<PetData> {
     return this.#readUntilWhole(true, Infinity)
   }
 
   /**
    * Reads an edited file. Throws the file system's error, or a DataFileUnusable if the file is not valid or is still being saved
-   * after `maxWaitMs`. When it has to be read again although nobody changes it, isEdited() stays true.
+   * after `maxWaitMs`. After any other error than that of an invalid or lost file, isEdited() stays true: the next look reads it again.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -144,10 +143,6 @@ export class DataFile implements Adapter<PetData> {
   async #readOnce(isStart: boolean): Promise<PetData> {
     const whole = this.#disk.read(this.path)
     const { bytes, identity } = whole
-    if (isStart && identity === undefined) {
-      throwIfPetsAreKept(this.#disk, this.path, 'is missing')
-      return this.#take(await this.#replace(undefined, this.#formatNewFile([])))
-    }
     try {
       return await this.#adopt(whole, this.#parse(whole))
     } catch (error) {
@@ -156,11 +151,17 @@ export class DataFile implements Adapter<PetData> {
       // be so if the file was written just now.
       const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
       if (!isStart || ageMs < settleMs) await this.#waitForSave(identity)
-      // A replacement that failed halfway may have left the file aside.
-      if (await putBackOldFile(this.#disk, this.#followLinks())) throw new DataFileEdited()
-      if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, 'is empty')
-      // While the server runs, a damaged end may be an unfinished save, and is left alone. Only what a copy in the middle of an append
-      // looks like is never an unfinished save: somebody has restored a backup.
+      // A crash or a failure in the middle of a replacement may have left the file aside.
+      if (await putBackOldFile(this.#disk, this.#followLinks())) {
+        if (isStart) this.#say(restored)
+        throw new DataFileEdited()
+      }
+      const isMissing = identity === undefined
+      if (isStart && error.reason === 'lost')
+        throwIfPetsAreKept(this.#disk, this.path, isMissing ? 'is missing' : 'is empty')
+      if (isStart && isMissing) return this.#take(await this.#replace(undefined, this.#formatNewFile([])))
+      // While the server runs, a damaged end may be an unfinished save, and is left alone, but for a copy in the middle of an append: no
+      // unfinished save looks like that, so somebody has restored a backup.
       const tornEnd = findTornEnd(bytes)
       if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
       this.#remember(identity)

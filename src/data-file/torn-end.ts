@@ -17,8 +17,8 @@ import { parsePets, type ParsedPets } from './pets-parser.ts'
 import { closingBrackets, maxAppendPets, separator } from './pets-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet in it was acknowledged, or, in a copy, not before the
- * copy began.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. The pets in it were never acknowledged; in a copy they may have
+ * been, but only after the copy began.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -42,7 +42,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
-  // More pets than one append adds: some of them were acknowledged, so only a copy may lose them.
+  // One append adds at most this many. If there are more, some were acknowledged, and it is no append that was cut off.
   const isOneAppend = countPets(tail) <= maxAppendPets
   if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
   // Before the first append to an empty list, at least 7 bytes follow its `[` (appender.ts sees to that), and an append never shortens

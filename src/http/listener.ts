@@ -28,9 +28,8 @@ export interface Listener {
   /**
    * Stops accepting, finishes what is in flight within closeMs, and refuses the rest. Is called once.
    *
-   * On each connection, one request at most is in flight: the one that is being answered, or the next, if that waits only for
-   * runCalls. close() passes such a next one to the handler before it returns its promise, so right after the call the caller
-   * may tell the handler to refuse new requests. Requests that wait behind one in flight are refused or dropped.
+   * In flight is at most one request of each connection. Those are with the handler when the call returns its promise, so the caller
+   * may then tell the handler to refuse new ones. Requests that wait behind one in flight are refused or dropped.
    */
   close(): Promise<void>
 }

@@ -127,8 +127,8 @@ export class PetStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. `attempted`: those of the attempt before. In the middle of that, an editor may have opened the file and saved
-   * it with some of the new pets. They keep their ids, and are not written a second time.
+   * Assigns ids, in order. `attempted`: what the failed attempt assigned. Its pets may be in the file already, if an editor has read and
+   * saved them meanwhile. They keep their ids, and are not written a second time.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
