@@ -69,7 +69,7 @@ const serverFolder = join(folder, 'server')
 const builtFile = resolve(options.server ?? join(rootFolder, 'dist/server.js'))
 for (const file of [
   builtFile,
-  ...['index.mjs', 'package.json'].map((name) => join(dirname(builtFile), name)),
+  ...['index.js', 'index.mjs', 'package.json'].map((name) => join(dirname(builtFile), name)),
 ]) {
   if (existsSync(file)) cpSync(file, join(serverFolder, basename(file)))
 }
