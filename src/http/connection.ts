@@ -170,11 +170,12 @@ export class Connection {
 
   /**
    * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body
-   * of a request that waits.
+   * of a request that waits behind another. One that is the first in line is handled in a moment.
    */
   get #isBusy(): boolean {
     const last = this.#waiting.at(-1)
-    const isBodyComing = last?.body !== undefined && !last.request.complete
+    const isBehind = this.#waiting.length > 1 || this.#current !== undefined
+    const isBodyComing = isBehind && last?.body !== undefined && !last.request.complete
     return isBodyComing || this.#waitingSize >= maxWaitingSize || this.#socket.writableNeedDrain
   }
 
