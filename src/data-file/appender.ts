@@ -18,7 +18,7 @@ export class Appender {
   #isClosedByUs: boolean
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** Whether bytes of a failed append are still to be removed. */
+  /** Whether our closing brackets are still to be put after the last pet: over a failed append, or over a person's. */
   #needsRollBack = false
   #mayBeStored = false
 

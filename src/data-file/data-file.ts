@@ -85,8 +85,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * The last sync of what an editor wrote has failed. Linux then marks the bytes as written although the disk does not have them, and
-   * the next sync succeeds. So the next read writes the text anew; until then nothing is appended, as the file counts as edited.
+   * The last sync of the file has failed. Linux then marks the bytes as written although the disk does not have them, and the next sync
+   * succeeds. So the text is written anew. Until that has succeeded, nothing is appended, as the file counts as edited.
    */
   #hasFailedSync = false
 

@@ -205,7 +205,7 @@ export class PetStore implements Store {
     const look = async (): Promise<void> => {
       if (isLooking) return
       isLooking = true
-      // The failure was already reported; clients that add a pet get the error.
+      // #reload has told of the failure; clients that add a pet get the error.
       await this.#queue.run(() => this.#reload(file)).catch(() => {})
       isLooking = false
     }
