@@ -120,12 +120,12 @@ export function listOrders(): never {
   throw new HttpError('not_implemented')
 }
 
-function parsePetQuery(query: ReadonlyMap<string, readonly string[]>): PetQuery {
+function parsePetQuery(query: URLSearchParams): PetQuery {
   const faults: string[] = []
   const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
-    const values = query.get(name)
-    if (values === undefined) return undefined
-    const [text = ''] = values
+    const values = query.getAll(name)
+    const [text] = values
+    if (text === undefined) return undefined
     const value = parse(text)
     if (values.length > 1) faults.push(`${name}: is given ${values.length} times`)
     else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describe(text)}`)

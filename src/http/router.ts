@@ -53,19 +53,9 @@ export function findPath(target: string): string {
   return path === '' ? '/' : '-'
 }
 
-/** The values of each parameter of a query, decoded, in their order. Throws malformed_request on a bad escape. */
-export function parseQuery(query: string): ReadonlyMap<string, readonly string[]> {
-  const values = new Map<string, string[]>()
-  if (query === '') return values
-  for (const pair of query.split('&')) {
-    const equals = pair.indexOf('=')
-    const name = decode((equals === -1 ? pair : pair.slice(0, equals)).replaceAll('+', ' '))
-    const value = equals === -1 ? '' : decode(pair.slice(equals + 1).replaceAll('+', ' '))
-    const earlier = values.get(name)
-    if (earlier === undefined) values.set(name, [value])
-    else earlier.push(value)
-  }
-  return values
+/** The parameters of a query. A `?` in front would otherwise be taken off, also when it is part of the first name. */
+export function parseQuery(query: string): URLSearchParams {
+  return new URLSearchParams(`?${query}`)
 }
 
 function splitTarget(target: string): { path: string; query: string } {
@@ -81,7 +71,8 @@ function splitTarget(target: string): { path: string; query: string } {
   const mark = rest.indexOf('?')
   const path = mark === -1 ? rest : rest.slice(0, mark)
   const query = mark === -1 ? '' : rest.slice(mark + 1)
-  if (query.includes('%')) parseQuery(query)
+  // URLSearchParams would put up with a bad escape.
+  if (query.includes('%')) for (const part of query.split(/[&=]/)) decode(part)
   return { path, query }
 }
 
