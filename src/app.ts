@@ -4,7 +4,8 @@ import { clock } from './clock.ts'
 import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
-import { EmbeddingError, errorCodes, HttpError } from './http/error-codes.ts'
+import { EmbeddingError } from './embedding-error.ts'
+import { errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
 import type { Arrival, Expectation, Handler } from './http/handler.ts'
 import { readJsonBody } from './http/json-body.ts'
@@ -143,8 +144,7 @@ export function createApp(options: AppOptions): App {
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
-    if (error instanceof PetStoreError && error.code !== 'internal_error')
-      return new HttpError(error.code, error.message || undefined)
+    if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
     reportError(error, request)
     return new HttpError('internal_error')
   }
@@ -152,8 +152,7 @@ export function createApp(options: AppOptions): App {
   function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
     // The message and stack of any other error may hold secrets.
     const name = isError(error) ? error.name : typeof error
-    const isToldWhole = error instanceof PetStoreError || error instanceof EmbeddingError
-    const reason = isToldWhole ? error.message : name
+    const reason = error instanceof EmbeddingError ? error.message : name
     onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)
   }
 

@@ -36,9 +36,6 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes
 
-/** A mistake of the code that embeds the service. The client gets internal_error; the message is for onError. */
-export class EmbeddingError extends Error {}
-
 /** Becomes a response with the Error body of interface section 2. */
 export class HttpError extends Error {
   readonly code: ErrorCode

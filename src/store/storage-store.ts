@@ -1,11 +1,12 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
 import { clock } from '../clock.ts'
+import { EmbeddingError } from '../embedding-error.ts'
 import { errorCode, isError } from '../system-error.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-schemas.ts'
-import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
+import { notStored, perhapsStored, type Store, storageFailure } from './store.ts'
 import type { NewPet, Pet } from '../pet/pet.ts'
 import { formatPet } from '../pet/pet-json.ts'
 import type { PetStorage } from './pet-storage.ts'
@@ -106,7 +107,7 @@ function checkAscending(pets: readonly Pet[], after: Int64 = 0): void {
   }
 }
 
-/** The storage returned what cannot be right. The message is for whoever wrote the storage, not for clients. */
-function wrongResult(message: string): PetStoreError {
-  return new PetStoreError('internal_error', `storage: ${message}`)
+/** The storage returned what cannot be right. */
+function wrongResult(message: string): EmbeddingError {
+  return new EmbeddingError(`storage: ${message}`)
 }

@@ -23,9 +23,8 @@ export type PetStoreErrorCode =
   | 'storage_failed'
   | 'insufficient_storage'
   | 'shutting_down'
-  | 'internal_error'
 
-/** The message, if it says more than the code, names no path and no library. That of internal_error is for a log alone. */
+/** The message, if it says more than the code, names no path and no library. */
 export class PetStoreError extends Error {
   readonly code: PetStoreErrorCode
   constructor(code: PetStoreErrorCode, message = '', cause?: unknown) {
