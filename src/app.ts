@@ -34,7 +34,7 @@ export interface App extends Handler {
 interface Exchange extends Arrival {
   /** What the client still expects before it sends its body. */
   expectation: Expectation
-  /** When it began (`clock.performanceNow()`), for the request log. */
+  /** When its handling began (`clock.performanceNow()`), for the request log. */
   readonly start: number
   /** Undefined until path and method are known. */
   operation?: Operation | undefined
@@ -175,18 +175,10 @@ export function createApp(options: AppOptions): App {
   }
 
   return {
-    handle({ request, response, expectation = 'none', body, endResponse }) {
+    handle(arrival) {
+      const { request, response } = arrival
       checkMount(request)
-      const start = onResponse === undefined ? 0 : clock.performanceNow()
-      const exchange: Exchange = {
-        request,
-        response,
-        expectation,
-        body,
-        endResponse,
-        start,
-        operation: undefined,
-      }
+      const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleLater(exchange), response)
       else handleNow(exchange)
@@ -194,7 +186,7 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      // A creation that is in flight when the service ends: its body was read, so the store has the pet.
+      // A creation that is in flight when the service ends: its body was read, so the store may have the pet.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(false, perhapsStored, undefined) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)

@@ -118,7 +118,7 @@ describe('parseJson', () => {
       const cut = text.subarray(0, random(text.length))
       assert.throws(
         () => parseJson(cut),
-        (error) => error instanceof JsonFault && error.atEnd,
+        (error) => error instanceof JsonFault && error.offset === cut.length,
         cut.toString(),
       )
     }

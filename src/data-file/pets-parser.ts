@@ -18,7 +18,7 @@ export class ParsedPets {
   /** The ten faults that were noted first, in the order of their places. */
   faults: { readonly message: string; readonly offset: number }[] = []
   faultCount = 0
-  /** The syntax error that ended the pass; it is one of the faults. `atEnd`: the text is right as far as it goes. */
+  /** The syntax error that ended the pass; it is one of the faults. At the end: the text is right as far as it goes. */
   syntaxFault: JsonFault | undefined
   /** How many whole pets were read, valid or not. */
   petCount = 0

@@ -13,7 +13,7 @@
  * A file that a person has closed in another way gets our closing brackets before the first append, so brackets and white space
  * of both kinds can stand there after a crash in between.
  */
-import { parsePets, type ParsedPets } from './pets-parser.ts'
+import { parsePets } from './pets-parser.ts'
 import { closingBrackets, maxAppendPets, separator } from './pets-text.ts'
 
 /**
@@ -36,32 +36,24 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 
 /** Returns undefined when the text is not damaged in one of these ways. */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
-  const parsed = parsePets(bytes)
-  const { faultCount, petCount, petsEnd, syntaxFault } = parsed
+  const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
   // Any fault besides the syntax error means that a person made it.
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
+  const isRightSoFar = syntaxFault.offset === bytes.length
   // One append adds at most this many. If there are more, some were acknowledged, and it is no append that was cut off.
   const isOneAppend = countPets(tail) <= maxAppendPets
   if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
   // Before the first append to an empty list, at least 7 bytes follow its `[` (appender.ts sees to that), and an append never shortens
   // the file. So if there are fewer, a person typed them, or a save was cut off before its first pet.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  if (hasDamagedBrackets(tail, parsed)) return { petsEnd, cause: 'brackets' }
+  // A save or a copy was cut off among its closing brackets. Or there is no bracket too few but a wrong one: a crash came while ours
+  // replaced a person's, with the end of a sector among them, and only one of the two sectors was written.
+  const isAcrossSectors = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
+  if (isClosing(tail) && (isRightSoFar || isAcrossSectors)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
-  return isOneAppend && isCutOff(tail, parsed, prefix) ? { petsEnd, cause: 'append' } : undefined
-}
-
-/**
- * Only white space and brackets follow the last pet. Some brackets are missing: a save or a copy was cut off. Or a crash came while
- * ours replaced a person's, and left some of each, which meet where a sector ends.
- */
-function hasDamagedBrackets(tail: Buffer, { petsEnd, syntaxFault }: ParsedPets): boolean {
-  return (
-    isClosing(tail) &&
-    (syntaxFault?.atEnd === true || (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes)
-  )
+  return isOneAppend && isCutOff(tail, prefix, isRightSoFar) ? { petsEnd, cause: 'append' } : undefined
 }
 
 /**
@@ -71,11 +63,14 @@ function hasDamagedBrackets(tail: Buffer, { petsEnd, syntaxFault }: ParsedPets):
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  for (let at = 1; at < Math.min(prefix.length, tail.length) && isClosing(tail.subarray(0, at)); at++) {
-    const isClosed = /^[^\]]*\][^\]}]*\}[^\]}]*$/.test(tail.toString('latin1', 0, at))
-    // Elsewhere it was a person, who left a blank line and forgot the comma, say.
-    const canMeet = isClosed || (petsEnd + at) % sectorBytes === 0
-    if (canMeet && tail.subarray(at, prefix.length).equals(prefix.subarray(at, tail.length))) return true
+  for (let seam = 1; seam < Math.min(prefix.length, tail.length); seam++) {
+    const before = tail.subarray(0, seam)
+    if (!isClosing(before)) return false
+    // Before the seam is the whole old end, or a page ends there. Elsewhere it was a person, who left a blank line and forgot the
+    // comma, say.
+    const isWholeEnd = before.toString().replaceAll(/\s/g, '') === ']}'
+    const canMeet = isWholeEnd || (petsEnd + seam) % sectorBytes === 0
+    if (canMeet && tail.subarray(seam, prefix.length).equals(prefix.subarray(seam, tail.length))) return true
   }
   return false
 }
@@ -84,13 +79,11 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
  * The process was killed, or the disk was full. Either an append is cut off anywhere, or there are at most 7 bytes, each of them old
  * or new: of a write over the closing brackets, or of its undoing, only a part was done.
  */
-function isCutOff(tail: Buffer, { syntaxFault }: ParsedPets, prefix: Buffer): boolean {
+function isCutOff(tail: Buffer, prefix: Buffer, isRightSoFar: boolean): boolean {
   if (tail.length <= closingBrackets.length) {
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   }
-  return (
-    syntaxFault?.atEnd === true && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
-  )
+  return isRightSoFar && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
 }
 
 /** How many pets begin in the tail, in the layout of an append. */
@@ -107,10 +100,10 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  const isOldEnd = from === petsEnd + closingBrackets.length
-  const isTheirEnd = from > petsEnd && isClosing(bytes.subarray(petsEnd, from))
-  const begins = isOldEnd || isTheirEnd || from % sectorBytes === 0
-  return begins && (to % sectorBytes === 0 || to === bytes.length)
+  // At the old end there are 7 bytes of the append before it, or still the closing bytes: ours, or a person's.
+  const old = bytes.subarray(petsEnd, from)
+  const isOldEnd = old.length > 0 && (old.length === closingBrackets.length || isClosing(old))
+  return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)
 }
 
 /** Whether there is nothing but white space and closing brackets. */

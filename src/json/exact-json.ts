@@ -2,14 +2,12 @@
 import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
-/** What is wrong with a JSON text, and at which byte of it. `atEnd`: the text is right as far as it goes. */
+/** What is wrong with a JSON text, and at which byte of it: its end, if the text is right as far as it goes. */
 export class JsonFault extends Error {
   readonly offset: number
-  readonly atEnd: boolean
-  constructor(message: string, offset: number, atEnd = false) {
+  constructor(message: string, offset: number) {
     super(message)
     this.offset = offset
-    this.atEnd = atEnd
   }
 }
 
@@ -82,7 +80,7 @@ export class JsonReader {
 
   fail(expected: string): never {
     const byte = this.peek()
-    if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at, true)
+    if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
     this.#checkUtf8(this.at, this.at + 1)
     const next = this.bytes.toString('utf8', this.at, this.at + 8)
     // git leaves such lines where two edits meet.
@@ -157,7 +155,7 @@ export class JsonReader {
     let hasEscape = false
     for (; bytes[at] !== quote; at++) {
       const byte = bytes[at]
-      if (byte === undefined) throw new JsonFault('expected the closing quote, got the end', at, true)
+      if (byte === undefined) throw new JsonFault('expected the closing quote, got the end', at)
       if (byte < 0x20)
         throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
       ascii |= byte
@@ -217,8 +215,8 @@ export class JsonReader {
     while (numberBytes.includes(bytes[at] ?? 0)) at++
     const text = bytes.toString('latin1', this.at, at)
     if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(text)) {
-      const atEnd = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?)?)?$/.test(text)
-      throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, atEnd ? at : this.at, atEnd)
+      const isCut = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?)?)?$/.test(text)
+      throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : this.at)
     }
     this.at = at
     return parseNumber(text)
@@ -261,7 +259,7 @@ export class JsonReader {
     if (literal === undefined) {
       const isCut = word !== '' && this.at + word.length === this.bytes.length
       if (isCut && literals.some(([name]) => name.startsWith(word))) {
-        throw new JsonFault('expected a value, got the end', this.bytes.length, true)
+        throw new JsonFault('expected a value, got the end', this.bytes.length)
       }
       this.fail('a value')
     }
