@@ -3,7 +3,7 @@
  * `dist/contract.test.js`, which tests any server against the interface. An argument names another folder than `dist`.
  */
 import { spawnSync } from 'node:child_process'
-import { chmod, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,9 +39,10 @@ await Promise.all([
   write('package.json', '{ "type": "commonjs" }\n'),
   write('index.mjs', "export { createPetStore, startPetStore } from './index.js'\n"),
   write('index.d.mts', "export * from './index.js'\n"),
+  write('index.d.ts', "export * from './types/index.js'\n"),
 ])
 await chmod(join(folder, 'server.js'), 0o755)
-await declareTypes()
+declareTypes()
 
 async function bundle(entry: string, name: string): Promise<void> {
   const isProgram = name !== 'index.js'
@@ -110,19 +111,10 @@ async function write(name: string, text: string): Promise<void> {
   await writeFile(join(folder, name), text)
 }
 
-/** Copies only the declarations that the public API needs: the others import packages that users do not have. */
-async function declareTypes(): Promise<void> {
+/** Declares everything: TypeScript reads what the index leads to, and that imports no package that users do not have. */
+function declareTypes(): void {
   const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
-  const all = join(folder, 'all-types')
-  const args = [compiler, '-p', join(root, 'src/tsconfig.types.json'), '--outDir', all]
+  const args = [compiler, '-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
   if (status !== 0) process.exitCode = 1
-  const needed = ['index', 'pet-store-server', 'types', 'request-log', 'http/delay', 'http/limits']
-  const neededByStores = ['json/int64', 'pet/pet', 'pet/pet-status', 'store/pet-storage']
-  for (const name of [...needed, ...neededByStores]) {
-    const target = join(folder, `${name}.d.ts`)
-    await mkdir(dirname(target), { recursive: true })
-    await copyFile(join(all, `${name}.d.ts`), target)
-  }
-  await rm(all, { recursive: true })
 }
