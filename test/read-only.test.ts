@@ -112,20 +112,6 @@ test('keeps the group of a file that a server of another user writes anew', { sk
   assert.match(readFileSync(path, 'utf8'), /"id":1/)
 })
 
-test(
-  'says that a file in a sticky folder cannot be rewritten by others than its owner',
-  { skip },
-  async (t) => {
-    const folder = makeStore(t, pets, { file: 0o666, folder: 0o1777 })
-    const { url, output } = await startProgram(t, folder, env, asNobody)
-    assert.match(
-      output(),
-      /^\/\S+: this folder is sticky, and the file is somebody else's; pets can be added, but the file cannot be rewritten/m,
-    )
-    assert.equal((await send(url, '/v1/pets', creation)).status, 201)
-  },
-)
-
 test('says that a file that only takes appends cannot be written', async (t) => {
   const folder = makeStore(t, pets, { file: 0o644, folder: 0o755 })
   const path = join(folder, 'pets.json')

@@ -17,18 +17,9 @@ export function describeUnwritable(disk: Disk, path: string): string | undefined
   const file = whyNot(() => disk.checkFileWritable(target))
   if (file !== undefined) return `${path}: cannot be written: ${file}; pets can be listed, but not added`
   const folder = whyNot(() => disk.checkFolderWritable(dirname(target)))
-  if (folder === undefined && !isHeldBySticky(disk, target)) return undefined
-  const reason =
-    folder === undefined ? "is sticky, and the file is somebody else's" : `cannot be written: ${folder}`
+  if (folder === undefined) return undefined
   const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
-  return `${dirname(target)}: this folder ${reason}; ${consequence}`
-}
-
-/** In a folder with the sticky bit, such as /tmp, a file can be renamed by its owner and the folder's alone. */
-function isHeldBySticky(disk: Disk, target: string): boolean {
-  const folder = disk.fs.statSync(dirname(target))
-  const owners = [0, folder.uid, disk.fs.statSync(target).uid]
-  return (folder.mode & 0o1000) !== 0 && !owners.includes(process.geteuid?.() ?? 0)
+  return `${dirname(target)}: this folder cannot be written: ${folder}; ${consequence}`
 }
 
 /** Why the check throws, in words. */
