@@ -2,18 +2,21 @@
 import { isPromise } from 'node:util/types'
 import type { PetStoreOptions } from './types.ts'
 
-export type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
+type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
 /** A failure of onMessage or onResponse is reported to onError. A failure of onError is ignored. */
-export function guardCallbacks({ onMessage, onResponse, onError }: Callbacks): Callbacks {
-  const reportError = onError === undefined ? () => {} : guard(onError, () => {})
+export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
+  const reportError = guard(onError, ignore)
   const report = (name: string) => (error: unknown) => reportError(`${name} failed: ${describeError(error)}`)
   return {
-    ...(onMessage !== undefined && { onMessage: guard(onMessage, report('onMessage')) }),
+    onMessage: guard(onMessage, report('onMessage')),
+    onError: reportError,
+    // Without it, no entry for it has to be made.
     ...(onResponse !== undefined && { onResponse: guard(onResponse, report('onResponse')) }),
-    ...(onError !== undefined && { onError: reportError }),
   }
 }
+
+function ignore(): void {}
 
 /** Wraps the callback so that it never throws, and never leaves a rejected promise, which would end the process. */
 function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
 import { readPetsSchema } from './bundled-texts.ts'
-import { type Callbacks, guardCallbacks } from './callbacks.ts'
+import { guardCallbacks } from './callbacks.ts'
 import { clock } from './clock.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { explainListenError } from './http/listen-error.ts'
@@ -84,10 +84,10 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
   return { handle, app, store }
 }
 
-function openStore(options: AnyOptions, onMessage: Callbacks['onMessage']): Store | Promise<Store> {
+function openStore(options: AnyOptions, onMessage: (message: string) => void): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, onMessage)
-  return openPetStore(options.dataFile, onMessage === undefined ? {} : { onMessage })
+  return openPetStore(options.dataFile, { onMessage })
 }
 
 function closeDeadline(closeMs = defaultTimeouts.closeMs): number {
