@@ -46,10 +46,8 @@ export class PetStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** What was last said of that; empty while the file can be used. */
-  #reported = ''
-  /** Whether the disk failed when it was last used. */
-  #isFailing = false
+  /** What was last said of why no pet can be added; empty while pets can. */
+  #toldFailure = ''
   #closed: Promise<void> | undefined
 
   constructor(low: Low<PetData>, file?: DataFile, onMessage: (message: string) => void = () => {}) {
@@ -172,16 +170,10 @@ export class PetStore implements Store {
     try {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
-      if (isEdited) {
-        await this.#low.read()
-        const wasReported = this.#reported !== ''
-        this.#unusable = undefined
-        this.#reported = ''
-        if (wasReported) this.#onMessage(`${file.path}: is valid again, and pets can be added`)
-        this.#reindex(wasReported)
-      }
+      if (isEdited) await this.#low.read()
       // Only its use shows that a disk works again.
-      if (isRolledBack || isEdited) this.#noteWorking(file)
+      const isTold = (isRolledBack || isEdited) && this.#noteWorking(file)
+      if (isEdited) this.#reindex(isTold)
     } catch (error) {
       this.#noteFailure(file, error)
       throw refusal(error, mayBeStored)
@@ -189,13 +181,13 @@ export class PetStore implements Store {
     if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
   }
 
-  /** Says what has changed. After `is valid again`, it is not worth saying that nothing has. */
-  #reindex(isReported = false): void {
+  /** Lists what the file says, and tells what has changed; that nothing has, only if nothing else was told of this edit. */
+  #reindex(isTold = false): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
     this.#index = next
     this.version++
-    if (isReported && added + removed + changed === 0) return
+    if (isTold && added + removed + changed === 0) return
     const count = next.size === 1 ? '1 pet' : `${next.size} pets`
     this.#onMessage(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
   }
@@ -218,22 +210,32 @@ export class PetStore implements Store {
       this.#unusable = error
       this.version++
       // While it is being saved it is too early to say anything: the next look reads the file again.
-      if (error.message === this.#reported || error.reason === 'being saved') return
-      this.#reported = error.message
+      if (error.reason === 'being saved') return
       const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
       const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
-      this.#onMessage(`${error.message}${separator}${consequence}`)
-    } else if (!this.#isFailing) {
-      this.#isFailing = true
+      this.#tellFailure(`${error.message}${separator}${consequence}`)
+    } else {
       const reason = file.describeError(error)
-      this.#onMessage(`${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`)
+      this.#tellFailure(
+        `${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`,
+      )
     }
   }
 
-  #noteWorking(file: DataFile): void {
-    if (this.#isFailing) this.#onMessage(`${file.path}: can be used again`)
-    this.#isFailing = false
+  #tellFailure(message: string): void {
+    if (message !== this.#toldFailure) this.#onMessage(message)
+    this.#toldFailure = message
+  }
+
+  /** Notes that pets can be added. Says so, and returns true, if it was said that they cannot. */
+  #noteWorking(file: DataFile): boolean {
+    const what = this.#unusable === undefined ? 'can be used again' : 'is valid again, and pets can be added'
+    const isTold = this.#toldFailure !== ''
+    if (isTold) this.#onMessage(`${file.path}: ${what}`)
+    this.#unusable = undefined
+    this.#toldFailure = ''
+    return isTold
   }
 }
 
