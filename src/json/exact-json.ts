@@ -118,11 +118,16 @@ export class JsonReader {
     for (let first = true; this.acceptMore('}', first); first = false) {
       this.skipSpace()
       const offset = this.at
-      const name = this.readString('a member name in double quotes')
-      this.readColon()
+      const name = this.#readName()
       this.skipSpace()
       readMember(name, offset)
     }
+  }
+
+  #readName(): string {
+    const name = this.readString('a member name in double quotes')
+    this.readColon()
+    return name
   }
 
   readEnd(): void {
@@ -227,23 +232,21 @@ export class JsonReader {
     const open: Container[] = []
     for (;;) {
       let value = this.readScalar()
-      if (value === undefined) open.push({ value: this.bytes[this.at++] === openBracket ? [] : {}, key: '' })
+      if (value === undefined)
+        open.push({ items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined })
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value
+        const { items, names } = container
         // Undefined when the container was just opened.
         const first = value === undefined
-        if (!first) add(container, value)
-        const isArray = Array.isArray(container.value)
-        if (this.acceptMore(isArray ? ']' : '}', first)) {
-          if (!isArray) {
-            container.key = this.readString('a member name in double quotes')
-            this.readColon()
-          }
+        if (!first) items.push(value)
+        if (this.acceptMore(names === undefined ? ']' : '}', first)) {
+          names?.push(this.#readName())
           break
         }
         open.pop()
-        value = container.value
+        value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
       }
     }
   }
@@ -270,15 +273,9 @@ export class JsonReader {
 
 const literals = Object.entries({ true: true, false: false, null: null })
 
+/** An object or an array whose end is not read yet. */
 interface Container {
-  readonly value: unknown[] | Record<string, unknown>
-  key: string
-}
-
-function add({ value, key }: Container, item: unknown): void {
-  if (Array.isArray(value)) value.push(item)
-  else if (key !== '__proto__') value[key] = item
-  // As JSON.parse does: it is a member like any other, never the prototype.
-  else
-    Object.defineProperty(value, key, { value: item, enumerable: true, writable: true, configurable: true })
+  readonly items: unknown[]
+  /** The names of an object's members; undefined for an array. */
+  readonly names: string[] | undefined
 }
