@@ -92,6 +92,7 @@ export function openApiDocument(basePath: string): object {
 function listPets(basePath: string): OperationDescription {
   const { minimum, maximum } = pageSizes
   const limitDescription = `The size of a page: plain decimal digits from ${minimum} to ${maximum}, without a sign or a leading zero.`
+  const statusDescription = 'Lists only the pets with this status. Without it, all are listed.'
   const afterDescription =
     'Lists only pets with a higher id than this: `0` to start, or the id of the last pet of the previous page, as ' +
     'in the `Link` header of that page. An extension of this service.'
@@ -105,12 +106,7 @@ function listPets(basePath: string): OperationDescription {
       'next page, follow the `Link` header. Other query parameters are ignored; each parameter may be given only once.',
     parameters: [
       query('limit', limitDescription, { type: 'integer', ...pageSizes }, pageSizes.default),
-      query(
-        'status',
-        'Lists only the pets with this status. Without it, all are listed.',
-        ref('PetStatus'),
-        'sold',
-      ),
+      query('status', statusDescription, ref('PetStatus'), 'sold'),
       { ...query('after', afterDescription, { ...idSchema, minimum: 0 }, 37), ...extension },
     ],
     responses: {
