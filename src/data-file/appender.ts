@@ -140,19 +140,19 @@ export class Appender {
         error instanceof DataFileEdited ||
         (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
       if (isTheirs) this.#forget()
-      else await this.#writeClosingBrackets(descriptor)
+      else await this.#writeClosingBrackets(descriptor, true)
     } catch {
       // The file system failed here too: the next append or look for edits tries again.
     }
   }
 
   /**
-   * Puts our closing brackets after the last pet, and nothing after them. If the process dies in the middle, the next start repairs the
-   * file. `isTooLong`: it has to be cut, which is not done without need, as an editor may save just before.
+   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `mayBeLonger`: what
+   * follows them is cut off; not otherwise, as an editor may have saved just now.
    */
-  async #writeClosingBrackets(descriptor: number, isTooLong = true): Promise<void> {
+  async #writeClosingBrackets(descriptor: number, mayBeLonger: boolean): Promise<void> {
     try {
-      if (isTooLong) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
+      if (mayBeLonger) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
     } finally {
       // Before the sync, so that an edit that is made during it is noticed.
@@ -172,7 +172,7 @@ export class Appender {
     const descriptor = this.#descriptor
     if (!this.#needsRollBack || descriptor === undefined) return false
     if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
-    await this.#writeClosingBrackets(descriptor)
+    await this.#writeClosingBrackets(descriptor, true)
     return true
   }
 

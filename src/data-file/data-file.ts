@@ -221,27 +221,25 @@ export class DataFile implements Adapter<PetData> {
     return parsePetsText(this.path, bytes, this.#highestId)
   }
 
-  /** Makes a text that was read the current state. If ids are missing, or it cannot be made durable as it is, writes it anew. */
+  /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, writes it anew. */
   async #adopt({ identity }: WholeFile, text: PetsText): Promise<PetData> {
-    if (text.filledIds.length === 0 && !this.#hasFailedSync) {
-      try {
-        return await this.#sync(identity, text)
-      } catch (error) {
-        if (!this.#hasFailedSync) throw error
-      }
-    }
+    const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
+    if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
     return this.#take(await this.#replace(identity, formatWithIds(text)))
   }
 
-  /** Makes what #replace has written the current state. */
+  /** Serves what #replace has written. */
   async #take(written: Buffer): Promise<PetData> {
     const whole = this.#disk.read(this.path)
     if (!whole.bytes.equals(written)) throw new DataFileEdited()
-    return this.#sync(whole.identity, this.#parse(whole))
+    const text = this.#parse(whole)
+    const failure = await this.#sync()
+    if (failure !== undefined) throw failure
+    return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it: from now on its pets are served and appended to. */
-  async #sync(identity: Identity, text: PetsText): Promise<PetData> {
+  /** Makes the file durable, whoever wrote it. Returns the error of a sync that fails. */
+  async #sync(): Promise<unknown> {
     try {
       await this.#disk.syncFile(this.path)
       this.#hasFailedSync = false
@@ -249,14 +247,19 @@ export class DataFile implements Adapter<PetData> {
       if (errorCode(error) === 'ENOENT') throw new DataFileEdited()
       // After an error, Linux makes a file system read-only. What is there can be served; nothing can be added to it.
       this.#hasFailedSync = errorCode(error) !== 'EROFS'
-      if (this.#hasFailedSync) throw error
+      if (this.#hasFailedSync) return error
     }
+    return undefined
+  }
+
+  /** From now on the pets of this text, which is durable, are served and appended to. */
+  #serve(identity: Identity, { pets, end }: PetsText): PetData {
     removeLeftovers(this.#disk, this.#followLinks())
-    this.#remember(identity, text.end)
-    this.#count = text.pets.length
-    const highestId = text.pets.at(-1)?.id ?? 0
+    this.#remember(identity, end)
+    this.#count = pets.length
+    const highestId = pets.at(-1)?.id ?? 0
     if (highestId > this.#highestId) this.#highestId = highestId
-    return { pets: text.pets }
+    return { pets }
   }
 
   /** Replaces the file that was read by `next`, and returns that. Throws a DataFileEdited, and leaves the file, if it has changed. */
