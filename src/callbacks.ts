@@ -1,5 +1,7 @@
 /** Makes the callbacks of embedding code safe to call: one that fails changes no response and ends no process. */
 import { isPromise } from 'node:util/types'
+import { describe } from './json/describe.ts'
+import { isError } from './system-error.ts'
 import type { PetStoreOptions } from './types.ts'
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
@@ -7,7 +9,7 @@ type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 /** A failure of onMessage or onResponse is reported to onError. A failure of onError is ignored. */
 export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
   const reportError = guard(onError, ignore)
-  const report = (name: string) => (error: unknown) => reportError(`${name} failed: ${describeError(error)}`)
+  const report = (name: string) => (error: unknown) => reportError(`${name} failed: ${describeThrown(error)}`)
   return {
     onMessage: guard(onMessage, report('onMessage')),
     onError: reportError,
@@ -30,11 +32,7 @@ function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) =
   }
 }
 
-/** Embedding code may throw anything, even a value that cannot be converted to a string. */
-function describeError(error: unknown): string {
-  try {
-    return String(error)
-  } catch {
-    return typeof error
-  }
+/** Embedding code may throw anything. */
+function describeThrown(error: unknown): string {
+  return isError(error) ? String(error) : describe(error)
 }

@@ -51,12 +51,12 @@ describe('stopping keeps the pets of a file that', () => {
       if (nodeFs.existsSync(path)) assert.equal(nodeFs.statSync(kept).mode & 0o777, 0o640)
       assert.equal(
         lines.at(-1),
-        `${path}: ${what}; its 2 pets are kept in ${basename(kept)}: give that file the name of this one`,
+        `${path}: ${what}; its 2 pets are kept in ${basename(kept)}; to get them back, rename that to ${basename(path)}`,
       )
       if (nodeFs.existsSync(path)) makeOld(path)
       await assert.rejects(openPetStore(path), (error: Error) => {
-        const remedy = 'give that file the name of this one, or move it away to start without any'
-        assert.equal(error.message, `${path}: ${what}; its pets are kept in ${basename(kept)}: ${remedy}`)
+        const remedy = `to get them back, rename that to ${basename(path)}; to start without any, move it away`
+        assert.equal(error.message, `${path}: ${what}; its pets are kept in ${basename(kept)}; ${remedy}`)
         return true
       })
       nodeFs.renameSync(kept, path)
@@ -90,7 +90,10 @@ test('keeps pets a second time without writing over the first', async (t) => {
   }
   const texts = findKept(path).map((kept) => nodeFs.readFileSync(kept, 'utf8'))
   assert.deepEqual(texts, [formatDataFile(petLine(1, 'Max')), formatDataFile(petLine(1, 'Kit'))])
-  await assert.rejects(openPetStore(path), /its pets are kept in \S+Z and \S+Z-2: give that file/)
+  await assert.rejects(
+    openPetStore(path),
+    /its pets are kept in \S+Z and \S+Z-2; to get them back, rename one of them to \S+; to start/,
+  )
 })
 
 test('says when the pets cannot be kept, and closes', async () => {
@@ -151,13 +154,13 @@ test('the program ends well after `jq … pets.json > pets.json` and a restart',
   await first.waitFor(/data\/pets\.json: is empty; .*in memory only/)
   first.child.kill('SIGTERM')
   assert.deepEqual(await first.ended, { code: 0, signal: null })
-  const [, name = ''] = /its 2 pets are kept in (pets\.json\.kept-\S+):/.exec(first.output()) ?? []
+  const [, name = ''] = /its 2 pets are kept in (pets\.json\.kept-[^;]+);/.exec(first.output()) ?? []
   makeOld(path)
   const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
   assert.equal((await second.ended).code, 1)
   assert.match(
     second.output(),
-    new RegExp(`^data/pets\\.json: is empty; its pets are kept in ${name}: [^\\n]+\\n$`),
+    new RegExp(`^data/pets\\.json: is empty; its pets are kept in ${name}; [^\\n]+\\n$`),
   )
   nodeFs.renameSync(join(folder, 'data', name), path)
   const third = await startProgram(t, folder)

@@ -11,8 +11,6 @@ import type { Disk } from './disk.ts'
 import { isBlank } from './pets-parser.ts'
 import { describeFileError } from './writability.ts'
 
-const howToRestore = 'give that file the name of this one'
-
 /** Keeps a damaged end as `pets.json.torn-<time>`. Returns the path. */
 export function keepTornEnd(disk: Disk, target: string, bytes: Buffer): Promise<string> {
   return keep(disk, `${target}.torn-`, target, bytes)
@@ -35,7 +33,8 @@ export async function keepPetsIfLost(
     await disk.makeFolder(dirname(target))
     const name = basename(await keep(disk, `${target}.kept-`, target, format()))
     const what = identity === undefined ? 'is missing; its' : 'is empty; its'
-    return `${what} ${count === 1 ? 'pet is' : `${count} pets are`} kept in ${name}: ${howToRestore}`
+    const pets = count === 1 ? 'pet is' : `${count} pets are`
+    return `${what} ${pets} kept in ${name}; to get them back, rename that to ${basename(target)}`
   } catch (error) {
     // Somebody is writing it.
     if (error instanceof DataFileEdited) return undefined
@@ -47,9 +46,11 @@ export async function keepPetsIfLost(
 export function throwIfPetsAreKept(disk: Disk, path: string, what: string): void {
   const target = disk.followLinks(resolve(path))
   const isKept = (name: string): boolean => name.startsWith(`${basename(target)}.kept-`)
-  const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted().join(' and ')
-  if (names === '') return
-  const kept = `its pets are kept in ${names}: ${howToRestore}, or move it away to start without any`
+  const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted()
+  if (names.length === 0) return
+  const [one, all] = names.length === 1 ? ['that', 'it'] : ['one of them', 'them']
+  const remedy = `to get them back, rename ${one} to ${basename(target)}; to start without any, move ${all} away`
+  const kept = `its pets are kept in ${names.join(' and ')}; ${remedy}`
   throw DataFileUnusable.ofFile(path, `${what}; ${kept}`)
 }
 

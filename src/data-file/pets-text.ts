@@ -86,11 +86,5 @@ export function formatWithIds({ bytes, filledIds }: PetsText): Buffer {
 export function formatFile(pets: readonly Pet[], schema: string | undefined): Buffer {
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
   const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
-  // In parts, since a string cannot hold the text of several million pets.
-  const parts: Buffer[] = []
-  for (let from = 0; from < pets.length; from += maxAppendPets) {
-    const text = formatAppend(pets.slice(from, from + maxAppendPets), from === 0)
-    parts.push(text.subarray(0, -closingBrackets.length))
-  }
-  return Buffer.concat([head, ...parts, closingBrackets])
+  return Buffer.concat([head, pets.length === 0 ? closingBrackets : formatAppend(pets, true)])
 }

@@ -18,9 +18,7 @@ export function createDelay(delayMs: DelayMs): Delay {
   const held = new Set<() => void>()
   return {
     hold(call, { req: { socket } }) {
-      const drop = (): void => {
-        socket.destroy()
-      }
+      const drop = (): void => void socket.destroy()
       const release = (): void => {
         forget()
         call()

@@ -39,14 +39,12 @@ export type ErrorCode = keyof typeof errorCodes
 /** Becomes a response with the Error body of interface section 2. */
 export class HttpError extends Error {
   readonly code: ErrorCode
-  readonly status: number
   /** Names and values in turn. */
   readonly headers: readonly string[]
 
   constructor(code: ErrorCode, message = errorCodes[code].message, headers: readonly string[] = []) {
     super(message)
     this.code = code
-    this.status = errorCodes[code].status
     this.headers = headers
   }
 }

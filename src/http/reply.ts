@@ -1,7 +1,7 @@
 /** A reply as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import { clock } from '../clock.ts'
-import type { HttpError } from './error-codes.ts'
+import { errorCodes, type HttpError } from './error-codes.ts'
 import type { EndResponse } from './handler.ts'
 
 export interface Reply {
@@ -25,7 +25,8 @@ export function jsonReply(status: number, text: string, headers: readonly string
 }
 
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
-export function errorReply({ code, status, message, headers }: HttpError): Reply {
+export function errorReply({ code, message, headers }: HttpError): Reply {
+  const { status } = errorCodes[code]
   return jsonReply(status, JSON.stringify({ code, message, status }), headers)
 }
 

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { clock } from '../clock.ts'
 import { EmbeddingError } from '../embedding-error.ts'
 import { errorCode, isError } from '../system-error.ts'
+import { expected } from '../json/expected.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-schemas.ts'
@@ -15,9 +16,7 @@ const maxPetsPerCall = 1000
 
 const PageSchema = v.object({
   pets: v.array(PetSchema),
-  total: v.optional(
-    v.custom<Int64>((total) => isInt64(total) && total >= 0, 'expected an integer from 0 to 2^63-1'),
-  ),
+  total: v.optional(expected<Int64>('an integer from 0 to 2^63-1', (total) => isInt64(total) && total >= 0)),
   hasMore: v.boolean(),
 })
 
