@@ -172,7 +172,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
         `    ${mia}`,
         `<<<<<<< HEAD\n    ${mia}\n=======\n    ${mia}\n>>>>>>> theirs`,
       ),
-      ':4:1: expected a value, got a merge conflict marker',
+      ':4:1: expected a value, got "<"',
     ],
     ['a comment', formatDataFile(rex, '// mine', mia), ':4:5: expected a value, got "/"'],
     [

@@ -13,8 +13,7 @@
  * A file that a person has closed in another way gets our closing brackets before the first append, so brackets and white space
  * of both kinds can stand there after a crash in between.
  */
-import { parsePets } from './pets-parser.ts'
-import { closingBrackets, maxAppendPets, separator } from './pets-text.ts'
+import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
 
 /**
  * Everything from `petsEnd` on is to be replaced by the closing brackets. The pets in it were never acknowledged; in a copy they may have

@@ -82,12 +82,8 @@ export class JsonReader {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
     this.#checkUtf8(this.at, this.at + 1)
-    const next = this.bytes.toString('utf8', this.at, this.at + 8)
-    // git leaves such lines where two edits meet.
-    const isConflict = /^(?:<{7} |={7}[\r\n]|>{7} )/.test(next)
-    const [character = ''] = next
-    const got = isConflict ? 'a merge conflict marker' : JSON.stringify(character)
-    throw new JsonFault(`expected ${expected}, got ${got}`, this.at)
+    const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
+    throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
   }
 
   /** Takes the byte if it is the next, and tells whether it was. */
