@@ -10,7 +10,7 @@ import { createListener } from './http/listener.ts'
 import { formatUrl } from './http/url.ts'
 import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options.ts'
 import { loadPage } from './page/load-page.ts'
-import { createMemoryStore, openPetStore, PetStore } from './store/pet-store.ts'
+import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
 import type { Store } from './store/store.ts'
 import type {
@@ -77,7 +77,7 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
   }
   const handle = {
     listener: (request: IncomingMessage, response: ServerResponse) => app.handle({ request, response }),
-    ...(store instanceof PetStore && { countPets: () => store.size, reset: () => store.reset() }),
+    ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -87,7 +87,7 @@ async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; a
 function openStore(options: AnyOptions, onMessage: (message: string) => void): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, onMessage)
-  return openPetStore(options.dataFile, { onMessage })
+  return openFileStore(options.dataFile, { onMessage })
 }
 
 function closeDeadline(closeMs = defaultTimeouts.closeMs): number {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { parsePetsText } from '../src/data-file/pets-text.ts'
-import { openPetStore } from '../src/store/pet-store.ts'
+import { openFileStore } from '../src/store/local-store.ts'
 import { makeFastFolder, newPet, openStore } from './file-system.ts'
 import { isThorough } from './support.ts'
 
@@ -31,7 +31,7 @@ test('every copy opens, with every pet that was acknowledged before it began', a
   let repairedCount = 0
   for (const { path, acknowledged } of copies) {
     if (!isValid(path)) repairedCount++
-    const copy = await openPetStore(path)
+    const copy = await openFileStore(path)
     assert.ok(copy.size >= acknowledged, `${copy.size} of ${acknowledged} pets in ${path}`)
     assert.deepEqual(copy.list({ limit: copy.size }).pets, store.list({ limit: copy.size }).pets)
     await copy.close()

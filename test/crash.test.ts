@@ -9,7 +9,7 @@ import nodeFs from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { after, test } from 'node:test'
 import type { Pet } from '../src/types.ts'
-import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
+import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
 import { createRandom, formatDataFile, isThorough, makeOld, share } from './support.ts'
 
@@ -79,12 +79,12 @@ class Recorder implements Recording {
     after: (call, result) => this.#add(call, result),
   })
 
-  open(): Promise<PetStore> {
-    return openPetStore(this.path, { fileSystem: this.fileSystem })
+  open(): Promise<LocalStore> {
+    return openFileStore(this.path, { fileSystem: this.fileSystem })
   }
 
   /** Creates these at once, so that they are one batch. */
-  async create(store: PetStore, ...names: readonly string[]): Promise<void> {
+  async create(store: LocalStore, ...names: readonly string[]): Promise<void> {
     await Promise.allSettled(
       names.map(async (name) => {
         const pet = await store.create(newPet(name))
@@ -280,7 +280,7 @@ async function assertOpens(folder: string, state: State, acknowledged: readonly 
   const before = state.get('data/pets.json') ?? state.get('data/pets.json.petstore-old')
   const lines: string[] = []
   try {
-    const store = await openPetStore(path, { onMessage: (line) => lines.push(line) })
+    const store = await openFileStore(path, { onMessage: (line) => lines.push(line) })
     for (const pet of acknowledged) assert.deepEqual(store.get(pet.id), pet)
     const { size } = store
     const next = await store.create(newPet('next'))

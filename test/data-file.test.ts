@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { clock } from '../src/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
-import { openPetStore } from '../src/store/pet-store.ts'
+import { openFileStore } from '../src/store/local-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
 import {
@@ -109,7 +109,7 @@ test('names the schema in a new file when it lies beside it', async (t) => {
 
 test('names the first ten errors, each on a line of its own, and how many more there are', async () => {
   const path = makeDataFile(formatDataFile(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
-  await assert.rejects(openPetStore(path), (error) => {
+  await assert.rejects(openFileStore(path), (error) => {
     assert.ok(error instanceof DataFileUnusable)
     const messages = Array.from({ length: 10 }, (_, index) => {
       return `${path}:${index + 4}:5: pets[${index + 1}].categoryId: is required`
@@ -253,7 +253,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
       const path = makeDataFile('')
       writeFileSync(path, text)
       makeOld(path)
-      await assert.rejects(openPetStore(path), (error) => {
+      await assert.rejects(openFileStore(path), (error) => {
         assert.ok(error instanceof DataFileUnusable)
         assert.ok(error.message.startsWith(path))
         const place = error.message.slice(path.length)
@@ -269,15 +269,15 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
   test('a folder or a pipe in its place', async () => {
     const folder = makeFolder()
     mkdirSync(join(folder, 'folder.json'))
-    await assert.rejects(openPetStore(join(folder, 'folder.json')), /folder\.json: is a folder, not a file$/)
+    await assert.rejects(openFileStore(join(folder, 'folder.json')), /folder\.json: is a folder, not a file$/)
     if (process.platform === 'win32') return
     execFileSync('mkfifo', [join(folder, 'pipe.json')])
-    await assert.rejects(openPetStore(join(folder, 'pipe.json')), /pipe\.json: is not a regular file$/)
+    await assert.rejects(openFileStore(join(folder, 'pipe.json')), /pipe\.json: is not a regular file$/)
   })
 
   test('a file in the place of its folder', async () => {
     const path = join(makeDataFile(), 'pets.json')
-    await assert.rejects(openPetStore(path), /cannot be opened: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
+    await assert.rejects(openFileStore(path), /cannot be opened: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
   })
 })
 
@@ -290,7 +290,7 @@ test('refuses a file in another encoding, and does not take it for an empty one'
     const path = makeDataFile('')
     writeFileSync(path, bytes)
     makeOld(path)
-    await assert.rejects(openPetStore(path), said)
+    await assert.rejects(openFileStore(path), said)
     assert.deepEqual(readFileSync(path), bytes)
   }
 })
@@ -318,7 +318,7 @@ test('names the place of a fault at the end of a long line', async () => {
   const pets = Array.from({ length: 50_000 }, (_, index) => petLine(index + 1, 'ä'))
   const text = `{"pets":[${pets.join()},]}`
   const path = makeDataFile(text)
-  await assert.rejects(openPetStore(path), (error) => {
+  await assert.rejects(openFileStore(path), (error) => {
     assert.ok(error instanceof DataFileUnusable)
     assert.equal(error.message, `${path}:1:${text.length - 1}: expected a pet after the comma, got "]"`)
     return true

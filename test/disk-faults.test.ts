@@ -13,7 +13,7 @@ import { clock } from '../src/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
-import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
+import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import {
   type Call,
@@ -227,7 +227,7 @@ async function assertOutlives(folder: string, workload: Workload, fault: Fault):
   nodeFs.writeFileSync(path, text)
   const disk = new FaultyDisk()
   const said = new Lines()
-  const store = await openPetStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
+  const store = await openFileStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
   const kept = [...names]
   try {
     disk.arm(...faults, fault)
@@ -251,7 +251,7 @@ async function assertOutlives(folder: string, workload: Workload, fault: Fault):
     await store.close()
     if (fault.name !== 'rmSync') assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
     assert.equal(countDescriptors(folder), 0, 'no descriptor is left open')
-    const again = await openPetStore(path)
+    const again = await openFileStore(path)
     assertServed(path, again, kept)
     await again.close()
     nodeFs.rmSync(folder, { recursive: true })
@@ -264,7 +264,7 @@ async function assertOutlives(folder: string, workload: Workload, fault: Fault):
 }
 
 /** Creates these at once; the refused ones are refused in the right words. */
-async function createAll(store: PetStore, names: readonly string[]): Promise<readonly Pet[]> {
+async function createAll(store: LocalStore, names: readonly string[]): Promise<readonly Pet[]> {
   const results = await Promise.allSettled(names.map((name) => store.create(newPet(name))))
   return results.flatMap((result) => {
     if (result.status === 'fulfilled') return [result.value]
@@ -276,7 +276,7 @@ async function createAll(store: PetStore, names: readonly string[]): Promise<rea
 }
 
 /** The store lists these, no other, and the file holds what is listed. */
-function assertServed(path: string, store: PetStore, names: readonly string[] | undefined): void {
+function assertServed(path: string, store: LocalStore, names: readonly string[] | undefined): void {
   const { pets } = store.list({ limit: 100 })
   if (names === undefined) return
   assert.deepEqual(
@@ -301,7 +301,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
       disk.arm(fault)
       let isWhole = true
       try {
-        const store = await openPetStore(path, { fileSystem: disk.fileSystem })
+        const store = await openFileStore(path, { fileSystem: disk.fileSystem })
         await store.close()
         isWhole = false
       } catch (error) {
@@ -319,7 +319,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
       assert.equal(countDescriptors(folder), 0, JSON.stringify(fault))
       const wasMet = disk.isMet
       disk.mend()
-      const store = await openPetStore(path, { fileSystem: disk.fileSystem })
+      const store = await openFileStore(path, { fileSystem: disk.fileSystem })
       assert.equal((await store.create(newPet('next'))).name, 'next')
       await store.close()
       return wasMet
@@ -335,7 +335,7 @@ test('takes a write that is done in pieces', async (t) => {
       return nodeFs.writeSync(Number(descriptor), bytes, Number(offset), 1, Number(position))
     },
   })
-  const store = await openPetStore(path, { fileSystem })
+  const store = await openFileStore(path, { fileSystem })
   t.after(() => store.close())
   assert.equal((await createAll(store, ['Rex', 'Mia'])).length, 2)
   assert.deepEqual(readPetLines(path), [petLine(1, 'Rex'), petLine(2, 'Mia')])
@@ -345,7 +345,7 @@ test('says once that the disk fails and once that it works again', async (t) => 
   const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()
   const said = new Lines()
-  const store = await openPetStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
+  const store = await openFileStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
   t.after(() => store.close())
   disk.arm({ name: 'fdatasync', from: 1, isLasting: true, code: 'EIO' })
   for (const name of ['a', 'b', 'c']) assert.deepEqual(await createAll(store, [name]), [])
@@ -363,7 +363,7 @@ test('says a second fault too, after the first was repaired', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()
   const said = new Lines()
-  const store = await openPetStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
+  const store = await openFileStore(path, { fileSystem: disk.fileSystem, onMessage: said.say })
   t.after(() => store.close())
   for (let fault = 0; fault < 2; fault++) {
     disk.arm(failingSync, { name: 'ftruncateSync', from: 1, isLasting: true, code: 'EIO' })
@@ -377,7 +377,7 @@ test('says a second fault too, after the first was repaired', async (t) => {
 test('says that nothing was stored only when that is known', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()
-  const store = await openPetStore(path, { fileSystem: disk.fileSystem })
+  const store = await openFileStore(path, { fileSystem: disk.fileSystem })
   t.after(() => store.close())
   const refuse = (message: RegExp): Promise<void> => assert.rejects(store.create(newPet('a')), message)
   disk.arm({ name: 'writeSync', from: 1, isLasting: false, code: 'EIO' })
@@ -422,7 +422,7 @@ test('answers 507 when the quota is exceeded', async (t) => {
     },
   })
   const said = new Lines()
-  const store = await openPetStore(path, { fileSystem, onMessage: said.say })
+  const store = await openFileStore(path, { fileSystem, onMessage: said.say })
   t.after(() => store.close())
   isOver = true
   await assert.rejects(
@@ -479,7 +479,7 @@ test('starts after a write that stored only its first bytes, a roll back that di
           throw systemError('EIO')
         },
       })
-      const store = await openPetStore(path, { fileSystem })
+      const store = await openFileStore(path, { fileSystem })
       limits = [written, rolledBack]
       assert.deepEqual(await createAll(store, ['Kit']), [])
       const killed = `${path}.killed`
@@ -487,7 +487,7 @@ test('starts after a write that stored only its first bytes, a roll back that di
       makeOld(killed)
       limits = []
       await store.close()
-      const again = await openPetStore(killed)
+      const again = await openFileStore(killed)
       assert.deepEqual(namesIn(again), ['Rex', 'Mia'], `${written} ${rolledBack}`)
       await again.close()
     }
@@ -552,7 +552,7 @@ test('keeps a torn end also when the repaired file cannot be synced, and starts 
   const path = makeDataFile(torn)
   const disk = new FaultyDisk()
   disk.arm({ name: 'fdatasync', from: 1, isLasting: true, code: 'EIO' })
-  await assert.rejects(openPetStore(path, { fileSystem: disk.fileSystem }), /i\/o error \(EIO\)$/)
+  await assert.rejects(openFileStore(path, { fileSystem: disk.fileSystem }), /i\/o error \(EIO\)$/)
   const { store } = await openStore(t, path)
   assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
   const names = nodeFs.readdirSync(dirname(path)).filter((name) => name.includes('.torn-'))
@@ -564,7 +564,7 @@ test('keeps an edit refused whose sync has failed while it cannot be written ane
   const path = makeDataFile([petLine(1, 'Rex')])
   const { fileSystem, fail } = forgetFailedSyncs(path)
   let isMounted = true
-  const store = await openPetStore(path, {
+  const store = await openFileStore(path, {
     fileSystem: new Proxy(fileSystem, {
       get: (target, name: 'renameSync') =>
         name === 'renameSync' && isMounted

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createApp } from '../src/app.ts'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { createListener } from '../src/http/listener.ts'
-import { createMemoryStore } from '../src/store/pet-store.ts'
+import { createMemoryStore } from '../src/store/local-store.ts'
 import {
   assertRefusal,
   connectRaw,

@@ -6,12 +6,12 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { lockAddresses, lockFile } from '../src/data-file/file-lock.ts'
-import { openPetStore } from '../src/store/pet-store.ts'
+import { openFileStore } from '../src/store/local-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
 import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts'
 
 async function assertLocked(path: string): Promise<void> {
-  await assert.rejects(openPetStore(path), (error) => {
+  await assert.rejects(openFileStore(path), (error) => {
     assert.ok(error instanceof DataFileUnusable)
     assert.match(error.message, /: is in use by another server;/)
     return true
@@ -49,7 +49,7 @@ test('refuses a second store on a file in a folder that is mounted in two places
 
 test('refuses a second store on a file that is still to be made', async () => {
   const path = join(makeFolder(), 'not/yet/pets.json')
-  const opened = await Promise.allSettled([openPetStore(path), openPetStore(path), openPetStore(path)])
+  const opened = await Promise.allSettled([openFileStore(path), openFileStore(path), openFileStore(path)])
   const stores = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   assert.equal(stores.length, 1)
   for (const store of stores) await store.close()
@@ -64,7 +64,7 @@ test('locks each file by itself', async (t) => {
 
 test('gives the lock back when the file cannot be opened', async (t) => {
   const path = makeDataFile('{')
-  await assert.rejects(openPetStore(path), DataFileUnusable)
+  await assert.rejects(openFileStore(path), DataFileUnusable)
   writeFileSync(path, '{"pets":[]}')
   const { store } = await openStore(t, path)
   assert.equal(store.size, 0)
@@ -107,7 +107,7 @@ test('refuses a second store while the inode of the folder is another one, as on
             Object.assign(nodeFs.statSync(...args) ?? {}, { ino: inode++ })
         : target[name],
   })
-  await assert.rejects(openPetStore(path, { fileSystem }), /: is in use by another server;/)
+  await assert.rejects(openFileStore(path, { fileSystem }), /: is in use by another server;/)
 })
 
 test('a second program says so in one line and exits with 1; a killed one blocks nobody', async (t) => {

@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import { clock } from '../src/clock.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { NewPet, Pet } from '../src/types.ts'
-import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
+import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import { makeFolder } from './support.ts'
 
 type CallName = Exclude<keyof FileSystem, 'promises' | 'constants'>
@@ -149,7 +149,7 @@ export class Lines extends Array<string> {
 }
 
 export interface OpenedStore {
-  readonly store: PetStore
+  readonly store: LocalStore
   readonly lines: Lines
 }
 
@@ -160,7 +160,7 @@ export async function openStore(
   fileSystem: FileSystem = nodeFs,
 ): Promise<OpenedStore> {
   const lines = new Lines()
-  const store = await openPetStore(path, { onMessage: lines.say, fileSystem })
+  const store = await openFileStore(path, { onMessage: lines.say, fileSystem })
   t.after(() => store.close())
   return { store, lines }
 }
@@ -199,7 +199,7 @@ export function holdLooks(t: TestContext): (withinMs: number) => void {
 }
 
 /** The names of the first pets in the store. */
-export function namesIn(store: PetStore): readonly string[] {
+export function namesIn(store: LocalStore): readonly string[] {
   return store.list({ limit: 100 }).pets.map(({ name }) => name)
 }
 

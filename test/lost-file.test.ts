@@ -7,7 +7,7 @@ import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { clock } from '../src/clock.ts'
-import { openPetStore } from '../src/store/pet-store.ts'
+import { openFileStore } from '../src/store/local-store.ts'
 import {
   Lines,
   makeFastFolder,
@@ -54,7 +54,7 @@ describe('stopping keeps the pets of a file that', () => {
         `${path}: ${what}; its 2 pets are kept in ${basename(kept)}; to get them back, rename that to ${basename(path)}`,
       )
       if (nodeFs.existsSync(path)) makeOld(path)
-      await assert.rejects(openPetStore(path), (error: Error) => {
+      await assert.rejects(openFileStore(path), (error: Error) => {
         const remedy = `to get them back, rename that to ${basename(path)}; to start without any, move it away`
         assert.equal(error.message, `${path}: ${what}; its pets are kept in ${basename(kept)}; ${remedy}`)
         return true
@@ -91,7 +91,7 @@ test('keeps pets a second time without writing over the first', async (t) => {
   const texts = findKept(path).map((kept) => nodeFs.readFileSync(kept, 'utf8'))
   assert.deepEqual(texts, [formatDataFile(petLine(1, 'Max')), formatDataFile(petLine(1, 'Kit'))])
   await assert.rejects(
-    openPetStore(path),
+    openFileStore(path),
     /its pets are kept in \S+Z and \S+Z-2; to get them back, rename one of them to \S+; to start/,
   )
 })
@@ -104,7 +104,7 @@ test('says when the pets cannot be kept, and closes', async () => {
       if (name === 'writeSync' && place.includes('.kept-')) throw systemError('ENOSPC')
     },
   })
-  const store = await openPetStore(path, { fileSystem, onMessage: said.say })
+  const store = await openFileStore(path, { fileSystem, onMessage: said.say })
   nodeFs.rmSync(path)
   await store.close()
   assert.deepEqual(nodeFs.readdirSync(dirname(path)), [])
@@ -113,7 +113,7 @@ test('says when the pets cannot be kept, and closes', async () => {
     `${path}: the pets that were served cannot be kept: no space left on device (ENOSPC)`,
   )
   // The lock is given back.
-  await (await openPetStore(path)).close()
+  await (await openFileStore(path)).close()
 })
 
 test('whatever a kill leaves while pets are kept, they are whole or the start says that the file is empty', async () => {
@@ -129,7 +129,7 @@ test('whatever a kill leaves while pets are kept, they are whole or the start sa
       copies.push(copy)
     },
   })
-  const store = await openPetStore(path, { fileSystem })
+  const store = await openFileStore(path, { fileSystem })
   nodeFs.truncateSync(path)
   isArmed = true
   await store.close()
@@ -138,7 +138,7 @@ test('whatever a kill leaves while pets are kept, they are whole or the start sa
     const killed = join(copy, 'pets.json')
     makeOld(killed)
     await assert.rejects(
-      openPetStore(killed),
+      openFileStore(killed),
       /pets\.json: is empty; (?:put the pets back|its pets are kept in)/,
     )
   }

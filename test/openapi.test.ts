@@ -10,7 +10,7 @@ import { openApiDocument } from '../src/openapi.ts'
 import { deprecation, pageSizes, sunset } from '../src/operations.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { createRoutes } from '../src/routes.ts'
-import { createMemoryStore } from '../src/store/pet-store.ts'
+import { createMemoryStore } from '../src/store/local-store.ts'
 import { assertRefusal, startApp } from './support.ts'
 
 test('GET /openapi.json answers the document without a key', async (t) => {

@@ -9,7 +9,7 @@ import { describe, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import { PetStoreError } from '../src/store/store.ts'
-import { openPetStore, type PetStore } from '../src/store/pet-store.ts'
+import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import {
   makeFastFolder,
   namesIn,
@@ -68,7 +68,7 @@ interface Moments {
 async function createWithRewrite(
   folder: string,
   before: (call: number, path: string) => void,
-): Promise<{ readonly store: PetStore; readonly path: string; readonly calls: number }> {
+): Promise<{ readonly store: LocalStore; readonly path: string; readonly calls: number }> {
   nodeFs.mkdirSync(folder)
   const path = join(folder, 'pets.json')
   let calls = 0
@@ -80,7 +80,7 @@ async function createWithRewrite(
     },
   })
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Rex')))
-  const store = await openPetStore(path, { fileSystem })
+  const store = await openFileStore(path, { fileSystem })
   nodeFs.writeFileSync(path, withoutId)
   isArmed = true
   // The file may be gone or empty for so long that the creation is refused; it is tried again until the editor has saved.
@@ -89,7 +89,7 @@ async function createWithRewrite(
   return { store, path, calls }
 }
 
-async function tryCreate(store: PetStore, name: string): Promise<boolean> {
+async function tryCreate(store: LocalStore, name: string): Promise<boolean> {
   try {
     await store.create(newPet(name))
     return true
@@ -149,7 +149,7 @@ describe(
           for (const moment of moments.filter((_, index) => index % step === 0)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, begin, moment)) {
-              const again = await openPetStore(join(killed, 'pets.json'))
+              const again = await openFileStore(join(killed, 'pets.json'))
               const [first, second] = again.list({ limit: 100 }).pets
               assert.deepEqual([first?.name, second?.name], ['Max', 'Mia'], killed)
               await again.close()
@@ -182,7 +182,7 @@ test('keeps the file that was aside until the one at the path is valid', async (
   for (const text of ['{"pets":[{"name":', '\n']) {
     nodeFs.writeFileSync(path, text)
     makeOld(path)
-    await assert.rejects(openPetStore(path), DataFileUnusable)
+    await assert.rejects(openFileStore(path), DataFileUnusable)
   }
   assert.equal(nodeFs.readFileSync(`${path}.petstore-old`, 'utf8'), edited)
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Fixed')))
@@ -205,7 +205,7 @@ test('leaves an invalid edit alone that was saved after a rewrite was killed', a
   const mistake = edited.replace('"Max",', '"Max"')
   nodeFs.writeFileSync(killed, mistake)
   makeOld(killed)
-  await assert.rejects(openPetStore(killed), DataFileUnusable)
+  await assert.rejects(openFileStore(killed), DataFileUnusable)
   assert.equal(nodeFs.readFileSync(killed, 'utf8'), mistake)
 })
 
@@ -246,7 +246,7 @@ test('refuses to rewrite a file that is mounted by itself, says what to do, and 
     const path = join(makeFastFolder(), 'pets.json')
     nodeFs.writeFileSync(path, text)
     makeOld(path)
-    await assert.rejects(openPetStore(path, { fileSystem: mountByItself(path) }), said)
+    await assert.rejects(openFileStore(path, { fileSystem: mountByItself(path) }), said)
     assert.equal(nodeFs.readFileSync(path, 'utf8'), text)
     assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
   }

@@ -2,16 +2,16 @@
 import { extractKeyFromAddress, scrollToFragment, unfold } from './address.ts'
 import { loadDocument } from './openapi-document.ts'
 import { createReferenceView } from './reference-view.ts'
-import { Session } from './session.ts'
+import { ApiKey } from './api-key.ts'
 import { createStoreView } from './store-view.ts'
 import { createWireView } from './wire-view.ts'
 
 // Before anything else, so that nothing can see or keep the address with the key.
 const key = extractKeyFromAddress()
 
-const session = new Session()
-const store = createStoreView(session, createWireView(session))
-const reference = createReferenceView(session)
+const apiKey = new ApiKey()
+const store = createStoreView(apiKey, createWireView(apiKey))
+const reference = createReferenceView(apiKey)
 
 const isStoreReady = key === undefined ? store.openWithStoredKey() : store.openWithKey(key)
 // A link with a key that is opened in a tab with this page changes only the fragment: nothing is loaded again.

@@ -12,7 +12,7 @@ import {
   createSchemaFields,
   paragraphs,
 } from './schema-view.ts'
-import type { Session } from './session.ts'
+import type { ApiKey } from './api-key.ts'
 import { base, formatCurl, type WireRequest } from './wire.ts'
 
 /** An operation with its place in the document. */
@@ -27,13 +27,13 @@ export interface ReferenceView {
   showError(error: unknown, retry: () => void): void
 }
 
-export function createReferenceView(session: Session): ReferenceView {
+export function createReferenceView(apiKey: ApiKey): ReferenceView {
   const body = getElement('reference-body', HTMLElement)
   // On a phone, the reference would be many screens below the store.
   getElement('reference-fold', HTMLDetailsElement).open = !matchMedia('(max-width: 40rem)').matches
   return {
     show(document) {
-      body.replaceChildren(...createReference(document, session))
+      body.replaceChildren(...createReference(document, apiKey))
     },
     showError(error, retry) {
       const reason = error instanceof Error ? error.message : String(error)
@@ -45,7 +45,7 @@ export function createReferenceView(session: Session): ReferenceView {
   }
 }
 
-function createReference(document: Document, session: Session): readonly Node[] {
+function createReference(document: Document, apiKey: ApiKey): readonly Node[] {
   const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Entry => ({
       method: method.toUpperCase(),
@@ -76,7 +76,7 @@ function createReference(document: Document, session: Session): readonly Node[] 
         ),
       ),
     ),
-    ...entries.map((entry) => createOperation(document, session, entry)),
+    ...entries.map((entry) => createOperation(document, apiKey, entry)),
     createElement(
       'section',
       { id: 'schemas', class: 'card', 'aria-labelledby': 'schemas-title' },
@@ -104,7 +104,7 @@ function createOperationLink({ method, path, operation }: Entry): HTMLElement {
 
 function createOperation(
   document: Document,
-  session: Session,
+  apiKey: ApiKey,
   { method, path, operation }: Entry,
 ): HTMLElement {
   const {
@@ -160,7 +160,7 @@ function createOperation(
     createElement(
       'div',
       { class: 'examples' },
-      ...createCurl(session, exampleRequest(method, path, operation), summary),
+      ...createCurl(apiKey, exampleRequest(method, path, operation), summary),
       ...(good === undefined ? [] : createExample(`Response ${good[0]}`, examplesOf(good[1])[0])),
     ),
   )
@@ -235,14 +235,14 @@ function createHeaders(headers: Readonly<Record<string, Header>>): HTMLElement |
   return items.length === 0 ? undefined : createElement('dl', { class: 'headers' }, ...items)
 }
 
-function createCurl(session: Session, request: WireRequest, summary: string): readonly Child[] {
+function createCurl(apiKey: ApiKey, request: WireRequest, summary: string): readonly Child[] {
   const code = createElement('pre', { 'aria-label': `curl: ${summary}`, role: 'group', tabindex: '0' })
-  session.subscribe(() => {
-    const command = formatCurl(request, session.maskKey(session.key) || placeholder)
+  apiKey.subscribe(() => {
+    const command = formatCurl(request, apiKey.mask(apiKey.value) || placeholder)
     code.replaceChildren(...createBreakableText(command))
   })
   const copy = createCopyButton('Copy', `curl for ${summary}`, () =>
-    formatCurl(request, session.key || placeholder),
+    formatCurl(request, apiKey.value || placeholder),
   )
   return [createElement('div', { class: 'bar' }, createElement('h4', {}, 'curl'), copy), code]
 }

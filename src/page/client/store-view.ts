@@ -3,7 +3,7 @@ import { createAddForm, markInvalid } from './add-form.ts'
 import { createElement, getElement, setDisabled, setText } from './dom.ts'
 import { clearPets, showPets } from './pet-table.ts'
 import { type Pet, type PetPage, readError, readListResponse, readPetResponse } from './pets.ts'
-import type { Session } from './session.ts'
+import type { ApiKey } from './api-key.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireRequest, type WireResponse } from './wire.ts'
 
@@ -37,7 +37,7 @@ export interface StoreView {
   setStatuses(statuses: readonly string[]): void
 }
 
-export function createStoreView(session: Session, wire: WireView): StoreView {
+export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   const storeError = getElement('store-error', HTMLElement)
   const keyForm = getElement('key-form', HTMLFormElement)
   const keyInput = getElement('key', HTMLInputElement)
@@ -56,7 +56,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   let unlisted: Pet | undefined
   let addErrorCause: Cause
   /** Whether the key has opened the store before, in this tab. */
-  let hasKeyWorked = session.key !== ''
+  let hasKeyWorked = apiKey.value !== ''
   /** Aborts the list request in flight when a newer one replaces it. */
   let listRequest = new AbortController()
   let pollTimer: number | undefined
@@ -70,7 +70,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     addForm.clearMessages()
     unlisted = undefined
     hasKeyWorked = false
-    session.setKey(key)
+    apiKey.set(key)
     await loadList(firstPage(filter), 'user')
     if (shown !== undefined) getElement('list-title', HTMLElement).focus()
   }
@@ -86,7 +86,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   function closeStore(keyProblem: string, problem = ''): void {
     listRequest.abort()
     clearTimeout(pollTimer)
-    session.forgetKey()
+    apiKey.forget()
     shown = undefined
     clearPets()
     setText(storeError, problem)
@@ -106,7 +106,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     listRequest = new AbortController()
     const { signal } = listRequest
     requested = place
-    const exchange = await send(listRequestFor(place.url), session.key, signal)
+    const exchange = await send(listRequestFor(place.url), apiKey.value, signal)
     if (exchange === undefined) return
     const before = readStore()
     if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
@@ -157,7 +157,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
 
   function schedulePoll(): void {
     clearTimeout(pollTimer)
-    if (session.key !== '' && !document.hidden) {
+    if (apiKey.value !== '' && !document.hidden) {
       pollTimer = setTimeout(() => loadList(requested, 'poll'), pollAfterMs)
     }
   }
@@ -165,15 +165,15 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   async function add(body: string): Promise<void> {
     const url = new URL('v1/pets', base)
     const headers = [accept, ['Content-Type', 'application/json']] as const
-    const exchange = await send({ method: 'POST', url, headers, body }, session.key)
+    const exchange = await send({ method: 'POST', url, headers, body }, apiKey.value)
     // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
-    if (exchange === undefined || exchange.key !== session.key) return
+    if (exchange === undefined || exchange.key !== apiKey.value) return
     wire.add(exchange)
     unlisted = undefined
     addErrorCause = undefined
     const { response } = exchange
     if (!isAccepted(exchange) || response?.status !== 201) {
-      if (session.key !== '') showAddError(response)
+      if (apiKey.value !== '') showAddError(response)
       return
     }
     const pet = readPetResponse(response)
@@ -211,7 +211,7 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     }
     const url = new URL('v1/pets?limit=1', base)
     url.searchParams.set('after', String(BigInt(pet.id) - 1n))
-    const exchange = await send(listRequestFor(url), session.key)
+    const exchange = await send(listRequestFor(url), apiKey.value)
     if (exchange?.response?.status !== 200 || unlisted !== pet) return
     if (isOnPage(pet, readListResponse(exchange.response, url))) return
     unlisted = undefined
@@ -229,10 +229,10 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
     wire.clear()
     closeStore('')
   })
-  getElement('key-show', HTMLElement).addEventListener('click', () => session.toggleKeyVisibility())
-  session.subscribe(() => {
-    getElement('key-shown', HTMLElement).textContent = session.maskKey(session.key)
-    getElement('key-show', HTMLElement).setAttribute('aria-pressed', String(session.isKeyVisible))
+  getElement('key-show', HTMLElement).addEventListener('click', () => apiKey.toggleVisibility())
+  apiKey.subscribe(() => {
+    getElement('key-shown', HTMLElement).textContent = apiKey.mask(apiKey.value)
+    getElement('key-show', HTMLElement).setAttribute('aria-pressed', String(apiKey.isVisible))
   })
   for (const control of [filter, pageSize]) {
     control.addEventListener('change', () => loadList(firstPage(filter), 'user'))
@@ -249,13 +249,13 @@ export function createStoreView(session: Session, wire: WireView): StoreView {
   })
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(pollTimer)
-    else if (session.key !== '') void loadList(requested, 'poll')
+    else if (apiKey.value !== '') void loadList(requested, 'poll')
   })
 
   return {
     openWithKey,
     async openWithStoredKey() {
-      if (session.key === '') return
+      if (apiKey.value === '') return
       showStore(true)
       await loadList(requested, 'user')
     },

@@ -2,7 +2,7 @@
 import { createCopyButton } from './copy.ts'
 import { createBreakableText, createElement, getElement, setDisabled } from './dom.ts'
 import { breakLines } from './exact-json.ts'
-import type { Session } from './session.ts'
+import type { ApiKey } from './api-key.ts'
 import {
   describeRequest,
   describeResponse,
@@ -21,7 +21,7 @@ export interface WireView {
   clear(): void
 }
 
-export function createWireView(session: Session): WireView {
+export function createWireView(apiKey: ApiKey): WireView {
   const panel = getElement('wire', HTMLElement)
   const placeholder = getElement('wire-empty', HTMLElement)
   const summary = getElement('wire-summary', HTMLElement)
@@ -54,10 +54,7 @@ export function createWireView(session: Session): WireView {
     link.textContent = text
     summary.dataset['outcome'] = exchange?.response?.status.toString().startsWith('2') ? 'good' : 'bad'
     // Without an exchange too: the key and the pets must not remain in the document, hidden or not.
-    showRequest(
-      exchange && describeRequest(exchange.request, session.maskKey(exchange.key)),
-      lineBreaks.checked,
-    )
+    showRequest(exchange && describeRequest(exchange.request, apiKey.mask(exchange.key)), lineBreaks.checked)
     showResponse(exchange && describeResponse(exchange.response), lineBreaks.checked)
   }
 
@@ -83,7 +80,7 @@ export function createWireView(session: Session): WireView {
   earlier.addEventListener('click', () => go(-1))
   later.addEventListener('click', () => go(1))
   lineBreaks.addEventListener('change', render)
-  session.subscribe(render)
+  apiKey.subscribe(render)
 
   return {
     add(exchange, isBehind = false) {

@@ -1,42 +1,42 @@
 /** The API key of this visit. It is kept in this tab's session storage only, and is gone when the tab is closed. */
 
 const storageName = 'petstore-key'
-const mask = '•'.repeat(8)
+const dots = '•'.repeat(8)
 
-export class Session {
+export class ApiKey {
   readonly #listeners: (() => void)[] = []
   #key = readStorage()
-  #isKeyVisible = false
+  #isVisible = false
 
   /** Empty while no key is set. */
-  get key(): string {
+  get value(): string {
     return this.#key
   }
 
-  setKey(key: string): void {
+  set(key: string): void {
     this.#key = key
     writeStorage(key)
     this.#notify()
   }
 
   /** Also hides the next key again. */
-  forgetKey(): void {
-    this.#isKeyVisible = false
-    this.setKey('')
+  forget(): void {
+    this.#isVisible = false
+    this.set('')
   }
 
-  get isKeyVisible(): boolean {
-    return this.#isKeyVisible
+  get isVisible(): boolean {
+    return this.#isVisible
   }
 
-  toggleKeyVisibility(): void {
-    this.#isKeyVisible = !this.#isKeyVisible
+  toggleVisibility(): void {
+    this.#isVisible = !this.#isVisible
     this.#notify()
   }
 
   /** A key as the page may show it now: dots, unless the user chose to see keys. */
-  maskKey(key: string): string {
-    return this.#isKeyVisible || key === '' ? key : mask
+  mask(key: string): string {
+    return this.#isVisible || key === '' ? key : dots
   }
 
   /** Calls the listener now, and whenever the key or its visibility changes. */

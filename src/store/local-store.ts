@@ -1,5 +1,5 @@
 /**
- * The store in memory, with or without a data file. If there is a file, a pet is listed only when it is durable. `create` and
+ * The store in this process's memory, with or without a data file. If there is a file, a pet is listed only when it is durable. `create` and
  * hand edits of the file go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
@@ -25,17 +25,17 @@ const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothi
 type Assigned = Pet | PetStoreError
 
 /** Opens the store on a data file (see openDataFile). */
-export async function openPetStore(path: string, options: DataFileOptions = {}): Promise<PetStore> {
+export async function openFileStore(path: string, options: DataFileOptions = {}): Promise<LocalStore> {
   const { file, data } = await openDataFile(path, options)
-  return new PetStore(new Low<PetData>(file, data), file, options.onMessage)
+  return new LocalStore(new Low<PetData>(file, data), file, options.onMessage)
 }
 
 /** A store in memory, with these pets; missing ids and statuses are filled in. Throws a TypeError on a wrong pet. */
-export function createMemoryStore(seeds: readonly SeedPet[]): PetStore {
-  return new PetStore(new Low<PetData>(new Memory(), { pets: completeSeeds(seeds) }))
+export function createMemoryStore(seeds: readonly SeedPet[]): LocalStore {
+  return new LocalStore(new Low<PetData>(new Memory(), { pets: completeSeeds(seeds) }))
 }
 
-export class PetStore implements Store {
+export class LocalStore implements Store {
   version = 0
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
