@@ -78,9 +78,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Express and connect take the path that the listener is mounted under off `url`, and keep the target as it was sent in
-   * `originalUrl`. Without that path, a link to the next page leads nowhere. It may be the end of `basePath`: a proxy in front
-   * may have taken off the rest.
+   * Express and connect remove the path that the listener is mounted under from `url`; `originalUrl` still has it. If `basePath` does
+   * not end with it, the link to the next page leads nowhere. (A proxy in front may have removed the beginning of `basePath`.)
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request

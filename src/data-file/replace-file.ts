@@ -1,6 +1,6 @@
 /**
- * Replaces the content of a file while editors may save it at any moment. No edit is lost, and a crash leaves at least the old
- * content or the new one. Does not depend on what the file contains.
+ * Replaces the content of a file while editors may save it at any moment. No edit is lost (without hard links, as on FAT, one can be that
+ * is made in the moment of a rename), and a crash leaves at least the old content or the new one. Does not depend on what is in the file.
  *
  * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file and our
  * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,

@@ -75,7 +75,7 @@ export class Connection {
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isFree = true
-  /** False from 'pause' to 'resume', which comes a tick later than what resume() does to isPaused(). */
+  /** Whether Node reads the socket, by its events: after resume(), isPaused() is a tick ahead of them. */
   #isReading = false
   #isSliced = false
   /** Nothing more from this client is parsed, after a syntax error, a timeout or the request for a tunnel. */
@@ -187,7 +187,7 @@ export class Connection {
     return this.#waiting.at(-1)?.response ?? this.#current
   }
 
-  /** Between Node's call of resume() and its event, pause() would be too early: Node would then begin to read. */
+  /** A pause() between Node's resume() and its event would come to nothing: Node would then begin to read. */
   #pauseIfBusy(): void {
     if (this.#isBusy && this.#isReading) this.#socket.pause()
   }
