@@ -610,6 +610,22 @@ test('serves a file on a file system that has become read-only', async (t) => {
   assert.deepEqual(namesIn(store), ['Rex'])
 })
 
+test('names the folder when that is what cannot be written, for whichever reason', async (t) => {
+  for (const code of ['EACCES', 'EPERM', 'EROFS']) {
+    const path = makeDataFile([petLine(1, 'Rex')])
+    const fileSystem = watchFileSystem({
+      before({ name }) {
+        if (name === 'linkSync' || name === 'renameSync' || name === 'accessSync') throw systemError(code)
+      },
+    })
+    const { store, lines: said } = await openStore(t, path, fileSystem)
+    nodeFs.writeFileSync(path, '{"pets":[{"name":"Mia","categoryId":1}]}')
+    await assert.rejects(store.create(newPet('Kit')), PetStoreError)
+    const start = `${path}: cannot be used: the folder ${dirname(path)} cannot be written: `
+    assert.ok(said.at(-1)?.startsWith(start) && said.at(-1)?.includes(`(${code});`), said.at(-1))
+  }
+})
+
 test('serves an edit whose sync takes longer than it waits for a save', async (t) => {
   countTime(t, 0)
   const path = makeDataFile([petLine(1, 'Rex')])

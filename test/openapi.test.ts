@@ -263,6 +263,15 @@ test('the examples of animals are what the service takes and answers', async (t)
   const { id, ...pet } = resolve(member(examplesOf(added)['added'], 'value'))
   assert.deepEqual(pet, member(examplesOf(body)['complete'], 'value'))
   assert.equal(member(added, 'headers', 'Location', 'example'), `/v1/pets/${String(id)}`)
+  const found = at('paths', '/pets/{petId}', 'get', 'responses', '200')
+  assert.deepEqual(
+    member(examplesOf(found)['found'], 'value'),
+    at('components', 'schemas', 'Pet', 'examples', 0),
+  )
+  assert.deepEqual(
+    member(examplesOf(body)['complete'], 'value'),
+    at('components', 'schemas', 'NewPet', 'examples', 0),
+  )
 })
 
 /** The document as a client reads it. */

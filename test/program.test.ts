@@ -128,6 +128,22 @@ const wrongArguments: readonly (readonly [args: readonly string[], expected: str
     ['--delay', '200-800'],
     '--delay 200-800: set environment variables instead, as in PETSTORE_DELAY=200-800 node server.js',
   ],
+  ...Object.entries({
+    PORT: '--port -p',
+    HOST: '--host --hostname --address -H',
+    PETSTORE_API_KEYS: '--key --keys --api-key --api-keys',
+    PETSTORE_DATA_FILE: '--file --data --data-file --db -f',
+    PETSTORE_CORS_ORIGINS: '--cors --origin --origins --cors-origins',
+    PETSTORE_DELAY: '--delay -d',
+    PETSTORE_LOG: '--log --log-level',
+  }).flatMap(([name, options]) =>
+    options
+      .split(' ')
+      .map(
+        (option) =>
+          [[option], `${option}: set environment variables instead, as in ${name}=… node server.js`] as const,
+      ),
+  ),
   [['--watch'], '--watch: unknown; node server.js --help lists the settings'],
   [['--token', 'hush', 'a.json'], '--token: unknown; node server.js --help lists the settings'],
   [['--token=hush', '-x'], '--token -x: unknown; node server.js --help lists the settings'],

@@ -80,6 +80,8 @@ export class TestRuns {
   /** Builds, and runs the test files until one fails: first those that reach the changed function, the quick ones before the slow ones. */
   async findKiller(source: string, functions: readonly string[]): Promise<Killer | undefined> {
     const dist = join(this.#tmp, 'dist')
+    // As in a clone, where nothing is built yet.
+    rmSync(dist, { recursive: true, force: true })
     let killer = await this.#run('src/build.ts', limitMs, {}, [dist])
     const reaches = ({ reached }: TestFile, name: string): boolean => reached.has(`${source} ${name}`)
     // What is outside of all functions is reached by loading the file.
