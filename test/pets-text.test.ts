@@ -120,6 +120,13 @@ test('loses no error of several, whichever comes first', () => {
   }
 })
 
+test('names the ids of a large list that was pasted twice, each with its first place', () => {
+  const pets = Array.from({ length: 100_000 }, (_, index) => petLine(index + 1, 'a')).join(',\n')
+  const errors = findErrors(`{"pets":[\n${pets},\n${pets}]}`)
+  assert.equal(errors[0], 'pets.json:100002:1: pets[100000].id: 1 is given twice, first in line 2, column 1')
+  assert.equal(errors.at(-1), 'pets.json: and 99990 more errors')
+})
+
 test('names the first pet for which no id is left, and keeps the last id for the one before it', () => {
   const first = `{"pets":[${petLine(9223372036854775806n, 'a')},{"name":"b","categoryId":1},`
   assert.deepEqual(findErrors(`${first}{"name":"c","categoryId":1}]}`), [

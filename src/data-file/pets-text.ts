@@ -57,7 +57,11 @@ function emptyFile(path: string): DataFileUnusable {
 /** Names the faults with line and column for the person who edits the file, and the first one for clients. */
 function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileUnusable {
   const { faults, faultCount } = parsed
-  const places = faults.map(({ offset, message }) => ({ ...placeOf(bytes, offset), message }))
+  const places = faults.map(({ offset, message, firstAt }) => {
+    const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
+    const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
+    return { ...placeOf(bytes, offset), message: message + where }
+  })
   const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
   if (faultCount > faults.length) lines.push(`${path}: and ${faultCount - faults.length} more errors`)
   const [first] = places
@@ -97,10 +101,10 @@ export class ParsedPets {
   pets: Pet[] = []
   /** The ids that were filled in, and where in the text they belong. */
   filledIds: { readonly offset: number; readonly id: Int64 }[] = []
-  /** The ten faults that were noted first, in the order of their places. */
-  faults: { readonly message: string; readonly offset: number }[] = []
+  /** At most ten, in the order of their places. `firstAt`: where the id that is given twice is given first. */
+  faults: { readonly message: string; readonly offset: number; readonly firstAt?: number | undefined }[] = []
   faultCount = 0
-  /** The syntax error that ended the pass; it is one of the faults. At the end: the text is right as far as it goes. */
+  /** The syntax error that ended the pass; it is one of the faults. */
   syntaxFault: JsonFault | undefined
   /** How many whole pets were read, valid or not. */
   petCount = 0
@@ -150,6 +154,7 @@ class PetsParser {
     }
     const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestId)
     parsed.pets = pets
+    // Behind the `{` of the pet.
     parsed.filledIds = filledIds.map(({ at, id }) => ({ id, offset: at + 1 }))
     if (noIdLeft !== undefined)
       this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
@@ -157,9 +162,9 @@ class PetsParser {
     return parsed
   }
 
-  #addFault(message: string, offset: number): void {
+  #addFault(message: string, offset: number, firstAt?: number): void {
     this.#parsed.faultCount++
-    if (this.#parsed.faults.length < maxFaults) this.#parsed.faults.push({ message, offset })
+    if (this.#parsed.faults.length < maxFaults) this.#parsed.faults.push({ message, offset, firstAt })
   }
 
   #readFile(): void {
@@ -201,17 +206,14 @@ class PetsParser {
     }
     this.#parsed.petsEnd = reader.at
     // Made once, not for each of a million pets.
-    const addFault = (fault: SeedFault, offset: number): void =>
-      this.#addFault(formatSeedFault(this.#parsed.petCount, fault), offset)
+    const addFault = (fault: SeedFault, offset: number, firstAt?: number): void =>
+      this.#addFault(formatSeedFault(this.#parsed.petCount, fault), offset, firstAt)
     for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
       reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
       const taken = seed && this.#seeds.add(seed, offset)
-      if (taken !== undefined) {
-        const { line, column } = placeOf(reader.bytes, taken.firstAt)
-        addFault({ ...taken, message: `${taken.message}, first in line ${line}, column ${column}` }, offset)
-      }
+      if (taken !== undefined) addFault(taken, offset, taken.firstAt)
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at
     }
