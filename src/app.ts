@@ -47,7 +47,7 @@ export function createApp(options: AppOptions): App {
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   const routes = createRoutes(options, basePath)
   const findRoute = createRouter(routes)
-  /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight of no path. */
+  /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight for an unknown path. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
   let isMountTold = false
@@ -78,8 +78,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Express and connect remove the path that the listener is mounted under from `url`; `originalUrl` still has it. If `basePath` does
-   * not end with it, the link to the next page leads nowhere. (A proxy in front may have removed the beginning of `basePath`.)
+   * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `basePath` does
+   * not end with that path, the link to the next page leads nowhere. (A proxy in front may have removed the beginning of `basePath`.)
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -119,7 +119,7 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  function handleLater(exchange: Exchange): void {
+  function handleUnattended(exchange: Exchange): void {
     try {
       handleNow(exchange)
     } catch (error) {
@@ -132,8 +132,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Middleware of the app around the service may have wrapped the response so that sending throws. What is thrown while the
-   * listener is called reaches that app; later nobody could catch it, and the process would end.
+   * Middleware of the app around the service may have wrapped the response so that sending throws. While the listener is being called,
+   * that app catches it. After a promise or a delay nobody would, and the process would end.
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)
@@ -179,7 +179,8 @@ export function createApp(options: AppOptions): App {
       checkMount(request)
       const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
-      else if (delay !== undefined && isUnderV1(request)) delay.hold(() => handleLater(exchange), response)
+      else if (delay !== undefined && isUnderV1(request))
+        delay.hold(() => handleUnattended(exchange), response)
       else handleNow(exchange)
     },
     refuse(response, code) {
@@ -191,7 +192,7 @@ export function createApp(options: AppOptions): App {
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)
     },
     formatRefusal(code) {
-      // Only CONNECT has no response of its own and is refused for its method.
+      // This comes from refuseTunnel alone.
       const isMethod = code === 'method_not_allowed'
       const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', allMethods) : new HttpError(code))
       onResponse?.(createRequestLog(reply.status, clock.performanceNow()))

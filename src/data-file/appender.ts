@@ -18,8 +18,8 @@ export class Appender {
   #isClosedByUs: boolean
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** Whether our closing brackets are still to be put after the last pet: over a failed append, or over a person's. */
-  #needsRollBack = false
+  /** Whether our closing brackets are still to be put after the last pet: over a failed append, or over a person's brackets. */
+  #needsBrackets = false
   #mayBeStored = false
 
   /** A file without an end is not valid, and is not appended to. */
@@ -57,7 +57,7 @@ export class Appender {
     let written: Identity = undefined
     try {
       // 2. Overwrite the closing brackets with the pets and new closing brackets.
-      this.#needsRollBack = true
+      this.#needsBrackets = true
       this.#mayBeStored = true
       this.#disk.write(descriptor, bytes, this.#petsEnd)
       // 3. Check: no editor has saved in place at this very moment.
@@ -71,7 +71,7 @@ export class Appender {
       await this.#handleFailedAppend(descriptor, written, error)
       throw error
     }
-    this.#needsRollBack = false
+    this.#needsBrackets = false
     this.#mayBeStored = false
     this.#identity = written
     this.#petsEnd += bytes.length - closingBrackets.length
@@ -89,26 +89,27 @@ export class Appender {
   }
 
   /**
-   * A person may close the file in any way (`]}`, say), and a crash within an append over that could leave anything. So first our
-   * closing brackets take the place of whatever follows the last pet. If an editor saves meanwhile, the file counts as edited.
+   * A person may close the file in any way (`]}`, say), and a crash while an append overwrites that could leave anything. So first our
+   * closing brackets take the place of whatever follows the last pet. It is not done by a new file, which would need a folder that can
+   * be written.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
-    // A shorter end first grows by line feeds, which leave the text valid. So a full disk refuses that before anything is overwritten,
-    // and a crash after it leaves at least as many bytes as our brackets have (see torn-end.ts on an empty list).
+    // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. A full disk refuses them before
+    // anything is overwritten. And findTornEnd can rely on it that no append begins with fewer bytes after the last pet.
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
       const lineFeeds = Buffer.alloc(missing, '\n')
       this.#disk.write(descriptor, lineFeeds, size)
       this.#identity = this.#disk.fstatIdentity(descriptor)
-      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) return this.#forget()
+      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) throw this.#forget()
       await this.#disk.sync('fdatasync', descriptor)
       if (this.isEdited()) throw new DataFileEdited()
     }
-    this.#needsRollBack = true
+    this.#needsBrackets = true
     await this.#writeClosingBrackets(descriptor, missing < 0)
-    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) this.#forget()
+    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) throw this.#forget()
   }
 
   /**
@@ -122,14 +123,15 @@ export class Appender {
     return found[0] !== 0 && found.subarray(1).equals(bytes)
   }
 
-  /** An editor has saved: from now on the file counts as edited, whatever `stat` says. */
-  #forget(): void {
+  /** An editor has saved: from now on the file counts as edited, whatever `stat` says. Returns the error to throw. */
+  #forget(): DataFileEdited {
     this.close()
     this.#identity = unknownIdentity
+    return new DataFileEdited()
   }
 
   /**
-   * The file is an editor's if a check has found an edit, or if it has changed since step 3 while a system call failed: then it is left
+   * The file is an editor's if a check has found an edit, or if the sync failed and the file was changed meanwhile: then it is left
    * alone, to be read again. Otherwise it is ours, and the append is removed. `written` is the state in step 3, if it came that far.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
@@ -147,12 +149,12 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `mayBeLonger`: what
-   * follows them is cut off; not otherwise, as an editor may have saved just now.
+   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `cutsRest`: also
+   * cuts off what follows them. That is left out where nothing did when the file was last seen: an editor may have saved since.
    */
-  async #writeClosingBrackets(descriptor: number, mayBeLonger: boolean): Promise<void> {
+  async #writeClosingBrackets(descriptor: number, cutsRest: boolean): Promise<void> {
     try {
-      if (mayBeLonger) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
+      if (cutsRest) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
     } finally {
       // Before the sync, so that an edit that is made during it is noticed.
@@ -160,7 +162,7 @@ export class Appender {
     }
     await this.#disk.sync('fdatasync', descriptor)
     this.#isClosedByUs = true
-    this.#needsRollBack = false
+    this.#needsBrackets = false
     this.#mayBeStored = false
   }
 
@@ -170,7 +172,7 @@ export class Appender {
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
-    if (!this.#needsRollBack || descriptor === undefined) return false
+    if (!this.#needsBrackets || descriptor === undefined) return false
     if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
     await this.#writeClosingBrackets(descriptor, true)
     return true
@@ -180,6 +182,6 @@ export class Appender {
   close(): void {
     if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
     this.#descriptor = undefined
-    this.#needsRollBack = false
+    this.#needsBrackets = false
   }
 }

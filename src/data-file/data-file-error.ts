@@ -23,5 +23,5 @@ export class DataFileUnusable extends Error {
   }
 }
 
-/** Somebody else has written the file, or is writing it: it has to be read again. */
+/** The file is no longer as it was read: somebody else has written it, or is writing it, or it was put back. It has to be read again. */
 export class DataFileEdited extends Error {}

@@ -1,6 +1,6 @@
 /**
  * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
- * has edited, once the save is complete, and writes missing ids into it. Neither overwrites a pet that somebody else wrote.
+ * has edited, once the save is complete, and writes missing ids into it. Both leave alone what somebody else has written meanwhile.
  */
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Adapter } from 'lowdb'
@@ -85,8 +85,9 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * The last sync of the file has failed. Linux then marks the bytes as written although the disk does not have them, and the next sync
-   * succeeds. So the text is written anew. Until that has succeeded, nothing is appended, as the file counts as edited.
+   * #sync has failed. Linux then takes the bytes for written although the disk does not have them, and another sync would succeed. So
+   * the next read writes the text anew. Until then nothing is appended: without #serve, the appender knows no valid file. (A failed
+   * sync of an append is the appender's own concern.)
    */
   #hasFailedSync = false
 
@@ -119,8 +120,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Reads an edited file. Throws the file system's error, or a DataFileUnusable if the file is not valid or is still being saved
-   * after `maxWaitMs`. After any other error than that of an invalid or lost file, isEdited() stays true: the next look reads it again.
+   * Reads an edited file. Throws a DataFileUnusable if the file is not valid, or is still being saved after `maxWaitMs`; or the file
+   * system's error. A file that is not valid is not read again until it changes; after anything else, isEdited() stays true.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -144,7 +145,7 @@ export class DataFile implements Adapter<PetData> {
     const whole = this.#disk.read(this.path)
     const { bytes, identity } = whole
     try {
-      return await this.#adopt(whole, this.#parse(whole))
+      return await this.#serveOrRewrite(whole, this.#parse(whole))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
       // An editor that saves in place empties the file first, and may take its time to write the rest. At a start, that can only
@@ -159,9 +160,10 @@ export class DataFile implements Adapter<PetData> {
       const isMissing = identity === undefined
       if (isStart && error.reason === 'lost')
         throwIfPetsAreKept(this.#disk, this.path, isMissing ? 'is missing' : 'is empty')
-      if (isStart && isMissing) return this.#take(await this.#replace(undefined, this.#formatNewFile([])))
-      // While the server runs, a damaged end may be an unfinished save, and is left alone, but for a copy in the middle of an append: no
-      // unfinished save looks like that, so somebody has restored a backup.
+      if (isStart && isMissing)
+        return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
+      // While the server runs, a damaged end may be a save under way, and is left alone. Only a copy that was made in the middle of an
+      // append looks like no save: somebody has restored a backup.
       const tornEnd = findTornEnd(bytes)
       if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
       this.#remember(identity)
@@ -221,15 +223,15 @@ export class DataFile implements Adapter<PetData> {
     return parsePetsText(this.path, bytes, this.#highestId)
   }
 
-  /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, writes it anew. */
-  async #adopt({ identity }: WholeFile, text: PetsText): Promise<PetData> {
+  /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, writes it anew before. */
+  async #serveOrRewrite({ identity }: WholeFile, text: PetsText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
-    return this.#take(await this.#replace(identity, formatWithIds(text)))
+    return this.#serveRewritten(await this.#replace(identity, formatWithIds(text)))
   }
 
-  /** Serves what #replace has written. */
-  async #take(written: Buffer): Promise<PetData> {
+  /** Serves what #replace has just written. */
+  async #serveRewritten(written: Buffer): Promise<PetData> {
     const whole = this.#disk.read(this.path)
     if (!whole.bytes.equals(written)) throw new DataFileEdited()
     const text = this.#parse(whole)
@@ -245,14 +247,14 @@ export class DataFile implements Adapter<PetData> {
       this.#hasFailedSync = false
     } catch (error) {
       if (errorCode(error) === 'ENOENT') throw new DataFileEdited()
-      // After an error, Linux makes a file system read-only. What is there can be served; nothing can be added to it.
+      // EROFS: Linux has made the file system read-only, after an error. What is there is served as it is; nothing can be added to it.
       this.#hasFailedSync = errorCode(error) !== 'EROFS'
       if (this.#hasFailedSync) return error
     }
     return undefined
   }
 
-  /** From now on the pets of this text, which is durable, are served and appended to. */
+  /** From now on the pets of this text are served, and appended to. */
   #serve(identity: Identity, { pets, end }: PetsText): PetData {
     removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(identity, end)
@@ -262,7 +264,7 @@ export class DataFile implements Adapter<PetData> {
     return { pets }
   }
 
-  /** Replaces the file that was read by `next`, and returns that. Throws a DataFileEdited, and leaves the file, if it has changed. */
+  /** Puts `next` in the place of the file that was read, and returns it. Throws a DataFileEdited, and leaves the file, if it has changed. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
     try {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
@@ -275,17 +277,17 @@ export class DataFile implements Adapter<PetData> {
 
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
   async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
-    const [whole, tail] = [bytes.subarray(0, petsEnd), bytes.subarray(petsEnd)]
+    const [intact, tail] = [bytes.subarray(0, petsEnd), bytes.subarray(petsEnd)]
     const kept = cause === 'brackets' ? '' : await keepTornEnd(this.#disk, this.#followLinks(), tail)
     let next: Buffer
     try {
-      next = await this.#replace(identity, Buffer.concat([whole, closingBrackets]))
+      next = await this.#replace(identity, Buffer.concat([intact, closingBrackets]))
     } catch (error) {
       // Nothing was cut off.
       if (kept !== '') this.#disk.removeQuietly(kept)
       throw error
     }
-    const data = await this.#take(next)
+    const data = await this.#serveRewritten(next)
     const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`
     this.#say(cause === 'brackets' ? reclosed : `${repaired}; ${end}`)
     return data

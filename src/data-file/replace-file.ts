@@ -1,6 +1,7 @@
 /**
- * Replaces the content of a file while editors may save it at any moment. No edit is lost (without hard links, as on FAT, one can be that
- * is made in the moment of a rename), and a crash leaves at least the old content or the new one. Does not depend on what is in the file.
+ * Replaces the content of a file while editors may save it at any moment. No edit is lost, and a crash leaves at least the old content
+ * or the new one. (Exception: where there are no hard links, as on FAT, a save in the very moment of a rename is lost.) Does not depend
+ * on what is in the file.
  *
  * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file and our
  * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,
@@ -20,7 +21,7 @@ const oldName = (target: string): string => `${target}.petstore-old`
  * group if we may give them. Returns false, and leaves what an editor has saved since. `target` is the path that all links lead to.
  *
  * The caller then has to sync file and folder, and to call removeLeftovers: until then the old file stays aside. Throws the file
- * system's error; the old file is then back at the path, or putBackOldFile is still to put it there.
+ * system's error; the old file is then back at the path, or still aside, and the caller has to call putBackOldFile.
  */
 export async function replaceFile(
   disk: Disk,
@@ -36,7 +37,8 @@ export async function replaceFile(
     await disk.createFile(newPath, next, old)
     return await swapFiles(disk, target, expected)
   } catch (error) {
-    // Some editors remove the file and write it again. What they write is newer than anything that could be put at the path now.
+    // Some editors remove the file and write it again. What they write is newer than anything that could be put at the path now. If
+    // the old file is aside, the next read puts it back.
     if (errorCode(error) === 'ENOENT') return false
     // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk, target).catch(() => {})

@@ -1,7 +1,7 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is not
- * taken for it, but at a missing end one cannot tell: then only brackets and a comma are at stake. Does no file I/O. (A write that
- * fails while the server runs is undone in appender.ts.)
+ * taken for it. (Exception: if only the closing brackets are missing, a person may have done that; the repair then adds them, and removes
+ * at most a comma.) Does no file I/O. A write that fails while the server runs is undone in appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -16,8 +16,8 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. The pets in it were never acknowledged; in a copy they may have
- * been, but only after the copy began.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. The pets in it were never acknowledged or, in a copy, not
+ * before the copy began: the file that was copied has them.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -26,7 +26,7 @@ export interface TornEnd {
   readonly cause: 'brackets' | 'append' | 'copy'
 }
 
-/** A disk writes each sector whole or not at all, and `cp` reads whole pages of several: old and new bytes meet where one ends. */
+/** Old and new bytes meet at multiples of this: a disk writes whole sectors, and `cp` reads whole pages, of several sectors each. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
@@ -40,49 +40,51 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
-  const isRightSoFar = syntaxFault.offset === bytes.length
+  // A fault at the very end means that the text is right as far as it goes (see JsonFault).
+  const isOnlyCut = syntaxFault.offset === bytes.length
   // One append adds at most this many. If there are more, some were acknowledged, and it is no append that was cut off.
   const isOneAppend = countPets(tail) <= maxAppendPets
   if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
-  // Before the first append to an empty list, at least 7 bytes follow its `[` (appender.ts sees to that), and an append never shortens
-  // the file. So if there are fewer, a person typed them, or a save was cut off before its first pet.
+  // An append to an empty list begins with at least 7 bytes after the `[` (Appender.#closeByUs adds what is missing), and never shortens
+  // the file. So fewer than 7 are no crash of ours: a person typed them, or a save was cut off before its first pet.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  // A save or a copy was cut off among its closing brackets. Or there is no bracket too few but a wrong one: a crash came while ours
-  // replaced a person's, with the end of a sector among them, and only one of the two sectors was written.
-  const isAcrossSectors = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
-  if (isClosing(tail) && (isRightSoFar || isAcrossSectors)) return { petsEnd, cause: 'brackets' }
+  // Only closing brackets follow the last pet. Either the text is cut off among them. Or the power failed while our brackets replaced
+  // a person's, and they reach a border of sectors, of which one was written: then a bracket is wrong, as in `]]`.
+  const reachesBorder = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
+  if (isClosing(tail) && (isOnlyCut || reachesBorder)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
-  return isOneAppend && isCutOff(tail, prefix, isRightSoFar) ? { petsEnd, cause: 'append' } : undefined
+  return isOneAppend && isCutOff(tail, prefix, isOnlyCut) ? { petsEnd, cause: 'append' } : undefined
 }
 
 /**
- * `cp` read up to the end of the file, or of a page, before an append, and the rest after it. So closing bytes, a person's or ours, are
- * followed by what the append has from there on. With `…]⏎}⏎` as the old end and `,⏎    {"id":…` as the append, for example:
+ * `cp` reads in pieces. One was read before an append, the next after it, from the offset on where the first one stopped. So closing
+ * bytes, a person's or ours, are followed by what the append has from that offset on. With `…⏎  ]⏎}⏎` as the old end, for example:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  for (let seam = 1; seam < Math.min(prefix.length, tail.length); seam++) {
+  const end = Math.min(prefix.length, tail.length)
+  for (let seam = 1; seam < end; seam++) {
     const before = tail.subarray(0, seam)
     if (!isClosing(before)) return false
-    // Before the seam is the whole old end, or a page ends there. Elsewhere it was a person, who left a blank line and forgot the
-    // comma, say.
-    const isWholeEnd = before.toString().replaceAll(/\s/g, '') === ']}'
-    const canMeet = isWholeEnd || (petsEnd + seam) % sectorBytes === 0
-    if (canMeet && tail.subarray(seam, prefix.length).equals(prefix.subarray(seam, tail.length))) return true
+    // A piece stops at the old end of the file (`]` and `}` are before it), or where a page ends. Elsewhere it was a person, who forgot
+    // a comma, say.
+    const isOldEnd = before.toString().replaceAll(/\s/g, '') === ']}'
+    const isSeam = isOldEnd || (petsEnd + seam) % sectorBytes === 0
+    if (isSeam && tail.subarray(seam, end).equals(prefix.subarray(seam, end))) return true
   }
   return false
 }
 
 /**
- * The process was killed, or the disk was full. Either an append is cut off anywhere, or there are at most 7 bytes, each of them old
- * or new: of a write over the closing brackets, or of its undoing, only a part was done.
+ * The process was killed, or the disk was full. Either an append is cut off anywhere; or there are at most 7 bytes, each of the closing
+ * brackets or of the append: overwriting the brackets, or undoing that, stopped half-way.
  */
-function isCutOff(tail: Buffer, prefix: Buffer, isRightSoFar: boolean): boolean {
+function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
   if (tail.length <= closingBrackets.length) {
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   }
-  return isRightSoFar && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+  return isOnlyCut && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
 }
 
 /** How many pets begin in the tail, in the layout of an append. */
@@ -99,7 +101,7 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // At the old end there are 7 bytes of the append before it, or still the closing bytes: ours, or a person's.
+  // Up to the old end there are the first 7 bytes of the append, or still the closing bytes: ours, or a person's.
   const old = bytes.subarray(petsEnd, from)
   const isOldEnd = old.length > 0 && (old.length === closingBrackets.length || isClosing(old))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)

@@ -43,9 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Responses are written by `write`, which keeps head and body until the next tick, when Node sends them in one piece. `end` would
- * send them at once, so it is called in the next tick. Until then the other requests of this turn of the event loop are handled:
- * it is faster to handle them all, and then to send all responses.
+ * The handler calls `write`, and Node keeps head and body until the next tick. `end` would send them at once, with a system call for
+ * each response. So it waits for that tick too: first the other requests of this turn of the event loop are handled.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -74,11 +73,14 @@ export class Connection {
    */
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
-  #isFree = true
-  /** Whether Node reads the socket, by its events: after resume(), isPaused() is a tick ahead of them. */
+  #isIdle = true
+  /**
+   * Whether Node has begun to read. resume() clears isPaused() at once, but Node begins a tick later, just before 'resume'. A pause()
+   * in between does not stop that, so the socket is paused only while this is true.
+   */
   #isReading = false
   #isSliced = false
-  /** Nothing more from this client is parsed, after a syntax error, a timeout or the request for a tunnel. */
+  /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
   #hasStoppedParsing = false
   /** What is sent after the last response, before the connection closes. */
   #finalRefusal: ErrorCode | undefined
@@ -86,11 +88,12 @@ export class Connection {
   constructor(socket: Socket, context: ConnectionContext) {
     this.#socket = socket
     this.#context = context
-    socket.on('drain', () => this.#resumeIfFree())
-    // Node resumes the socket by itself, for example after each request that it has parsed. A busy one is paused again.
+    socket.on('drain', () => this.#resumeIfPossible())
+    // Node resumes the socket by itself, for example after each request that it has parsed. It is then paused again if need be.
     socket.on('resume', () => {
+      // Node may have paused it again in between.
       this.#isReading = !socket.isPaused()
-      this.#pauseIfBusy()
+      this.#pauseIfNeeded()
     })
     socket.on('pause', () => {
       this.#isReading = false
@@ -116,13 +119,13 @@ export class Connection {
     const body = hasBody(request) ? collectBody(request, response) : undefined
     this.#waiting.push({ request, response, expectation, body, endResponse: endInNextTick })
     this.#waitingSize += size
-    this.#pauseIfBusy()
-    if (this.#isFree) this.#handleNextSoon()
+    this.#pauseIfNeeded()
+    if (this.#isIdle) this.#handleNextSoon()
     this.#context.countWaiting(size)
   }
 
   #handleNextSoon(): void {
-    this.#isFree = false
+    this.#isIdle = false
     this.#context.callSoon(this.#handleNext)
   }
 
@@ -135,8 +138,8 @@ export class Connection {
     // The client has gone, or the last response had "Connection: close": what follows is dropped (RFC 9112 section 9.6).
     if (!this.#socket.writable) this.#dropWaiting()
     else this.#handle(next)
-    this.#pauseIfBusy()
-    this.#resumeIfFree()
+    this.#pauseIfNeeded()
+    this.#resumeIfPossible()
   }
 
   #handle(arrival: Arrival): void {
@@ -158,7 +161,7 @@ export class Connection {
     if (request.complete) forget()
     else request.once('close', forget)
     if (this.#waiting.length > 0) this.#handleNextSoon()
-    else this.#isFree = true
+    else this.#isIdle = true
   }
 
   #dropWaiting(): void {
@@ -170,9 +173,9 @@ export class Connection {
 
   /**
    * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body
-   * of a request that waits behind another. One that is the first in line is handled in a moment.
+   * of a request that waits behind another. A request with none before it is handled in a moment, so its body may come.
    */
-  get #isBusy(): boolean {
+  get #mustPause(): boolean {
     const last = this.#waiting.at(-1)
     const isBehind = this.#waiting.length > 1 || this.#current !== undefined
     const isBodyComing = isBehind && last?.body !== undefined && !last.request.complete
@@ -180,20 +183,19 @@ export class Connection {
   }
 
   /**
-   * The response to the request that was parsed last; undefined if there is nothing more to do for that. Responses go out in
-   * order: when this one is sent, all are.
+   * The response to the request that was parsed last; undefined if it is sent, and the request has arrived to its end. Responses
+   * go out in order: when this one is sent, all are.
    */
   get #lastResponse(): ServerResponse | undefined {
     return this.#waiting.at(-1)?.response ?? this.#current
   }
 
-  /** A pause() between Node's resume() and its event would come to nothing: Node would then begin to read. */
-  #pauseIfBusy(): void {
-    if (this.#isBusy && this.#isReading) this.#socket.pause()
+  #pauseIfNeeded(): void {
+    if (this.#mustPause && this.#isReading) this.#socket.pause()
   }
 
-  #resumeIfFree(): void {
-    if (!this.#isBusy && this.#socket.isPaused()) this.#socket.resume()
+  #resumeIfPossible(): void {
+    if (!this.#mustPause && this.#socket.isPaused()) this.#socket.resume()
   }
 
   /**
@@ -208,8 +210,8 @@ export class Connection {
   }
 
   /**
-   * Node's parser takes the bytes from the system without 'data' events, until somebody adds a listener for them. A socket that
-   * is not being read at that moment is never read again. So it is switched after its next 'resume'.
+   * Node has a 'data' listener, which parses, but takes the bytes past it from the system until somebody adds another. A socket
+   * that is not being read at that moment is never read again. So it is switched after its next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
@@ -228,7 +230,7 @@ export class Connection {
   #parseInSlices(bytes: Buffer, parse: (bytes: Buffer) => void): void {
     for (let start = 0; start < bytes.length; start += sliceBytes) {
       if (this.#hasStoppedParsing || !this.#socket.writable) return
-      if (this.#isBusy) {
+      if (this.#mustPause) {
         // The rest comes as 'data' again when the socket is resumed.
         this.#socket.pause()
         this.#socket.unshift(bytes.subarray(start))
@@ -243,8 +245,8 @@ export class Connection {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
-    // The connection is paused, so the rest of the request may have come in time, and wait in the system's buffer. Node says
-    // this once for each request, so afterwards only idleMs limits it.
+    // The connection is paused, so the rest of the request may have come in time, and wait in the system's buffer. Node reports
+    // this timeout once per request, so afterwards only idleMs limits it.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastResponse
@@ -270,6 +272,7 @@ export class Connection {
 
   closeSoon(): void {
     if (this.#lastResponse?.writableFinished === false) this.#closeWhenAnswered()
+    // Otherwise #close has been called, and waits for the client.
     else if (this.#socket.writable) this.#socket.destroy()
   }
 
@@ -287,7 +290,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // After a response with "Connection: close" there must be no other.
+    // Node calls this after a response with "Connection: close", also while a refusal is due. There must be no response after that.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
-/** What is wrong with a JSON text, and at which byte of it: its end, if the text is right as far as it goes. */
+/** What is wrong with a JSON text, and at which byte. The offset is the text's length only if it is a right text that was cut off. */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -12,8 +12,8 @@ export class JsonFault extends Error {
 }
 
 /**
- * The value of a JSON text in UTF-8: what `JSON.parse` gives, but with integers beyond 2^53 as bigints, and numbers
- * that it would round as InexactNumbers. Throws a JsonFault.
+ * The value of a JSON text, which has to be valid UTF-8: what `JSON.parse` gives, but with integers beyond 2^53 as bigints, and
+ * numbers that it would round as InexactNumbers. Throws a JsonFault.
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
@@ -93,7 +93,7 @@ export class JsonReader {
     return true
   }
 
-  /** Whether another member or item follows, the `first` after the opening bracket; otherwise takes the closing one. */
+  /** Is called before each member or item; `first`: before the first. Returns false at the end, when it takes the closing bracket. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)
@@ -130,7 +130,7 @@ export class JsonReader {
     if (this.peek() !== -1) this.fail('the end')
   }
 
-  /** Takes the first of the texts (JSON strings, quotes included) that comes next; its index, or -1. */
+  /** If one of the texts (JSON strings, quotes included) comes next, takes it, and returns its index; otherwise -1. */
   acceptOneOf(texts: readonly Buffer[]): number {
     this.skipSpace()
     const { bytes, at } = this
@@ -152,36 +152,36 @@ export class JsonReader {
     const { bytes } = this
     const start = this.at + 1
     let at = start
-    let ascii = 0
+    let allBits = 0
     let hasEscape = false
     for (; bytes[at] !== quote; at++) {
       const byte = bytes[at]
       if (byte === undefined) throw new JsonFault('expected the closing quote, got the end', at)
       if (byte < 0x20)
         throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
-      ascii |= byte
+      allBits |= byte
       if (byte !== backslash) continue
       hasEscape = true
       at += this.#escapeLength(at)
     }
     this.at = at + 1
-    if (ascii >= 0x80) this.#checkUtf8(start, at)
+    if (allBits >= 0x80) this.#checkUtf8(start, at)
     // The grammar was checked above; JSON.parse only decodes the escapes.
     if (hasEscape) return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
-    return bytes.toString(ascii < 0x80 ? 'latin1' : 'utf8', start, at)
+    return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** How many bytes follow the backslash; up to the end if the text is cut off in between. */
+  /** How long the escape after the backslash is; of one that the end of the text cuts off, what there is. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
     if (taken !== undefined) return taken.length
-    const isCut = /^u?[\dA-Fa-f]*$/.test(escape) && at + 1 + escape.length === this.bytes.length
+    const isCut = /^(?:u[\dA-Fa-f]*)?$/.test(escape) && at + 1 + escape.length === this.bytes.length
     if (!isCut) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
     return escape.length
   }
 
-  /** Throws at the first byte from `start` to `end` with which a character begins that is not UTF-8. */
+  /** Throws at the first character that is not UTF-8, of those that begin from `start` to `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
@@ -216,7 +216,8 @@ export class JsonReader {
     while (numberBytes.includes(bytes[at] ?? 0)) at++
     const text = bytes.toString('latin1', this.at, at)
     if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(text)) {
-      const isCut = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?)?)?$/.test(text)
+      // A number that the end cuts off, such as `-`, `1.` or `1e+`.
+      const isCut = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][-+]?))?$/.test(text)
       throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : this.at)
     }
     this.at = at
@@ -228,16 +229,19 @@ export class JsonReader {
     const open: Container[] = []
     for (;;) {
       let value = this.readScalar()
-      if (value === undefined)
-        open.push({ items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined })
+      if (value === undefined) {
+        const isObject = this.bytes[this.at] === openBrace
+        this.at++
+        open.push({ items: [], names: isObject ? [] : undefined })
+      }
+      // Puts the value into the innermost container, and that one, if it ends here, into the next.
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value
         const { items, names } = container
-        // Undefined when the container was just opened.
-        const first = value === undefined
-        if (!first) items.push(value)
-        if (this.acceptMore(names === undefined ? ']' : '}', first)) {
+        const isJustOpened = value === undefined
+        if (!isJustOpened) items.push(value)
+        if (this.acceptMore(names === undefined ? ']' : '}', isJustOpened)) {
           names?.push(this.#readName())
           break
         }

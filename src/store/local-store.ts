@@ -171,7 +171,7 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // Only its use shows that a disk works again.
+      // If nothing was read or rolled back just now, nothing has shown that a failure is over.
       const isTold = (isRolledBack || isEdited) && this.#noteWorking(file)
       if (isEdited) this.#reindex(isTold)
     } catch (error) {
@@ -181,7 +181,7 @@ export class LocalStore implements Store {
     if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
   }
 
-  /** Lists what the file says, and tells what has changed; that nothing has, only if nothing else was told of this edit. */
+  /** Lists what the file says, and tells what has changed. If nothing has, says so only if this edit was not told of otherwise. */
   #reindex(isTold = false): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
@@ -208,6 +208,7 @@ export class LocalStore implements Store {
   #noteFailure(file: DataFile, error: unknown): void {
     if (error instanceof DataFileUnusable) {
       this.#unusable = error
+      // The header X-Data-File-Error is part of the lists.
       this.version++
       // While it is being saved it is too early to say anything: the next look reads the file again.
       if (error.reason === 'being saved') return

@@ -5,7 +5,7 @@ import type { PetPage, PetQuery } from './pet-storage.ts'
 
 /** What is in memory comes at once, what is in a storage by a promise. */
 export interface Store {
-  /** Grows with every change of what is listed; absent when others change it too. */
+  /** Grows with every change of what is listed, and of dataFileError; absent when others change the pets too. */
   readonly version?: number
   /** Where the data file has an error since its last edit; undefined while it is valid, and without one. */
   readonly dataFileError?: string | undefined
