@@ -1,7 +1,6 @@
 /** Makes the callbacks of embedding code safe to call: one that fails changes no response and ends no process. */
 import { isPromise } from 'node:util/types'
-import { describe } from './json/describe.ts'
-import { isError } from './system-error.ts'
+import { describeThrown } from './embedding-error.ts'
 import type { PetStoreOptions } from './types.ts'
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
@@ -30,9 +29,4 @@ function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) =
       onFailure(error)
     }
   }
-}
-
-/** Embedding code may throw anything. */
-function describeThrown(error: unknown): string {
-  return isError(error) ? String(error) : describe(error)
 }

@@ -157,9 +157,7 @@ function createPet(basePath: string): OperationDescription {
       201: {
         description: 'The pet as it is now stored durably, with its `id`.',
         headers: {
-          Location: header('The path of the new pet.', {
-            example: `${basePath}/v1/pets/${createdPet.id}`,
-          }),
+          Location: header('The path of the new pet.', { example: `${basePath}/v1/pets/${createdPet.id}` }),
         },
         content: json(ref('Pet'), { added: createdPet }),
       },

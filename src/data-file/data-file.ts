@@ -279,15 +279,13 @@ export class DataFile implements Adapter<PetData> {
   async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
     const [intact, tail] = [bytes.subarray(0, petsEnd), bytes.subarray(petsEnd)]
     const kept = cause === 'brackets' ? '' : await keepTornEnd(this.#disk, this.#followLinks(), tail)
-    let next: Buffer
-    try {
-      next = await this.#replace(identity, Buffer.concat([intact, closingBrackets]))
-    } catch (error) {
+    const repairedText = Buffer.concat([intact, closingBrackets])
+    await this.#replace(identity, repairedText).catch((error: unknown) => {
       // Nothing was cut off.
       if (kept !== '') this.#disk.removeQuietly(kept)
       throw error
-    }
-    const data = await this.#serveRewritten(next)
+    })
+    const data = await this.#serveRewritten(repairedText)
     const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`
     this.#say(cause === 'brackets' ? reclosed : `${repaired}; ${end}`)
     return data

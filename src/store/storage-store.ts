@@ -1,8 +1,8 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
 import { clock } from '../clock.ts'
-import { EmbeddingError } from '../embedding-error.ts'
-import { errorCode, isError } from '../system-error.ts'
+import { describeThrown, EmbeddingError } from '../embedding-error.ts'
+import { errorCode } from '../system-error.ts'
 import { expected } from '../json/expected.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
@@ -86,11 +86,6 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       })
     },
   }
-}
-
-/** What a storage threw, which may be anything. */
-function describeThrown(error: unknown): string {
-  return isError(error) ? error.message || errorCode(error) : typeof error
 }
 
 function parseResult<Output>(schema: v.GenericSchema<unknown, Output>, result: unknown): Output {
