@@ -206,6 +206,8 @@ export class LocalStore implements Store {
 
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
+    const reason = file.describeError(error)
+    let message = `${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`
     if (error instanceof DataFileUnusable) {
       this.#unusable = error
       // The header X-Data-File-Error is part of the lists.
@@ -215,16 +217,8 @@ export class LocalStore implements Store {
       const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
       const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
-      this.#tellFailure(`${error.message}${separator}${consequence}`)
-    } else {
-      const reason = file.describeError(error)
-      this.#tellFailure(
-        `${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`,
-      )
+      message = `${error.message}${separator}${consequence}`
     }
-  }
-
-  #tellFailure(message: string): void {
     if (message !== this.#toldFailure) this.#onMessage(message)
     this.#toldFailure = message
   }
