@@ -140,6 +140,12 @@ test('lists, creates and gets what is in the storage, exactly', async (t) => {
   assert.deepEqual([app.messages, app.errors], [[], []])
 })
 
+test('answers an empty list with a total of 0', async (t) => {
+  const app = await startOn(t, new TestStorage([rex]))
+  const { status, headers, text } = await app.send('/v1/pets?status=sold')
+  assert.deepEqual([status, text, headers.get('x-total-count')], [200, '[]', '0'])
+})
+
 test('answers a list without X-Total-Count when the storage leaves the total out', async (t) => {
   const uncounted = { pets: [rex], hasMore: true }
   for (const page of [uncounted, { ...uncounted, total: undefined }]) {

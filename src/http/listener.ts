@@ -42,7 +42,6 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     maxHeaderSize: maxHeadBytes,
-    insecureHTTPParser: false,
     // Node's own check responds with an empty body; the handler's does not.
     requireHostHeader: false,
   })
