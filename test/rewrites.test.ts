@@ -239,6 +239,26 @@ test('appends to a file that is mounted by itself, in any layout', async (t) => 
   assert.deepEqual(namesInFile(path), ['Rex', 'Mia'])
 })
 
+test('tries once to repair a copy that is put back into a file that is mounted by itself', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  let tries = 0
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (name !== 'renameSync' || place !== path) return
+      tries++
+      throw systemError('EBUSY')
+    },
+  })
+  const { store, lines } = await openStore(t, path, fileSystem)
+  await tryCreate(store, 'Rex')
+  const first = nodeFs.readFileSync(path)
+  await tryCreate(store, 'Mia')
+  nodeFs.writeFileSync(path, Buffer.concat([first, nodeFs.readFileSync(path).subarray(first.length)]))
+  await lines.next(/mount its folder instead/)
+  for (let look = 0; look < 3; look++) await assert.rejects(store.reset(), /mounted by itself/)
+  assert.equal(tries, 1)
+})
+
 test('refuses to rewrite a file that is mounted by itself, says what to do, and touches nothing', async (t) => {
   const said = /pets\.json: has to be rewritten, but is mounted by itself; mount its folder instead/
   const torn = `${edited.slice(0, -7)},\n    {"id":3,"name":"Cut o`

@@ -86,8 +86,8 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * #sync has failed. Linux then takes the bytes for written although the disk does not have them, and another sync would succeed. So
-   * the next read writes the text anew. Until then nothing is appended: without #serve, the appender knows no valid file. (A failed
-   * sync of an append is the appender's own concern.)
+   * a text is served only after it was written anew, by this read or a later one. Nothing is appended before that: the file still counts
+   * as edited, or is known to be without a valid end. (A failed sync of an append is the appender's own concern.)
    */
   #hasFailedSync = false
 
@@ -121,7 +121,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if the file is not valid, or is still being saved after `maxWaitMs`; or the file
-   * system's error. A file that is not valid is not read again until it changes; after anything else, isEdited() stays true.
+   * system's error. After a fault, isEdited() is false until the file changes; after any other error it stays true.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -162,8 +162,8 @@ export class DataFile implements Adapter<PetData> {
         throwIfPetsAreKept(this.#disk, this.path, isMissing ? 'is missing' : 'is empty')
       if (isStart && isMissing)
         return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
-      // While the server runs, a damaged end may be a save under way, and is left alone. Only a copy that was made in the middle of an
-      // append looks like no save: somebody has restored a backup.
+      // While the server runs, a damaged end may be a save under way, and is left alone. The seam of a copy is none: somebody has
+      // restored a backup.
       const tornEnd = findTornEnd(bytes)
       if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
       this.#remember(identity)
@@ -264,7 +264,7 @@ export class DataFile implements Adapter<PetData> {
     return { pets }
   }
 
-  /** Puts `next` in the place of the file that was read, and returns it. Throws a DataFileEdited, and leaves the file, if it has changed. */
+  /** Puts `next` in the place of the file that was read, and returns it. If that has changed, leaves it, and throws a DataFileEdited. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
     try {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
@@ -283,6 +283,8 @@ export class DataFile implements Adapter<PetData> {
     await this.#replace(identity, repairedText).catch((error: unknown) => {
       // Nothing was cut off.
       if (kept !== '') this.#disk.removeQuietly(kept)
+      // It is mounted by itself: the next look must not try again.
+      if (error instanceof DataFileUnusable) this.#remember(identity)
       throw error
     })
     const data = await this.#serveRewritten(repairedText)
