@@ -412,7 +412,10 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   rmdirSync(path)
   renameSync(`${path}.mine`, path)
   assert.equal((await store.create(newPet('Mia'))).id, 2)
-  assert.equal(lines.length, 2)
+  assert.deepEqual(lines.slice(1), [
+    `${path}: is valid again, and pets can be added`,
+    'reloaded 1 pet: 0 added, 0 removed, 0 changed',
+  ])
 })
 
 test('says that the file is valid again also when a slow save came in between', async (t) => {
@@ -429,7 +432,6 @@ test('says that the file is valid again also when a slow save came in between', 
   isSaving = false
   writeFileSync(path, formatDataFile(rex))
   await lines.next(/: is valid again, and pets can be added$/)
-  assert.equal(lines.filter((line) => line.startsWith('reloaded')).length, 0)
 })
 
 test('waits for a slow save without a word, and loses neither it nor the creations', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * The store in this process's memory, with or without a data file. If there is a file, a pet is listed only when it is durable. `create` and
- * hand edits of the file go through one queue, so they cannot interleave. Does not depend on HTTP.
+ * The store in this process's memory, with or without a data file. If there is a file, a pet is listed only when it is durable, and hand
+ * edits are looked for. They and creations go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
 import { clock } from '../clock.ts'
@@ -171,9 +171,9 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // If nothing was read or rolled back just now, nothing has shown that a failure is over.
-      const isTold = (isRolledBack || isEdited) && this.#noteWorking(file)
-      if (isEdited) this.#reindex(isTold)
+      // Otherwise nothing has shown that a failure is over.
+      if (isRolledBack || isEdited) this.#noteWorking(file)
+      if (isEdited) this.#reindex()
     } catch (error) {
       this.#noteFailure(file, error)
       throw refusal(error, mayBeStored)
@@ -181,13 +181,12 @@ export class LocalStore implements Store {
     if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
   }
 
-  /** Lists what the file says, and tells what has changed. If nothing has, says so only if this edit was not told of otherwise. */
-  #reindex(isTold = false): void {
+  /** Lists what the file says, and tells what has changed. */
+  #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
     this.#index = next
     this.version++
-    if (isTold && added + removed + changed === 0) return
     const count = next.size === 1 ? '1 pet' : `${next.size} pets`
     this.#onMessage(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
   }
@@ -206,8 +205,8 @@ export class LocalStore implements Store {
 
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
-    const reason = file.describeError(error)
-    let message = `${file.path}: cannot be used: ${reason}; pets are still served, but none can be added`
+    const description = file.describeError(error)
+    let message = `${file.path}: cannot be used: ${description}; pets are still served, but none can be added`
     if (error instanceof DataFileUnusable) {
       this.#unusable = error
       // The header X-Data-File-Error is part of the lists.
@@ -223,14 +222,12 @@ export class LocalStore implements Store {
     this.#toldFailure = message
   }
 
-  /** Notes that pets can be added. Says so, and returns true, if it was said that they cannot. */
-  #noteWorking(file: DataFile): boolean {
+  /** Notes that pets can be added, and says so if it was said that they cannot. */
+  #noteWorking(file: DataFile): void {
     const what = this.#unusable === undefined ? 'can be used again' : 'is valid again, and pets can be added'
-    const isTold = this.#toldFailure !== ''
-    if (isTold) this.#onMessage(`${file.path}: ${what}`)
+    if (this.#toldFailure !== '') this.#onMessage(`${file.path}: ${what}`)
     this.#unusable = undefined
     this.#toldFailure = ''
-    return isTold
   }
 }
 
