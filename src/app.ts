@@ -119,7 +119,8 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  function handleUnattended(exchange: Exchange): void {
+  /** For a timer: nobody catches what it throws (see abandon). */
+  function handleAfterDelay(exchange: Exchange): void {
     try {
       handleNow(exchange)
     } catch (error) {
@@ -180,7 +181,7 @@ export function createApp(options: AppOptions): App {
       const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request))
-        delay.hold(() => handleUnattended(exchange), response)
+        delay.hold(() => handleAfterDelay(exchange), response)
       else handleNow(exchange)
     },
     refuse(response, code) {

@@ -89,14 +89,15 @@ export class Appender {
   }
 
   /**
-   * A person may close the file in any way (`]}`, say), and a crash while an append overwrites that could leave anything. So first our
-   * closing brackets take the place of whatever follows the last pet. It is not done by a new file, which would need a folder that can
-   * be written.
+   * A person may close the file in any way (`]}`, say). A crash in the middle of an append over such an end could leave anything. So
+   * first our closing brackets take the place of whatever follows the last pet. It is not done by a new file, which would need a folder
+   * that can be written.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
     // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. A full disk refuses them before
-    // anything is overwritten. And findTornEnd can rely on it that no append begins with fewer bytes after the last pet.
+    // anything is overwritten. And no append begins with less than 7 bytes after the last pet, so that findTornEnd can tell an empty
+    // list that a person has typed.
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
@@ -149,8 +150,8 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `cutsRest`: also
-   * cuts off what follows them. That is left out where nothing did when the file was last seen: an editor may have saved since.
+   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `cutsRest`:
+   * first cuts the file off after them. False if it was no longer than that when it was last seen: then any more is an editor's.
    */
   async #writeClosingBrackets(descriptor: number, cutsRest: boolean): Promise<void> {
     try {

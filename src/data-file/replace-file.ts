@@ -21,7 +21,7 @@ const oldName = (target: string): string => `${target}.petstore-old`
  * group if we may give them. Returns false, and leaves what an editor has saved since. `target` is the path that all links lead to.
  *
  * The caller then has to sync file and folder, and to call removeLeftovers: until then the old file stays aside. Throws the file
- * system's error; the old file is then back at the path, or still aside, and the caller has to call putBackOldFile.
+ * system's error; the old file is then back at the path, or still aside, until a later call of putBackOldFile.
  */
 export async function replaceFile(
   disk: Disk,

@@ -16,8 +16,8 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. The pets in it were never acknowledged or, in a copy, not
- * before the copy began: the file that was copied has them.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: those in it were never
+ * acknowledged or, in a copy, only after the copy began, and the file that was copied has them.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -48,10 +48,10 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // An append to an empty list begins with at least 7 bytes after the `[` (Appender.#closeByUs adds what is missing), and never shortens
   // the file. So fewer than 7 are no crash of ours: a person typed them, or a save was cut off before its first pet.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  // Only closing brackets follow the last pet. Either the text is cut off among them. Or the power failed while our brackets replaced
-  // a person's, and they reach a border of sectors, of which one was written: then a bracket is wrong, as in `]]`.
-  const reachesBorder = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
-  if (isClosing(tail) && (isOnlyCut || reachesBorder)) return { petsEnd, cause: 'brackets' }
+  // Only closing brackets follow the last pet. Either the text ends among them. Or the power failed in Appender.#closeByUs: if our 7
+  // bytes cross or touch the end of a sector, only one side may have been written, and a bracket is wrong, as in `]]`.
+  const touchesSectorEnd = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
+  if (isClosing(tail) && (isOnlyCut || touchesSectorEnd)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
   return isOneAppend && isCutOff(tail, prefix, isOnlyCut) ? { petsEnd, cause: 'append' } : undefined
 }
@@ -77,8 +77,8 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 }
 
 /**
- * The process was killed, or the disk was full. Either an append is cut off anywhere; or there are at most 7 bytes, each of the closing
- * brackets or of the append: overwriting the brackets, or undoing that, stopped half-way.
+ * The process was killed, or the disk was full. Either an append is cut off anywhere. Or there are at most 7 bytes, each as the closing
+ * brackets or the append have it at its place: overwriting the brackets, or undoing that, stopped half-way.
  */
 function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
   if (tail.length <= closingBrackets.length) {

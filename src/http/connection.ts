@@ -75,10 +75,10 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether Node has begun to read. resume() clears isPaused() at once, but Node begins a tick later, just before 'resume'. A pause()
-   * in between does not stop that, so the socket is paused only while this is true.
+   * Whether pause() has an effect now. After resume(), isPaused() is false at once, but Node begins to read a tick later, just before
+   * 'resume', even if pause() was called meanwhile. So the socket is paused only from 'resume' on.
    */
-  #isReading = false
+  #canPause = false
   #isSliced = false
   /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
   #hasStoppedParsing = false
@@ -91,12 +91,12 @@ export class Connection {
     socket.on('drain', () => this.#resumeIfPossible())
     // Node resumes the socket by itself, for example after each request that it has parsed. It is then paused again if need be.
     socket.on('resume', () => {
-      // Node may have paused it again in between.
-      this.#isReading = !socket.isPaused()
+      // Node itself may have called pause() within that tick.
+      this.#canPause = !socket.isPaused()
       this.#pauseIfNeeded()
     })
     socket.on('pause', () => {
-      this.#isReading = false
+      this.#canPause = false
     })
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
     // still sending, and the client may then never see the response.
@@ -191,7 +191,7 @@ export class Connection {
   }
 
   #pauseIfNeeded(): void {
-    if (this.#mustPause && this.#isReading) this.#socket.pause()
+    if (this.#mustPause && this.#canPause) this.#socket.pause()
   }
 
   #resumeIfPossible(): void {
@@ -210,13 +210,14 @@ export class Connection {
   }
 
   /**
-   * Node has a 'data' listener, which parses, but takes the bytes past it from the system until somebody adds another. A socket
-   * that is not being read at that moment is never read again. So it is switched after its next 'resume'.
+   * Node's parser reads from the system directly, without 'data' events, until somebody listens for them. From then on Node has a
+   * listener that parses, and ours takes its place. A socket that is not being read at that moment is never read again, so it is
+   * switched after its next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
     const socket = this.#socket
-    if (!this.#isReading) {
+    if (!this.#canPause) {
       socket.once('resume', () => this.#switchToDataEvents())
       return
     }
@@ -271,9 +272,9 @@ export class Connection {
   }
 
   closeSoon(): void {
-    if (this.#lastResponse?.writableFinished === false) this.#closeWhenAnswered()
-    // Otherwise #close has been called, and waits for the client.
-    else if (this.#socket.writable) this.#socket.destroy()
+    if (this.#lastResponse?.writableFinished === false) return this.#closeWhenAnswered()
+    // If it is not writable, #close was called before, and waits for the client.
+    if (this.#socket.writable) this.#socket.destroy()
   }
 
   #closeWhenAnswered(refusal?: ErrorCode): void {
@@ -290,7 +291,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this after a response with "Connection: close", also while a refusal is due. There must be no response after that.
+    // Node calls this (as destroySoon) once a response with "Connection: close" is sent. Nothing may follow that, so a refusal that is
+    // due is not sent.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

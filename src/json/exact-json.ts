@@ -12,12 +12,12 @@ export class JsonFault extends Error {
 }
 
 /**
- * The value of a JSON text, which has to be valid UTF-8: what `JSON.parse` gives, but with integers beyond 2^53 as bigints, and
- * numbers that it would round as InexactNumbers. Throws a JsonFault.
+ * The value of a JSON text: what `JSON.parse` gives, but with integers beyond 2^53 as bigints. A number that `JSON.parse` would round
+ * to an integer, or that is no int64, is an InexactNumber. The caller has checked that the bytes are UTF-8. Throws a JsonFault.
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // Without 16 digits in a row and without an exponent, no number is rounded, and JSON.parse is several times faster.
+  // Without 16 digits in a row and without an exponent, no number is rounded to an integer, and JSON.parse is several times faster.
   if (!/[\d.]{16}|\d[eE]/.test(text)) {
     try {
       return JSON.parse(text)
@@ -234,7 +234,7 @@ export class JsonReader {
         this.at++
         open.push({ items: [], names: isObject ? [] : undefined })
       }
-      // Puts the value into the innermost container, and that one, if it ends here, into the next.
+      // Puts the value, unless its container was just opened, into the innermost container. If that ends here, it is the next value.
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value

@@ -6,7 +6,7 @@ export type Int64 = number | bigint
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)
 
-/** A JSON number that is neither an exact integer nor the double it would become; only its text is true. */
+/** A JSON number that a double would round to an integer, or that is far beyond int64: only its text is true. */
 export class InexactNumber {
   readonly text: string
   constructor(text: string) {
@@ -38,8 +38,9 @@ export function parseId(text: string): Int64 | undefined {
 }
 
 /**
- * Reads a JSON number without rounding: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1), an
- * integer beyond 2^53 is a bigint, and what neither a double nor an int64 holds exactly is an InexactNumber.
+ * Reads a JSON number: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1), and an integer beyond 2^53 is a bigint.
+ * `1.0000000000000000001`, which a double would round to 1, and integers of 20 and more digits are InexactNumbers. Other fractions
+ * are doubles.
  */
 export function parseNumber(text: string): number | bigint | InexactNumber {
   const double = Number(text)
