@@ -7,7 +7,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { errorCodes } from '../src/http/error-codes.ts'
+import { createPetStore } from '../src/index.ts'
 import { openApiDocument } from '../src/openapi.ts'
+import { petStoreServerSchemas } from '../src/options.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'
 import { settings } from '../src/settings.ts'
 import { statuses as contractStatuses } from './contract-expect.ts'
@@ -70,6 +72,30 @@ test('the README has each setting, with its default', () => {
     Object.values(settings).map(({ variable, fallback }) => [variable, fallback || '-']),
     'README.md, Configuration',
   )
+})
+
+test('each setting but log is an option, in the types and the README too', () => {
+  const [, section = ''] = /^## Embedding$(.*?)^## /ms.exec(read('README.md')) ?? []
+  for (const name of Object.keys(settings).filter((each) => each !== 'log')) {
+    assert.ok(name in petStoreServerSchemas, `src/options.ts lacks ${name}`)
+    assert.match(
+      read('src/types.ts'),
+      new RegExp(`^  readonly ${name}\\??:`, 'm'),
+      `src/types.ts lacks ${name}`,
+    )
+    assert.match(section, new RegExp(`^\\| .*\`${name}\``, 'm'), `README.md, Embedding, lacks ${name}`)
+  }
+})
+
+test('the storage on PostgreSQL and the README have each method of a storage', async () => {
+  const file = 'test/postgres/postgres-storage.ts'
+  // Not a literal: the compiler would look for pg, which is installed there only.
+  const { createPostgresStorage } = await import(join(root, file))
+  const storage = createPostgresStorage({ on() {} })
+  await assert.doesNotReject(createPetStore({ apiKeys: ['k'], storage }), file)
+  const [methods = ''] = findAll(read('README.md'), /`storage` an object with the methods ([^()]+?), which/g)
+  const named = findAll(methods, /`(\w+)`/g)
+  assert.deepEqual(named.toSorted(), Object.keys(storage).toSorted(), 'README.md, Outgrowing one file')
 })
 
 test('the README has each error code with its status, and no other', () => {
