@@ -1,5 +1,7 @@
 /** The delay of responses, for demos of slow ones: what it holds back, how long, and when it ends. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { RequestLog } from '../src/types.ts'
 import {
@@ -69,6 +71,28 @@ test('ends at once when the service closes, and what was held back is answered',
   assert.equal((await app.send('/healthz')).status, 200)
   const closed = app.server.close()
   assert.deepEqual([(await reader.read()).status, (await creator.read()).status], [200, 201])
+  await closed
+})
+
+test('a client that goes on sending while the service closes is read to its end, and not reset', async (t) => {
+  const app = await startApp(t, { delayMs: 10_000 })
+  // No time passes: neither that of the delay nor how long a client may go on.
+  holdTimeouts(t)
+  const { hostname, port } = new URL(app.url)
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  t.after(() => socket.destroy())
+  let hadError = false
+  socket.on('error', () => {
+    hadError = true
+  })
+  socket.write(formatRequest('GET /v1/pets'))
+  assert.equal((await app.send('/healthz')).status, 200)
+  const closed = app.server.close()
+  await once(socket.resume(), 'end')
+  for (let i = 0; i < 3; i++) await new Promise((done) => socket.write(' '.repeat(100_000), done))
+  socket.end()
+  await once(socket, 'close')
+  assert.equal(hadError, false)
   await closed
 })
 

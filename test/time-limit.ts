@@ -21,7 +21,7 @@ const watch = `
     limit = setTimeout(() => {
       writeSync(2, 'Not ended after ${limitMs / 1000} s: ' + names + '\\n')
       parentPort.postMessage('exit')
-      setTimeout(() => process.kill(process.pid, 'SIGKILL'), 3000)
+      setTimeout(() => process.kill(process.pid, 'SIGKILL'), ${Math.min(3_000, limitMs)})
     }, ${limitMs})
   })`
 
