@@ -79,7 +79,7 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `basePath` does
-   * not end with that path, the link to the next page leads nowhere. (A proxy in front may have removed the beginning of `basePath`.)
+   * not end with that path, the link to the next page leads nowhere. (It may begin otherwise: with what a proxy in front removes.)
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -193,7 +193,7 @@ export function createApp(options: AppOptions): App {
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)
     },
     formatRefusal(code) {
-      // This comes from refuseTunnel alone.
+      // Only Connection.refuseTunnel passes this code, for a CONNECT.
       const isMethod = code === 'method_not_allowed'
       const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', allMethods) : new HttpError(code))
       onResponse?.(createRequestLog(reply.status, clock.performanceNow()))

@@ -90,14 +90,13 @@ export class Appender {
 
   /**
    * A person may close the file in any way (`]}`, say). A crash in the middle of an append over such an end could leave anything. So
-   * first our closing brackets take the place of whatever follows the last pet. It is not done by a new file, which would need a folder
-   * that can be written.
+   * first our closing brackets take the place of whatever follows the last pet. They are written in place, since a new file would need
+   * a folder that can be written.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
     // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. A full disk refuses them before
-    // anything is overwritten. And no append begins with less than 7 bytes after the last pet, so that findTornEnd can tell an empty
-    // list that a person has typed.
+    // anything is overwritten. And a crash of ours always leaves at least 7 bytes after the last pet: findTornEnd relies on that.
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
@@ -139,10 +138,8 @@ export class Appender {
     try {
       // If the append cannot be removed now, rollBack tries again, and compares the file with this state.
       if (written !== undefined) this.#identity = written
-      const isTheirs =
-        error instanceof DataFileEdited ||
-        (written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written))
-      if (isTheirs) this.#forget()
+      const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
+      if (error instanceof DataFileEdited || isEditedSince) this.#forget()
       else await this.#writeClosingBrackets(descriptor, true)
     } catch {
       // The file system failed here too: the next append or look for edits tries again.
@@ -151,7 +148,7 @@ export class Appender {
 
   /**
    * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `cutsRest`:
-   * first cuts the file off after them. False if it was no longer than that when it was last seen: then any more is an editor's.
+   * first cuts the file off after them. Not if it ended there anyway when it was last seen: what would be cut is then an editor's save.
    */
   async #writeClosingBrackets(descriptor: number, cutsRest: boolean): Promise<void> {
     try {

@@ -17,7 +17,7 @@ export class DataFileUnusable extends Error {
     this.reason = reason
   }
 
-  /** For a file that is no text to read, such as `is a folder`. */
+  /** For a file as a whole, such as `is a folder`. */
   static ofFile(path: string, what: string, reason?: Reason): DataFileUnusable {
     return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, reason)
   }

@@ -86,8 +86,8 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * #sync has failed. Linux then takes the bytes for written although the disk does not have them, and another sync would succeed. So
-   * a text is served only after it was written anew, by this read or a later one. Nothing is appended before that: the file still counts
-   * as edited, or is known to be without a valid end. (A failed sync of an append is the appender's own concern.)
+   * while this is true, the file is replaced before its text is served. Nothing is appended before that: isEdited() stays true or, if the
+   * file cannot be replaced, it was remembered without an end. (A failed sync of an append is the appender's own concern.)
    */
   #hasFailedSync = false
 
@@ -121,7 +121,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if the file is not valid, or is still being saved after `maxWaitMs`; or the file
-   * system's error. After a fault, isEdited() is false until the file changes; after any other error it stays true.
+   * system's error. After a fault, isEdited() is false until the file changes; after `being saved` or a system error it stays true.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -162,8 +162,8 @@ export class DataFile implements Adapter<PetData> {
         throwIfPetsAreKept(this.#disk, this.path, isMissing ? 'is missing' : 'is empty')
       if (isStart && isMissing)
         return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
-      // While the server runs, a damaged end may be a save under way, and is left alone. The seam of a copy is none: somebody has
-      // restored a backup.
+      // While the server runs, a damaged end may be a save under way, and is left alone. But no save has the seam of a copy: somebody
+      // has restored a backup.
       const tornEnd = findTornEnd(bytes)
       if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
       this.#remember(identity)
@@ -240,15 +240,16 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error of a sync that fails. */
+  /** Makes the file durable, whoever wrote it. Returns the error if it may not be. Throws a DataFileEdited if the file is gone. */
   async #sync(): Promise<unknown> {
     try {
       await this.#disk.syncFile(this.path)
       this.#hasFailedSync = false
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') throw new DataFileEdited()
+      const code = errorCode(error)
+      if (code === 'ENOENT') throw new DataFileEdited()
       // EROFS: Linux has made the file system read-only, after an error. What is there is served as it is; nothing can be added to it.
-      this.#hasFailedSync = errorCode(error) !== 'EROFS'
+      this.#hasFailedSync = code !== 'EROFS'
       if (this.#hasFailedSync) return error
     }
     return undefined

@@ -212,8 +212,8 @@ class PetsParser {
       reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
-      const taken = seed && this.#seeds.add(seed, offset)
-      if (taken !== undefined) addFault(taken, offset, taken.firstAt)
+      const takenId = seed && this.#seeds.add(seed, offset)
+      if (takenId !== undefined) addFault(takenId, offset, takenId.firstAt)
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at
     }

@@ -37,8 +37,8 @@ export async function replaceFile(
     await disk.createFile(newPath, next, old)
     return await swapFiles(disk, target, expected)
   } catch (error) {
-    // Some editors remove the file and write it again. What they write is newer than anything that could be put at the path now. If
-    // the old file is aside, the next read puts it back.
+    // ENOENT: the file has vanished. That is an edit too: some editors remove the file and write it again. If the old one is aside, the
+    // next read puts it back.
     if (errorCode(error) === 'ENOENT') return false
     // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk, target).catch(() => {})

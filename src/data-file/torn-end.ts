@@ -1,7 +1,8 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is not
  * taken for it. (Exception: if only the closing brackets are missing, a person may have done that; the repair then adds them, and removes
- * at most a comma.) Does no file I/O. A write that fails while the server runs is undone in appender.ts.
+ * at most a comma.) Does no file I/O: what is cut off is kept by kept-files.ts, and a write that
+ * fails while the server runs is undone in appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -10,14 +11,14 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * A file that a person has closed in another way gets our closing brackets before the first append, so brackets and white space
- * of both kinds can stand there after a crash in between.
+ * A file that a person has closed in another way gets our closing brackets before the first append (Appender.#closeByUs). A crash in
+ * between leaves a mixture of both.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: those in it were never
- * acknowledged or, in a copy, only after the copy began, and the file that was copied has them.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: after a
+ * crash, those in it were never acknowledged; in a copy, only after the copy began, and the original has them.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -45,11 +46,11 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // One append adds at most this many. If there are more, some were acknowledged, and it is no append that was cut off.
   const isOneAppend = countPets(tail) <= maxAppendPets
   if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
-  // An append to an empty list begins with at least 7 bytes after the `[` (Appender.#closeByUs adds what is missing), and never shortens
-  // the file. So fewer than 7 are no crash of ours: a person typed them, or a save was cut off before its first pet.
+  // In an empty list, a crash of ours leaves at least 7 bytes after the `[` (see Appender.#closeByUs). Fewer are not ours to repair: a
+  // person typed them, or a save was cut off before its first pet.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   // Only closing brackets follow the last pet. Either the text ends among them. Or the power failed in Appender.#closeByUs: if our 7
-  // bytes cross or touch the end of a sector, only one side may have been written, and a bracket is wrong, as in `]]`.
+  // bytes, or they and the rest of a person's end, lie in two sectors, one may be new and the other old, which gives `]]`, say.
   const touchesSectorEnd = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
   if (isClosing(tail) && (isOnlyCut || touchesSectorEnd)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -67,8 +68,8 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   for (let seam = 1; seam < end; seam++) {
     const before = tail.subarray(0, seam)
     if (!isClosing(before)) return false
-    // A piece stops at the old end of the file (`]` and `}` are before it), or where a page ends. Elsewhere it was a person, who forgot
-    // a comma, say.
+    // The first piece stops at the old end of the file (then it has both `]` and `}`), or where a page ends. A seam elsewhere is a
+    // person's, who forgot a comma, say.
     const isOldEnd = before.toString().replaceAll(/\s/g, '') === ']}'
     const isSeam = isOldEnd || (petsEnd + seam) % sectorBytes === 0
     if (isSeam && tail.subarray(seam, end).equals(prefix.subarray(seam, end))) return true
@@ -77,8 +78,8 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 }
 
 /**
- * The process was killed, or the disk was full. Either an append is cut off anywhere. Or there are at most 7 bytes, each as the closing
- * brackets or the append have it at its place: overwriting the brackets, or undoing that, stopped half-way.
+ * The process was killed, or the disk was full. Either more than 7 bytes are left: the beginning of an append. Or at most 7: writing the
+ * append over the brackets, or the brackets back over it, stopped half-way, so that each byte is of the one or of the other.
  */
 function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
   if (tail.length <= closingBrackets.length) {
@@ -101,9 +102,9 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // Up to the old end there are the first 7 bytes of the append, or still the closing bytes: ours, or a person's.
-  const old = bytes.subarray(petsEnd, from)
-  const isOldEnd = old.length > 0 && (old.length === closingBrackets.length || isClosing(old))
+  // At the old end, the first 7 bytes of the append are before it, or still the closing bytes: ours, or a person's.
+  const before = bytes.subarray(petsEnd, from)
+  const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)
 }
 

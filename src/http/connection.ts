@@ -32,7 +32,7 @@ export interface ConnectionContext {
   countWaiting(sizeChange: number): void
 }
 
-/** See maxWaitingSize. */
+/** How much memory a waiting request takes: 1 for the smallest, and 1 more for every 50 headers (see maxWaitingSize). */
 function sizeOf({ rawHeaders }: IncomingMessage): number {
   const headerCount = rawHeaders.length / 2
   return 1 + headerCount / 50
@@ -43,8 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * The handler calls `write`, and Node keeps head and body until the next tick. `end` would send them at once, with a system call for
- * each response. So it waits for that tick too: first the other requests of this turn of the event loop are handled.
+ * What the handler gives to `write` is sent in the next tick, but `end` would send it at once. So `end` is called in that tick: first
+ * all requests of this turn of the event loop are handled, then their responses are sent, which is faster.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -75,10 +75,10 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether pause() has an effect now. After resume(), isPaused() is false at once, but Node begins to read a tick later, just before
-   * 'resume', even if pause() was called meanwhile. So the socket is paused only from 'resume' on.
+   * After resume(), isPaused() is false at once, but Node begins to read a tick later, just before 'resume', even if pause() was called
+   * in between. So this is true only from 'resume' to the next 'pause', and nothing is paused before.
    */
-  #canPause = false
+  #isReading = false
   #isSliced = false
   /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
   #hasStoppedParsing = false
@@ -91,12 +91,12 @@ export class Connection {
     socket.on('drain', () => this.#resumeIfPossible())
     // Node resumes the socket by itself, for example after each request that it has parsed. It is then paused again if need be.
     socket.on('resume', () => {
-      // Node itself may have called pause() within that tick.
-      this.#canPause = !socket.isPaused()
+      // If Node itself has called pause() in between, its 'pause' came before this.
+      this.#isReading = !socket.isPaused()
       this.#pauseIfNeeded()
     })
     socket.on('pause', () => {
-      this.#canPause = false
+      this.#isReading = false
     })
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
     // still sending, and the client may then never see the response.
@@ -191,7 +191,7 @@ export class Connection {
   }
 
   #pauseIfNeeded(): void {
-    if (this.#mustPause && this.#canPause) this.#socket.pause()
+    if (this.#mustPause && this.#isReading) this.#socket.pause()
   }
 
   #resumeIfPossible(): void {
@@ -210,14 +210,14 @@ export class Connection {
   }
 
   /**
-   * Node's parser reads from the system directly, without 'data' events, until somebody listens for them. From then on Node has a
-   * listener that parses, and ours takes its place. A socket that is not being read at that moment is never read again, so it is
+   * Node has a 'data' listener, which parses. But the parser reads from the system directly, past it, until somebody adds another one;
+   * so ours is added, and then Node's taken away. A socket that is not being read at that moment is never read again, so it is
    * switched after its next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
     const socket = this.#socket
-    if (!this.#canPause) {
+    if (!this.#isReading) {
       socket.once('resume', () => this.#switchToDataEvents())
       return
     }
@@ -246,8 +246,8 @@ export class Connection {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
-    // The connection is paused, so the rest of the request may have come in time, and wait in the system's buffer. Node reports
-    // this timeout once per request, so afterwards only idleMs limits it.
+    // We have paused the connection, so the rest of the request may have come in time, and lie unread in the system's buffer. Node
+    // reports this timeout once per request, so afterwards only idleMs limits it.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastResponse
@@ -291,9 +291,10 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this (as destroySoon) once a response with "Connection: close" is sent. Nothing may follow that, so a refusal that is
-    // due is not sent.
-    const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
+    // Node calls this (as destroySoon) when a response with "Connection: close" is sent, which is still the current one. Nothing may
+    // follow it, not even a refusal that is due.
+    const isAfterLast = this.#current?.shouldKeepAlive === false
+    const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
-/** What is wrong with a JSON text, and at which byte. The offset is the text's length only if it is a right text that was cut off. */
+/** What is wrong with a JSON text, and at which byte. The offset is the text's length only if the text is the beginning of a valid one. */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -12,8 +12,8 @@ export class JsonFault extends Error {
 }
 
 /**
- * The value of a JSON text: what `JSON.parse` gives, but with integers beyond 2^53 as bigints. A number that `JSON.parse` would round
- * to an integer, or that is no int64, is an InexactNumber. The caller has checked that the bytes are UTF-8. Throws a JsonFault.
+ * The value of a JSON text: what `JSON.parse` gives, but with numbers as parseNumber reads them. The caller has checked that the bytes
+ * are UTF-8. Throws a JsonFault.
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
@@ -181,7 +181,7 @@ export class JsonReader {
     return escape.length
   }
 
-  /** Throws at the first character that is not UTF-8, of those that begin from `start` to `end`. */
+  /** Throws at the first character that is not UTF-8, of those whose first byte is from `start` to `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
@@ -234,7 +234,8 @@ export class JsonReader {
         this.at++
         open.push({ items: [], names: isObject ? [] : undefined })
       }
-      // Puts the value, unless its container was just opened, into the innermost container. If that ends here, it is the next value.
+      // In a container that was just opened there is no value yet. Otherwise it is put into the innermost container; if that ends here,
+      // it is itself the next value.
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value

@@ -97,7 +97,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. Throws a PetStoreError if all of it failed. */
+  /** Stores a batch. An error among the results is for the creation at its place. Throws a PetStoreError if all of it failed. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
@@ -171,7 +171,7 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // Otherwise nothing has shown that a failure is over.
+      // Only a rollback or a read that succeeds shows that a failure is over.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
