@@ -288,10 +288,9 @@ export class DataFile implements Adapter<PetData> {
       if (error instanceof DataFileUnusable) this.#remember(identity)
       throw error
     })
-    const data = await this.#serveRewritten(repairedText)
     const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`
     this.#say(cause === 'brackets' ? reclosed : `${repaired}; ${end}`)
-    return data
+    return this.#serveRewritten(repairedText)
   }
 
   /** A new file names its schema, if it lies in the same folder. */
