@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
-import type { DelayMs } from './http/delay.ts'
+import { type DelayMs, maxDelayMs } from './http/delay.ts'
 import { describe } from './json/describe.ts'
 import {
   expected,
@@ -33,7 +33,6 @@ export interface Setting {
   readonly expectedText?: string
 }
 
-const maxDelayMs = 10_000
 const logLevels = ['silent', 'info', 'requests'] as const
 
 const OriginsSchema = v.array(

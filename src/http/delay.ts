@@ -2,6 +2,9 @@
 import type { ServerResponse } from 'node:http'
 import { clock } from '../clock.ts'
 
+/** The longest delay that can be set. */
+export const maxDelayMs = 10_000
+
 /** Milliseconds, or a range of them. */
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 

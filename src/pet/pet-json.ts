@@ -1,7 +1,8 @@
 /** The JSON text of a pet: how it is written, and how one is read, with every fault and its place. Does not know where it comes from. */
 import { type JsonReader, openBrace } from '../json/exact-json.ts'
 import { isInt64 } from '../json/int64.ts'
-import { isId, nameFault, type Pet } from './pet.ts'
+import type { Pet } from './pet.ts'
+import { isId, nameFault } from './pet-rules.ts'
 import { defaultStatus, petStatuses } from './pet-status.ts'
 import { type CheckedSeed, checkSeed, petMembers, type SeedFault } from './seeds.ts'
 

@@ -1,5 +1,5 @@
-/** What a pet is (interface section 2). */
-import { type Int64, isInt64 } from '../json/int64.ts'
+/** The members of a pet (interface section 2). What each may be is in pet-rules.ts. */
+import type { Int64 } from '../json/int64.ts'
 import type { PetStatus } from './pet-status.ts'
 
 /** A pet to create (interface section 2, NewPet), with its status filled in. */
@@ -20,13 +20,4 @@ export interface SeedPet {
   readonly name: string
   readonly categoryId: Int64
   readonly status?: PetStatus
-}
-
-/** What keeps a text from being a name, if anything. The schemas and the fast reader of the data file both ask here. */
-export function nameFault(name: string): string | undefined {
-  return name.isWellFormed() ? undefined : 'expected well-formed Unicode, got a lone surrogate'
-}
-
-export function isId(id: unknown): id is Int64 {
-  return isInt64(id) && id > 0
 }

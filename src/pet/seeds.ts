@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { shorten } from '../json/describe.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
-import { SeedPetSchema } from './pet-schemas.ts'
+import { SeedPetSchema } from './pet-rules.ts'
 import type { Pet } from './pet.ts'
 
 /** A pet that was checked. Its id may still be missing. */
