@@ -1,6 +1,7 @@
 /** Makes the callbacks of embedding code safe to call: one that fails changes no response and ends no process. */
 import { isPromise } from 'node:util/types'
-import { describeThrown } from './embedding-error.ts'
+import { describe } from './json/describe.ts'
+import { isError } from './system-error.ts'
 import type { PetStoreOptions } from './types.ts'
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
@@ -29,4 +30,9 @@ function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) =
       onFailure(error)
     }
   }
+}
+
+/** Embedding code may throw anything. */
+function describeThrown(error: unknown): string {
+  return isError(error) ? String(error) : describe(error)
 }

@@ -1,8 +1,8 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
 import { clock } from '../clock.ts'
-import { describeThrown, EmbeddingError } from '../embedding-error.ts'
-import { errorCode } from '../system-error.ts'
+import { EmbeddingError } from '../embedding-error.ts'
+import { errorCode, isError } from '../system-error.ts'
 import { expected } from '../json/expected.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
@@ -47,7 +47,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       if (failing.delete(kind) && failing.size === 0) onMessage?.('the storage works again')
       return result
     } catch (error) {
-      const reason = describeThrown(error)
+      // A storage may throw anything.
+      const reason = isError(error) ? error.message || errorCode(error) : typeof error
       if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; ${kind} are refused until it works`)
       failing.add(kind)
       const isFull = errorCode(error) === 'insufficient_storage'
