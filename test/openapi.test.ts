@@ -248,6 +248,9 @@ test('the examples of refusals are what the service answers', async (t) => {
     const example = resolve(member(examplesOf(response)[code], 'value'))
     assert.equal(assertRefusal(answer, answer.status, code), example['message'])
   }
+  const { headers } = await send('/v1/pets', { headers: { authorization: null } })
+  const header = at('components', 'responses', 'Unauthorized', 'headers', 'WWW-Authenticate', 'example')
+  assert.equal(headers.get('www-authenticate'), header)
 })
 
 test('the examples of animals are what the service takes and answers', async (t) => {
