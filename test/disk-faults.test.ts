@@ -632,6 +632,25 @@ test('names the folder when that is what cannot be written, for whichever reason
   }
 })
 
+test('reads a file again that was away when it was to be synced, and does not write it anew', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  let isAway = false
+  const fileSystem = watchFileSystem({
+    before({ name, args: [, flags] }) {
+      if (!isAway || name !== 'openSync' || flags !== 'r') return
+      isAway = false
+      throw systemError('ENOENT')
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  isAway = true
+  nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Max')))
+  const { ino } = nodeFs.statSync(path)
+  await store.create(newPet('Kit'))
+  assert.deepEqual(namesIn(store), ['Max', 'Kit'])
+  assert.equal(nodeFs.statSync(path).ino, ino)
+})
+
 test('serves an edit whose sync takes longer than it waits for a save', async (t) => {
   countTime(t, 0)
   const path = makeDataFile([petLine(1, 'Rex')])
