@@ -8,11 +8,12 @@ type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
 /** A failure of onMessage or onResponse is reported to onError. A failure of onError is ignored. */
 export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
-  const reportError = guard(onError, ignore)
-  const report = (name: string) => (error: unknown) => reportError(`${name} failed: ${describeThrown(error)}`)
+  // Embedding code may throw anything, even an error that cannot be put into words.
+  const report = (name: string) =>
+    guard((error) => onError(`${name} failed: ${isError(error) ? String(error) : describe(error)}`), ignore)
   return {
     onMessage: guard(onMessage, report('onMessage')),
-    onError: reportError,
+    onError: guard(onError, ignore),
     // Without it, no entry for it has to be made.
     ...(onResponse !== undefined && { onResponse: guard(onResponse, report('onResponse')) }),
   }
@@ -30,9 +31,4 @@ function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) =
       onFailure(error)
     }
   }
-}
-
-/** Embedding code may throw anything. */
-function describeThrown(error: unknown): string {
-  return isError(error) ? String(error) : describe(error)
 }

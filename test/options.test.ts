@@ -156,6 +156,24 @@ const failures: Readonly<Record<string, () => unknown>> = {
   },
 }
 
+test('responds as usual when a callback fails with what cannot be put into words', async (t) => {
+  const unspeakable = Object.assign(new Error(), {
+    toString() {
+      throw new Error('not even that')
+    },
+  })
+  for (const onResponse of [() => assert.fail(unspeakable), () => Promise.reject(unspeakable)]) {
+    const errors: string[] = []
+    const store = await startPetStore({ ...good, onResponse, onError: (message) => errors.push(message) })
+    t.after(() => store.close())
+    const body = { name: 'Kit', categoryId: 1 }
+    const refused = await send(store.url, '/v1/pets', { body, headers: { 'content-type': 'text/plain' } })
+    assertRefusal(refused, 415, 'unsupported_media_type')
+    assert.equal((await send(store.url, '/v1/pets')).status, 200)
+    assert.deepEqual(errors, [])
+  }
+})
+
 for (const [how, fail] of Object.entries(failures)) {
   test(`responds as usual when onResponse ${how}, and tells onError`, async (t) => {
     const errors = new EventEmitter()
