@@ -359,6 +359,24 @@ test('says once that the disk fails and once that it works again', async (t) => 
   assert.equal(said.filter((line) => line.includes('cannot')).length, 1)
 })
 
+test('says once that the disk fails, also when it fails in several ways', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  const codes = ['EIO', 'ENOSPC', 'EIO', 'ENOSPC']
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      const code = name === 'writeSync' ? codes.shift() : undefined
+      if (code !== undefined) throw systemError(code)
+    },
+  })
+  const { store, lines: said } = await openStore(t, path, fileSystem)
+  while (codes.length > 0) await assert.rejects(store.create(newPet('refused')), PetStoreError)
+  await store.create(newPet('Kit'))
+  assert.deepEqual(
+    said.map((line) => /cannot be used|can be used again/.exec(line)?.[0]),
+    ['cannot be used', 'can be used again'],
+  )
+})
+
 test('says a second fault too, after the first was repaired', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()

@@ -46,7 +46,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** What was last said of why no pet can be added; empty while pets can. */
+  /** Why no pet can be added, as was last said: the fault of the file, or `disk`; empty while pets can. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -206,6 +206,7 @@ export class LocalStore implements Store {
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
     const description = file.describeError(error)
+    let failure = 'disk'
     let message = `${file.path}: cannot be used: ${description}; pets are still served, but none can be added`
     if (error instanceof DataFileUnusable) {
       this.#unusable = error
@@ -216,10 +217,11 @@ export class LocalStore implements Store {
       const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
       const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
       const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
-      message = `${error.message}${separator}${consequence}`
+      failure = error.message
+      message = `${failure}${separator}${consequence}`
     }
-    if (message !== this.#toldFailure) this.#onMessage(message)
-    this.#toldFailure = message
+    if (failure !== this.#toldFailure) this.#onMessage(message)
+    this.#toldFailure = failure
   }
 
   /** Notes that pets can be added, and says so if it was said that they cannot. */
