@@ -418,6 +418,21 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   ])
 })
 
+test('goes on when the same file is back after a folder stood in its place', async (t) => {
+  const path = join(makeFolder(), 'data', 'pets.json')
+  mkdirSync(dirname(path))
+  writeFileSync(path, formatDataFile(rex))
+  const { store, lines } = await openStore(t, path)
+  // Moving the folder around it leaves the file as it is, its times included.
+  renameSync(dirname(path), `${dirname(path)}2`)
+  mkdirSync(path, { recursive: true })
+  await lines.next(/is a folder, not a file/)
+  rmSync(dirname(path), { recursive: true })
+  renameSync(`${dirname(path)}2`, dirname(path))
+  await lines.next(/is valid again/)
+  assert.equal((await store.create(newPet('Mia'))).id, 2)
+})
+
 test('says that the file is valid again also when a slow save came in between', async (t) => {
   const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)

@@ -142,7 +142,14 @@ export class DataFile implements Adapter<PetData> {
 
   /** Throws a DataFileEdited when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
-    const whole = this.#disk.read(this.path)
+    let whole: WholeFile
+    try {
+      whole = this.#disk.read(this.path)
+    } catch (error) {
+      // A folder, say, stands in the place of the file: the next look reads it again, even if the same file is back then.
+      if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
+      throw error
+    }
     const { bytes, identity } = whole
     try {
       return await this.#serveOrRewrite(whole, this.#parse(whole))
@@ -158,8 +165,7 @@ export class DataFile implements Adapter<PetData> {
         throw new DataFileEdited()
       }
       const isMissing = identity === undefined
-      if (isStart && error.reason === 'lost')
-        throwIfPetsAreKept(this.#disk, this.path, isMissing ? 'is missing' : 'is empty')
+      if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, isMissing)
       if (isStart && isMissing)
         return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
       // While the server runs, a damaged end may be a save under way, and is left alone. But no save has the seam of a copy: somebody
