@@ -55,10 +55,17 @@ describe('stopping keeps the pets of a file that', () => {
       )
       if (nodeFs.existsSync(path)) makeOld(path)
       await assert.rejects(openFileStore(path), (error: Error) => {
-        const remedy = `to get them back, rename that to ${basename(path)}; to start without any, move it away`
+        const andDelete = what === 'is empty' ? `, and delete ${basename(path)}` : ''
+        const remedy = `to get them back, rename that to ${basename(path)}; to start without any, move it away${andDelete}`
         assert.equal(error.message, `${path}: ${what}; its pets are kept in ${basename(kept)}; ${remedy}`)
         return true
       })
+      nodeFs.renameSync(kept, `${path}.away`)
+      nodeFs.rmSync(path, { force: true })
+      const { store: empty } = await openStore(t, path)
+      assert.equal(empty.size, 0)
+      await empty.close()
+      nodeFs.renameSync(`${path}.away`, kept)
       nodeFs.renameSync(kept, path)
       const { store: again } = await openStore(t, path)
       assert.deepEqual(namesIn(again), ['Rex', 'Mia "ä"'])

@@ -42,16 +42,16 @@ export async function keepPetsIfLost(
   }
 }
 
-/** The file `is empty` or `is missing`. If a server has kept its pets, throws: to start without them would hide the loss. */
-export function throwIfPetsAreKept(disk: Disk, path: string, what: string): void {
+/** The file is missing or empty. If a server has kept its pets, throws: to start without them would hide the loss. */
+export function throwIfPetsAreKept(disk: Disk, path: string, isMissing: boolean): void {
   const target = disk.followLinks(resolve(path))
   const isKept = (name: string): boolean => name.startsWith(`${basename(target)}.kept-`)
   const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted()
   if (names.length === 0) return
   const [one, all] = names.length === 1 ? ['that', 'it'] : ['one of them', 'them']
-  const remedy = `to get them back, rename ${one} to ${basename(target)}; to start without any, move ${all} away`
-  const kept = `its pets are kept in ${names.join(' and ')}; ${remedy}`
-  throw DataFileUnusable.ofFile(path, `${what}; ${kept}`)
+  const [what, others] = isMissing ? ['is missing', ''] : ['is empty', `, and delete ${basename(target)}`]
+  const remedy = `to get them back, rename ${one} to ${basename(target)}; to start without any, move ${all} away${others}`
+  throw DataFileUnusable.ofFile(path, `${what}; its pets are kept in ${names.join(' and ')}; ${remedy}`)
 }
 
 /** Writes a new file, as private as the data file; if that is gone, for its owner alone. Returns its path. */
