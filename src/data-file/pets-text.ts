@@ -92,7 +92,11 @@ export function formatWithIds({ bytes, filledIds }: PetsText): Buffer {
 export function formatFile(pets: readonly Pet[], schema: string | undefined): Buffer {
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
   const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
-  return Buffer.concat([head, pets.length === 0 ? closingBrackets : formatAppend(pets, true)])
+  // In parts, since a string cannot hold the text of several million pets.
+  const parts = pets.map((pet, index) =>
+    formatAppend([pet], index === 0).subarray(0, -closingBrackets.length),
+  )
+  return Buffer.concat([head, ...parts, closingBrackets])
 }
 
 /** What was read, up to the syntax error if there is one. Offsets are in bytes. */
