@@ -1,6 +1,6 @@
 /** The build that tests look at and run. `npm test` makes one for all test files; a file that runs by itself makes its own. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
@@ -18,6 +18,9 @@ export function buildOnce(): string {
 /** Builds into this folder, and gives the path of what would be `dist`. */
 export function build(folder: string): string {
   const dist = join(folder, 'dist')
+  // As if an older build had left it.
+  mkdirSync(dist)
+  writeFileSync(join(dist, 'left.js'), '')
   const script = fileURLToPath(new URL('../src/build.ts', import.meta.url))
   const { status, stderr } = spawnSync(
     process.execPath,

@@ -30,6 +30,10 @@ function copyAlone(t: TestContext): string {
   return folder
 }
 
+test('a build leaves nothing of an older one', () => {
+  assert.equal(existsSync(join(dist, 'left.js')), false)
+})
+
 test('serves from one file in an empty folder, and stops, without a warning', async (t) => {
   const folder = copyAlone(t)
   const program = await startProgram(t, folder)

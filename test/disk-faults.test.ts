@@ -552,6 +552,10 @@ test('writes an edit anew whose sync has failed, before a pet is acknowledged on
   assert.equal(lost.has(nodeFs.statSync(path).ino), false, 'the file is another one')
   assert.deepEqual(namesInFile(path), ['Max', 'Kit'])
   assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  const { ino } = nodeFs.statSync(path)
+  nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Moritz')))
+  assert.equal((await createAll(store, ['Kim'])).length, 1)
+  assert.equal(nodeFs.statSync(path).ino, ino, 'the next edit is not written anew')
 })
 
 test('writes the file anew when its sync fails at the start', async (t) => {

@@ -1,14 +1,14 @@
 /** One server a file: who is refused, and that nothing but a living process refuses. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import nodeFs, { existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import nodeFs, { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import { lockAddresses, lockFile } from '../src/data-file/file-lock.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
-import { makeDataFile, makeFolder, runProgram, startProgram } from './support.ts'
+import { makeDataFile, makeFolder, runProgram, send, startProgram } from './support.ts'
 
 async function assertLocked(path: string): Promise<void> {
   await assert.rejects(openFileStore(path), (error) => {
@@ -109,6 +109,22 @@ test('refuses a second store while the inode of the folder is another one, as on
   })
   await assert.rejects(openFileStore(path, { fileSystem }), /: is in use by another server;/)
 })
+
+const inMounts = ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs tmpfs data && exec "$@"', 'sh']
+const canMount = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
+
+test(
+  'containers that share a network have files of their own at the same path',
+  { skip: canMount ? false : 'only root on Linux can mount' },
+  async (t) => {
+    const folder = makeFolder()
+    mkdirSync(join(folder, 'data'))
+    for (const name of ['first', 'second']) {
+      const { url } = await startProgram(t, folder, {}, inMounts)
+      assert.equal((await send(url, '/v1/pets', { body: { name, categoryId: 1 } })).status, 201)
+    }
+  },
+)
 
 test('a second program says so in one line and exits with 1; a killed one blocks nobody', async (t) => {
   const folder = makeFolder()

@@ -245,6 +245,12 @@ describe('refuses and keeps the connection', () => {
       'malformed_request',
     ],
     [
+      'two Hosts of an OPTIONS *',
+      formatRequest('OPTIONS *', ['Host: a', 'Host: b']),
+      400,
+      'malformed_request',
+    ],
+    [
       'two Hosts that are the same',
       formatRequest('GET /v1/pets', ['Host: a', 'Host: a']),
       400,
