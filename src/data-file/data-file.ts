@@ -31,7 +31,6 @@ const lookAgainMs = 40
 const settleMs = 400
 /** The longest wait for an edited file that keeps changing. */
 const maxWaitMs = 1500
-
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 const mountedByItself = 'has to be rewritten, but is mounted by itself; mount its folder instead'
 const restored = 'restored: a crash had interrupted the server while it replaced this file'
@@ -86,8 +85,7 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * #sync has failed. Linux then takes the bytes for written although the disk does not have them, and another sync would succeed. So
-   * while this is true, the file is replaced before its text is served. Nothing is appended before that: isEdited() stays true or, if the
-   * file cannot be replaced, it was remembered without an end. (A failed sync of an append is the appender's own concern.)
+   * the file is replaced before its text is served, and nothing is appended before that. (For its own syncs the appender cares itself.)
    */
   #hasFailedSync = false
 
@@ -155,8 +153,7 @@ export class DataFile implements Adapter<PetData> {
       return await this.#serveOrRewrite(whole, this.#parse(whole))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
-      // An editor that saves in place empties the file first, and may take its time to write the rest. At a start, that can only
-      // be so if the file was written just now.
+      // An editor may empty the file first, and take its time to write the rest; at a start, only if it was written just now.
       const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
       if (!isStart || ageMs < settleMs) await this.#waitForSave(identity)
       // A crash or a failure in the middle of a replacement may have left the file aside.
