@@ -85,7 +85,7 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * #sync has failed. Linux then takes the bytes for written although the disk does not have them, and another sync would succeed. So
-   * the file is replaced before its text is served, and nothing is appended before that. (For its own syncs the appender cares itself.)
+   * the file is replaced before its text is served, and nothing is appended before that. (The appender deals with failed syncs of its own.)
    */
   #hasFailedSync = false
 
@@ -153,7 +153,7 @@ export class DataFile implements Adapter<PetData> {
       return await this.#serveOrRewrite(whole, this.#parse(whole))
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
-      // An editor may empty the file first, and take its time to write the rest; at a start, only if it was written just now.
+      // An editor may empty the file first, then take its time to write the rest. At a start, only a file written just now can be that.
       const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
       if (!isStart || ageMs < settleMs) await this.#waitForSave(identity)
       // A crash or a failure in the middle of a replacement may have left the file aside.

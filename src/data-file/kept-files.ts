@@ -49,8 +49,8 @@ export function throwIfPetsAreKept(disk: Disk, path: string, isMissing: boolean)
   const names = disk.fs.readdirSync(dirname(target)).filter(isKept).toSorted()
   if (names.length === 0) return
   const [one, all] = names.length === 1 ? ['that', 'it'] : ['one of them', 'them']
-  const [what, others] = isMissing ? ['is missing', ''] : ['is empty', `, and delete ${basename(target)}`]
-  const remedy = `to get them back, rename ${one} to ${basename(target)}; to start without any, move ${all} away${others}`
+  const [what, alsoDelete] = isMissing ? ['is missing', ''] : ['is empty', `, and delete ${basename(target)}`]
+  const remedy = `to get them back, rename ${one} to ${basename(target)}; to start without any, move ${all} away${alsoDelete}`
   throw DataFileUnusable.ofFile(path, `${what}; its pets are kept in ${names.join(' and ')}; ${remedy}`)
 }
 

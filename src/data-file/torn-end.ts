@@ -1,8 +1,8 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is not
  * taken for it. (Exception: if only the closing brackets are missing, a person may have done that; the repair then adds them, and removes
- * at most a comma.) Does no file I/O: what is cut off is kept by kept-files.ts, and a write that
- * fails while the server runs is undone in appender.ts.
+ * at most a comma.) Does no file I/O: what is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in
+ * appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -17,8 +17,8 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: after a
- * crash, those in it were never acknowledged; in a copy, only after the copy began, and the original has them.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: after a crash, those in it were never
+ * acknowledged; in a copy, only after the copy began, and the original has them.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
