@@ -1,0 +1,44 @@
+/**
+ * Lets the processes of `npm test` run TypeScript, with half of the start that tsx takes: the first of them translates all files
+ * at once, and the others, which inherit the path of the folder, read them there.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import * as nodeModule from 'node:module'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isMainThread } from 'node:worker_threads'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+// Before Node 22.15, Node loads this file twice: by `--import`, and in the thread that calls load().
+if (isMainThread) {
+  process.env.PETSTORE_TEST_TRANSLATED ??= await translate()
+  process.setSourceMapsEnabled(true)
+  if (nodeModule.registerHooks) nodeModule.registerHooks({ load })
+  else nodeModule.register(import.meta.url)
+}
+
+async function translate() {
+  const { buildSync } = await import('esbuild')
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-translated-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  buildSync({
+    absWorkingDir: root,
+    entryPoints: ['src/**/*.ts', 'test/*.ts', 'test/postgres/*.ts'],
+    outbase: root,
+    outdir: folder,
+    target: 'node20',
+    sourcemap: 'inline',
+    sourcesContent: false,
+  })
+  return folder
+}
+
+/** A module's source text (a hook of Node's, see `module.registerHooks`). */
+export function load(url, context, next) {
+  if (!url.endsWith('.ts')) return next(url, context)
+  const path = relative(root, fileURLToPath(url)).replace(/ts$/, 'js')
+  const source = readFileSync(join(process.env.PETSTORE_TEST_TRANSLATED, path))
+  return { format: 'module', source, shortCircuit: true }
+}
