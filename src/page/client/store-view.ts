@@ -1,15 +1,13 @@
 /** The store: a key opens it, the list is polled for changes, and the form adds to it. */
-import { createAddForm, markInvalid } from './add-form.ts'
-import { createElement, getElement, setDisabled, setText } from './dom.ts'
+import { createAddForm } from './add-form.ts'
+import { getElement, setDisabled, setText } from './dom.ts'
+import { createKeyForm, isSendable } from './key-form.ts'
+import { createListFilter } from './list-filter.ts'
 import { clearPets, showPets } from './pet-table.ts'
 import { type Pet, type PetPage, readError, readListResponse, readPetResponse } from './pets.ts'
 import type { ApiKey } from './api-key.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireRequest, type WireResponse } from './wire.ts'
-
-/** The choices of how many pets a page of the list shows, and the one made at first. */
-const pageSizes = [5, 10, 20, 50, 100]
-const firstPageSize = 10
 
 /** How long after a response the list is requested again. */
 const pollAfterMs = 1500
@@ -39,18 +37,13 @@ export interface StoreView {
 
 export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   const storeError = getElement('store-error', HTMLElement)
-  const keyForm = getElement('key-form', HTMLFormElement)
-  const keyInput = getElement('key', HTMLInputElement)
-  const keyError = getElement('key-error', HTMLElement)
-  const filter = getElement('filter', HTMLFormElement)
   const previous = getElement('previous', HTMLElement)
   const next = getElement('next', HTMLElement)
+  const keyForm = createKeyForm(apiKey, openWithKey, forgetKey)
+  const filter = createListFilter(loadFirstPage)
   const addForm = createAddForm(add)
-  const pageSize = getElement('page-size', HTMLSelectElement)
-  pageSize.append(...pageSizes.map((size) => createElement('option', {}, String(size))))
-  pageSize.value = String(firstPageSize)
 
-  let requested: Place = firstPage(filter)
+  let requested: Place = firstPage()
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
   /** The last added pet, while the page says that it is not listed. */
   let unlisted: Pet | undefined
@@ -65,21 +58,26 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     if (!isSendable(key)) {
       return closeStore('This cannot be sent: a key consists of ASCII letters, digits and punctuation.')
     }
-    showKeyError('')
+    keyForm.showError('')
     setText(storeError, '')
     addForm.clearMessages()
     unlisted = undefined
     hasKeyWorked = false
     apiKey.set(key)
-    await loadList(firstPage(filter), 'user')
+    await loadFirstPage()
     if (shown !== undefined) getElement('list-title', HTMLElement).focus()
   }
 
-  function showStore(isOpen: boolean): void {
-    keyForm.hidden = isOpen
-    getElement('store-content', HTMLElement).hidden = !isOpen
-    getElement('key-bar', HTMLElement).hidden = !isOpen
-    if (isOpen) keyInput.value = ''
+  function showStore(): void {
+    keyForm.showKey()
+    getElement('store-content', HTMLElement).hidden = false
+  }
+
+  function forgetKey(): void {
+    unlisted = undefined
+    addForm.clear()
+    wire.clear()
+    closeStore('')
   }
 
   /** Forgets the key and asks for another one. What was typed into the other form stays there. */
@@ -90,14 +88,18 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     shown = undefined
     clearPets()
     setText(storeError, problem)
-    showStore(false)
-    showKeyError(keyProblem)
-    keyInput.focus()
+    getElement('store-content', HTMLElement).hidden = true
+    keyForm.ask()
+    keyForm.showError(keyProblem)
+    keyForm.focus()
   }
 
-  function showKeyError(error: string): void {
-    setText(keyError, error)
-    markInvalid(keyInput, error !== '')
+  function firstPage(): Place {
+    return { url: filter.firstPageUrl(), start: 0 }
+  }
+
+  function loadFirstPage(): Promise<void> {
+    return loadList(firstPage(), 'user')
   }
 
   async function loadList(place: Place, trigger: Trigger): Promise<void> {
@@ -151,7 +153,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
       addForm.clearMessages()
       addErrorCause = undefined
     }
-    showStore(true)
+    showStore()
     void updateAddedMessage(page)
   }
 
@@ -219,25 +221,6 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     wire.add(exchange)
   }
 
-  keyForm.addEventListener('submit', (event) => {
-    event.preventDefault()
-    void openWithKey(keyInput.value.trim())
-  })
-  getElement('key-forget', HTMLElement).addEventListener('click', () => {
-    unlisted = undefined
-    addForm.clear()
-    wire.clear()
-    closeStore('')
-  })
-  getElement('key-show', HTMLElement).addEventListener('click', () => apiKey.toggleVisibility())
-  apiKey.subscribe(() => {
-    getElement('key-shown', HTMLElement).textContent = apiKey.mask(apiKey.value)
-    getElement('key-show', HTMLElement).setAttribute('aria-pressed', String(apiKey.isVisible))
-  })
-  for (const control of [filter, pageSize]) {
-    control.addEventListener('change', () => loadList(firstPage(filter), 'user'))
-  }
-  filter.addEventListener('submit', (event) => event.preventDefault())
   previous.addEventListener('click', () => {
     if (shown?.place.previous !== undefined) void loadList(shown.place.previous, 'user')
   })
@@ -256,16 +239,12 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     openWithKey,
     async openWithStoredKey() {
       if (apiKey.value === '') return
-      showStore(true)
+      showStore()
       await loadList(requested, 'user')
     },
     setStatuses(statuses) {
       addForm.setStatuses(statuses)
-      const choices = statuses.map((status) => {
-        const input = createElement('input', { type: 'radio', name: 'status', value: status })
-        return createElement('label', {}, input, createElement('span', {}, status))
-      })
-      getElement('status-filter', HTMLElement).append(...choices)
+      filter.setStatuses(statuses)
     },
   }
 }
@@ -290,24 +269,10 @@ function listRequestFor(url: URL): WireRequest {
   return { method: 'GET', url, headers: [accept] }
 }
 
-function firstPage(filter: HTMLFormElement): Place {
-  const choice = new FormData(filter)
-  const url = new URL('v1/pets', base)
-  url.searchParams.set('limit', String(choice.get('limit')))
-  const status = String(choice.get('status'))
-  if (status !== '') url.searchParams.set('status', status)
-  return { url, start: 0 }
-}
-
 function isOnPage(pet: Pet, { pets }: PetPage): boolean {
   return pets.some(({ id }) => id === pet.id)
 }
 
 function addedMessage({ id, name }: Pet): string {
   return `Added ${name} with the id ${id}.`
-}
-
-/** Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
-function isSendable(key: string): boolean {
-  return /^[\u0021-\u007e]*$/.test(key)
 }

@@ -1,0 +1,54 @@
+/** The form that asks for the API key; once a key has opened the store, the bar that shows it, and lets the user forget it. */
+import { markInvalid } from './add-form.ts'
+import type { ApiKey } from './api-key.ts'
+import { getElement, setText } from './dom.ts'
+
+export interface KeyForm {
+  /** Shows the form. */
+  ask(): void
+  /** Shows the bar instead of the form. */
+  showKey(): void
+  showError(error: string): void
+  focus(): void
+}
+
+/** `onKey` is called with each key that is typed, `onForget` when the user wants it forgotten. */
+export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onForget: () => void): KeyForm {
+  const form = getElement('key-form', HTMLFormElement)
+  const input = getElement('key', HTMLInputElement)
+  const bar = getElement('key-bar', HTMLElement)
+  const showButton = getElement('key-show', HTMLElement)
+
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    onKey(input.value.trim())
+  })
+  getElement('key-forget', HTMLElement).addEventListener('click', onForget)
+  showButton.addEventListener('click', () => apiKey.toggleVisibility())
+  apiKey.subscribe(() => {
+    getElement('key-shown', HTMLElement).textContent = apiKey.mask(apiKey.value)
+    showButton.setAttribute('aria-pressed', String(apiKey.isVisible))
+  })
+
+  return {
+    ask() {
+      form.hidden = false
+      bar.hidden = true
+    },
+    showKey() {
+      form.hidden = true
+      bar.hidden = false
+      input.value = ''
+    },
+    showError(error) {
+      setText(getElement('key-error', HTMLElement), error)
+      markInvalid(input, error !== '')
+    },
+    focus: () => input.focus(),
+  }
+}
+
+/** Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
+export function isSendable(key: string): boolean {
+  return /^[\u0021-\u007e]*$/.test(key)
+}
