@@ -10,14 +10,12 @@ import { maxAppendPets } from '../data-file/pets-text.ts'
 import { errorCode } from '../system-error.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
+import { watchForEdits } from './edit-watch.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from '../pet/seeds.ts'
 import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
-
-/** How often it is looked whether the file was edited. */
-const lookEveryMs = 500
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
@@ -56,7 +54,7 @@ export class LocalStore implements Store {
     this.#onMessage = onMessage
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = this.#lookForEdits(file)
+    if (file !== undefined) this.#timer = watchForEdits(() => this.#queue.run(() => this.#reload(file)))
   }
 
   get size(): number {
@@ -189,18 +187,6 @@ export class LocalStore implements Store {
     this.version++
     const count = next.size === 1 ? '1 pet' : `${next.size} pets`
     this.#onMessage(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
-  }
-
-  #lookForEdits(file: DataFile): NodeJS.Timeout {
-    let isLooking = false
-    const look = async (): Promise<void> => {
-      if (isLooking) return
-      isLooking = true
-      // #reload has told of the failure; clients that add a pet get the error.
-      await this.#queue.run(() => this.#reload(file)).catch(() => {})
-      isLooking = false
-    }
-    return clock.setInterval(look, lookEveryMs).unref()
   }
 
   /** Notes why no pet can be added, and says so once. */
