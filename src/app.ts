@@ -105,26 +105,16 @@ export function createApp(options: AppOptions): App {
     try {
       const reply = respond(exchange)
       if (reply instanceof Promise) {
-        reply
-          .then(
-            (later) => send(exchange, later),
-            (error: unknown) => sendError(exchange, error),
-          )
-          .catch((error: unknown) => abandon(exchange, error))
+        const sent = reply.then(
+          (later) => send(exchange, later),
+          (error: unknown) => sendError(exchange, error),
+        )
+        sent.catch((error: unknown) => abandon(exchange, error))
       } else {
         send(exchange, reply)
       }
     } catch (error) {
       sendError(exchange, error)
-    }
-  }
-
-  /** For a timer: nobody catches what it throws (see abandon). */
-  function handleAfterDelay(exchange: Exchange): void {
-    try {
-      handleNow(exchange)
-    } catch (error) {
-      abandon(exchange, error)
     }
   }
 
@@ -180,9 +170,10 @@ export function createApp(options: AppOptions): App {
       checkMount(request)
       const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
-      else if (delay !== undefined && isUnderV1(request))
-        delay.hold(() => handleAfterDelay(exchange), response)
-      else handleNow(exchange)
+      else if (delay !== undefined && isUnderV1(request)) {
+        const sent = delay.hold(response).then(() => handleNow(exchange))
+        sent.catch((error: unknown) => abandon(exchange, error))
+      } else handleNow(exchange)
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
