@@ -95,8 +95,8 @@ export class Appender {
    */
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
-    // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. A full disk refuses them before
-    // anything is overwritten. And a crash of ours always leaves at least 7 bytes after the last pet: findTornEnd relies on that.
+    // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
+    // anything is overwritten, and whenever we crash, at least 7 bytes follow the last pet: findTornEnd relies on that.
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {

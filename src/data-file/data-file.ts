@@ -84,8 +84,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * #sync has failed. Linux then takes the bytes for written although the disk does not have them, and another sync would succeed. So
-   * the file is replaced before its text is served, and nothing is appended before that. (The appender deals with failed syncs of its own.)
+   * An edited file could not be synced, and another sync would prove nothing: Linux reports the error once, then takes the bytes for
+   * written. So the text goes into a new file before it is served or appended to. (The appender sees to failed syncs of its own.)
    */
   #hasFailedSync = false
 
@@ -118,8 +118,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Reads an edited file. Throws a DataFileUnusable if the file is not valid, or is still being saved after `maxWaitMs`; or the file
-   * system's error. After a fault, isEdited() is false until the file changes; after `being saved` or a system error it stays true.
+   * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxWaitMs`; or a system error.
+   * After `being saved` and a system error isEdited() stays true, so that the next look reads it again; otherwise it is false.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)

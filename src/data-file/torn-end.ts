@@ -49,12 +49,17 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // In an empty list, a crash of ours leaves at least 7 bytes after the `[` (see Appender.#closeByUs). Fewer are not ours to repair: a
   // person typed them, or a save was cut off before its first pet.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  // Only closing brackets follow the last pet. Either the text ends among them. Or the power failed in Appender.#closeByUs: if our 7
-  // bytes, or they and the rest of a person's end, lie in two sectors, one may be new and the other old, which gives `]]`, say.
-  const touchesSectorEnd = (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
-  if (isClosing(tail) && (isOnlyCut || touchesSectorEnd)) return { petsEnd, cause: 'brackets' }
+  if (isClosing(tail) && (isOnlyCut || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
   return isOneAppend && isCutOff(tail, prefix, isOnlyCut) ? { petsEnd, cause: 'append' } : undefined
+}
+
+/**
+ * Before the first append, Appender.#closeByUs writes our closing brackets over a person's. If the power fails then, and a sector ends
+ * within our 7 bytes or right after them, the bytes on one side of that place may be new and those on the other old: `]]`, say.
+ */
+function mayMixEnds(petsEnd: number): boolean {
+  return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
 }
 
 /**

@@ -43,8 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * What the handler gives to `write` is sent in the next tick, but `end` would send it at once. So `end` is called in that tick: first
- * all requests of this turn of the event loop are handled, then their responses are sent, which is faster.
+ * Sends a response in the next tick instead of at once, so that first all requests of this turn of the event loop are handled, which is
+ * faster. (What the handler gives to `write` waits for that tick anyway.)
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * After resume(), isPaused() is false at once, but Node begins to read a tick later, just before 'resume', even if pause() was called
-   * in between. So this is true only from 'resume' to the next 'pause', and nothing is paused before.
+   * Whether Node reads from the socket. After resume() it begins in the next tick, just before the 'resume' event, and a pause() in
+   * between does not keep it from that. So this becomes true with the event, and pause() is called only while it is true.
    */
   #isReading = false
   #isSliced = false
@@ -210,9 +210,9 @@ export class Connection {
   }
 
   /**
-   * Node has a 'data' listener, which parses. But the parser reads from the system directly, past it, until somebody adds another one;
-   * so ours is added, and then Node's taken away. A socket that is not being read at that moment is never read again, so it is
-   * switched after its next 'resume'.
+   * As a rule Node's parser reads from the system directly, and the 'data' listener that feeds it is not called. That changes as soon
+   * as there is another 'data' listener. So ours is added, and Node's removed, which ours then calls with each slice. Done while the
+   * socket is not being read, this would stop it for ever; so it then waits for the next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
