@@ -1,4 +1,4 @@
-/** The JSON text of a pet: how it is written, and how one is read, with every fault and its place. Does not know where it comes from. */
+/** The JSON text of a pet: how it is written, in the data file and in responses, and how one of the data file is read, with every fault and its place. */
 import { type JsonReader, openBrace } from '../json/exact-json.ts'
 import { isInt64 } from '../json/int64.ts'
 import type { Pet } from './pet.ts'

@@ -7,13 +7,13 @@ import { clock } from '../clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
-import { errorCode } from '../system-error.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { watchForEdits } from './edit-watch.ts'
+import { lookAtIntervals } from './edit-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from '../pet/seeds.ts'
-import { notStored, perhapsStored, PetStoreError, type Store, storageFailure } from './store.ts'
+import { PetStoreError, refusalOfFile } from './refusals.ts'
+import type { Store } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
 
@@ -44,7 +44,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** Why no pet can be added, as was last said: the fault of the file, or `disk`; empty while pets can. */
+  /** Why no pet can be added, as was last said: the fault of the file, or `disk`; empty once it was said that pets can be added. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -54,7 +54,7 @@ export class LocalStore implements Store {
     this.#onMessage = onMessage
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = watchForEdits(() => this.#queue.run(() => this.#reload(file)))
+    if (file !== undefined) this.#timer = lookAtIntervals(() => this.#queue.run(() => this.#reload(file)))
   }
 
   get size(): number {
@@ -95,7 +95,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. An error among the results is for the creation at its place. Throws a PetStoreError if all of it failed. */
+  /** Stores a batch. An error among the results is for the creation at its place. Throws a PetStoreError if the file took none. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
@@ -113,7 +113,7 @@ export class LocalStore implements Store {
         mayBeStored ||= file.mayBeStored
         if (!(error instanceof DataFileEdited)) {
           this.#noteFailure(file, error)
-          throw refusal(error, mayBeStored)
+          throw refusalOfFile(error, mayBeStored)
         }
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
@@ -174,9 +174,9 @@ export class LocalStore implements Store {
       if (isEdited) this.#reindex()
     } catch (error) {
       this.#noteFailure(file, error)
-      throw refusal(error, mayBeStored)
+      throw refusalOfFile(error, mayBeStored)
     }
-    if (this.#unusable !== undefined) throw refusal(this.#unusable, mayBeStored)
+    if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
   /** Lists what the file says, and tells what has changed. */
@@ -191,21 +191,27 @@ export class LocalStore implements Store {
 
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
+    if (error instanceof DataFileUnusable) return this.#noteUnusable(file, error)
     const description = file.describeError(error)
-    let failure = 'disk'
-    let message = `${file.path}: cannot be used: ${description}; pets are still served, but none can be added`
-    if (error instanceof DataFileUnusable) {
-      this.#unusable = error
-      // The header X-Data-File-Error is part of the lists.
-      this.version++
-      // While it is being saved it is too early to say anything: the next look reads the file again.
-      if (error.reason === 'being saved') return
-      const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
-      const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
-      const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
-      failure = error.message
-      message = `${failure}${separator}${consequence}`
-    }
+    this.#sayOnce(
+      'disk',
+      `${file.path}: cannot be used: ${description}; pets are still served, but none can be added`,
+    )
+  }
+
+  #noteUnusable(file: DataFile, error: DataFileUnusable): void {
+    this.#unusable = error
+    // The header X-Data-File-Error is part of the lists.
+    this.version++
+    // While it is being saved it is too early to say anything: the next look reads the file again.
+    if (error.reason === 'being saved') return
+    const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
+    const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
+    const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
+    this.#sayOnce(error.message, error.message + separator + consequence)
+  }
+
+  #sayOnce(failure: string, message: string): void {
     if (failure !== this.#toldFailure) this.#onMessage(message)
     this.#toldFailure = failure
   }
@@ -217,15 +223,4 @@ export class LocalStore implements Store {
     this.#unusable = undefined
     this.#toldFailure = ''
   }
-}
-
-/** What a client is told when no pet can be added. */
-function refusal(error: unknown, mayBeStored: boolean): PetStoreError {
-  const outcome = mayBeStored ? perhapsStored : notStored
-  if (error instanceof DataFileUnusable) {
-    const message = `The data file is not valid (${error.summary}); ${outcome}.`
-    return new PetStoreError('data_file_invalid', message)
-  }
-  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
-  return storageFailure(isFull, outcome, error)
 }

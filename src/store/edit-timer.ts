@@ -1,11 +1,10 @@
-/** Looks for hand edits of the data file, again and again. Does not keep the process alive. */
+/** How often it is looked for hand edits of the data file. The timer does not keep the process alive. */
 import { clock } from '../clock.ts'
 
-/** How often it is looked whether the file was edited. */
 const lookEveryMs = 500
 
 /** Calls `look` at intervals, but not while it still runs. */
-export function watchForEdits(look: () => Promise<void>): NodeJS.Timeout {
+export function lookAtIntervals(look: () => Promise<void>): NodeJS.Timeout {
   let isLooking = false
   const lookOnce = async (): Promise<void> => {
     if (isLooking) return

@@ -1,0 +1,42 @@
+/** The errors by which a store refuses, with what a client is told. */
+import { DataFileUnusable } from '../data-file/data-file-error.ts'
+import { errorCode } from '../system-error.ts'
+
+/** The code is the one that a client sees (README, error codes). */
+export type PetStoreErrorCode =
+  | 'data_file_invalid'
+  | 'storage_failed'
+  | 'insufficient_storage'
+  | 'shutting_down'
+
+/** The message, if it says more than the code, names no path and no library. */
+export class PetStoreError extends Error {
+  readonly code: PetStoreErrorCode
+  constructor(code: PetStoreErrorCode, message = '', cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+/** What is known of the pets of a failed creation. */
+export const notStored = 'nothing was stored'
+export const perhapsStored = 'it is not known whether the pet was stored'
+
+/** The refusal when the disk or the storage fails. The outcome says what that means to the client. */
+export function storageFailure(isFull: boolean, outcome: string, cause: unknown): PetStoreError {
+  return isFull
+    ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
+    : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
+}
+
+/** The refusal when the data file, or the disk under it, cannot take a pet. */
+export function refusalOfFile(error: unknown, mayBeStored: boolean): PetStoreError {
+  const outcome = mayBeStored ? perhapsStored : notStored
+  if (error instanceof DataFileUnusable)
+    return new PetStoreError(
+      'data_file_invalid',
+      `The data file is not valid (${error.summary}); ${outcome}.`,
+    )
+  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
+  return storageFailure(isFull, outcome, error)
+}
