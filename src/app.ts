@@ -79,7 +79,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `basePath` does
-   * not end with that path, the link to the next page leads nowhere. (It may begin otherwise: with what a proxy in front removes.)
+   * not end with that path, the link to the next page leads nowhere. (`/shop/api` is right for a mount under `/api`, if a proxy in front
+   * removes `/shop`.)
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -102,20 +103,18 @@ export function createApp(options: AppOptions): App {
   }
 
   function handleNow(exchange: Exchange): void {
+    let reply: Reply | Promise<Reply>
     try {
-      const reply = respond(exchange)
-      if (reply instanceof Promise) {
-        const sent = reply.then(
-          (later) => send(exchange, later),
-          (error: unknown) => sendError(exchange, error),
-        )
-        sent.catch((error: unknown) => abandon(exchange, error))
-      } else {
-        send(exchange, reply)
-      }
+      reply = respond(exchange)
     } catch (error) {
-      sendError(exchange, error)
+      return sendError(exchange, error)
     }
+    if (!(reply instanceof Promise)) return send(exchange, reply)
+    const sent = reply.then(
+      (later) => send(exchange, later),
+      (error: unknown) => sendError(exchange, error),
+    )
+    sent.catch((error: unknown) => abandon(exchange, error))
   }
 
   function sendError(exchange: Exchange, error: unknown): void {
