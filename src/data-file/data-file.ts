@@ -29,7 +29,7 @@ import { describeFileError, describeUnwritable } from './writability.ts'
 const lookAgainMs = 40
 /** A file that stays invalid, empty or missing for this long is not being saved any more. */
 const settleMs = 400
-/** The longest wait for an edited file that keeps changing. */
+/** For how long an edited file that keeps changing is read again and again. */
 const maxWaitMs = 1500
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 const mountedByItself = 'has to be rewritten, but is mounted by itself; mount its folder instead'
@@ -162,13 +162,15 @@ export class DataFile implements Adapter<PetData> {
         throw new DataFileEdited()
       }
       const isMissing = identity === undefined
-      if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, isMissing)
-      if (isStart && isMissing)
-        return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
-      // While the server runs, a damaged end may be a save under way, and is left alone. But no save has the seam of a copy: somebody
-      // has restored a backup.
       const tornEnd = findTornEnd(bytes)
-      if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
+      if (isStart) {
+        if (error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, isMissing)
+        if (isMissing) return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
+        if (tornEnd !== undefined) return this.#repair(whole, tornEnd)
+      } else if (tornEnd?.cause === 'copy') {
+        // Somebody has restored a backup. Any other damaged end may be a save under way, and is left alone.
+        return this.#repair(whole, tornEnd)
+      }
       this.#remember(identity)
       throw error
     }
@@ -243,19 +245,14 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if it may not be. Throws a DataFileEdited if the file is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error if that has failed. Throws a DataFileEdited if the file is gone. */
   async #sync(): Promise<unknown> {
-    try {
-      await this.#disk.syncFile(this.path)
-      this.#hasFailedSync = false
-    } catch (error) {
-      const code = errorCode(error)
-      if (code === 'ENOENT') throw new DataFileEdited()
-      // EROFS: Linux has made the file system read-only, after an error. What is there is served as it is; nothing can be added to it.
-      this.#hasFailedSync = code !== 'EROFS'
-      if (this.#hasFailedSync) return error
-    }
-    return undefined
+    const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
+    const code = errorCode(error)
+    if (code === 'ENOENT') throw new DataFileEdited()
+    // EROFS: after an error Linux has made the file system read-only. What is there is served as it is; nothing can be added to it.
+    this.#hasFailedSync = error !== undefined && code !== 'EROFS'
+    return this.#hasFailedSync ? error : undefined
   }
 
   /** From now on the pets of this text are served, and appended to. */
@@ -282,17 +279,20 @@ export class DataFile implements Adapter<PetData> {
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
   async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
     const [intact, tail] = [bytes.subarray(0, petsEnd), bytes.subarray(petsEnd)]
-    const kept = cause === 'brackets' ? '' : await keepTornEnd(this.#disk, this.#followLinks(), tail)
+    const isKept = cause !== 'brackets'
+    const keptPath = isKept ? await keepTornEnd(this.#disk, this.#followLinks(), tail) : ''
     const repairedText = Buffer.concat([intact, closingBrackets])
-    await this.#replace(identity, repairedText).catch((error: unknown) => {
+    try {
+      await this.#replace(identity, repairedText)
+    } catch (error) {
       // Nothing was cut off.
-      if (kept !== '') this.#disk.removeQuietly(kept)
-      // It is mounted by itself: the next look must not try again.
+      if (isKept) this.#disk.removeQuietly(keptPath)
+      // It is mounted by itself (see #replace), so the next look must not try it again.
       if (error instanceof DataFileUnusable) this.#remember(identity)
       throw error
-    })
-    const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(kept)}`
-    this.#say(cause === 'brackets' ? reclosed : `${repaired}; ${end}`)
+    }
+    const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
+    this.#say(isKept ? `${repaired}; ${end}` : reclosed)
     return this.#serveRewritten(repairedText)
   }
 

@@ -163,16 +163,12 @@ export class Disk {
 
   /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) returns. */
   closeQuietly(descriptor: number): void {
-    try {
-      this.fs.closeSync(descriptor)
-    } catch {}
+    quietly(() => this.fs.closeSync(descriptor))
   }
 
   /** For a file that is of no use: what went wrong before must not be hidden by what goes wrong here. */
   removeQuietly(path: string): void {
-    try {
-      this.fs.rmSync(path, { force: true })
-    } catch {}
+    quietly(() => this.fs.rmSync(path, { force: true }))
   }
 
   /**
@@ -180,16 +176,17 @@ export class Disk {
    * can then still read it. So each is tried by itself. -1 leaves it as it is.
    */
   #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>): void {
-    for (const [newUid, newGid] of [
-      [-1, gid],
-      [uid, -1],
-    ] as const) {
-      try {
-        this.fs.fchownSync(descriptor, newUid, newGid)
-      } catch {}
-    }
+    quietly(() => this.fs.fchownSync(descriptor, -1, gid))
+    quietly(() => this.fs.fchownSync(descriptor, uid, -1))
     this.fs.fchmodSync(descriptor, mode & 0o7777)
   }
+}
+
+/** Makes the call. If it throws, nothing is done about it. */
+function quietly(call: () => void): void {
+  try {
+    call()
+  } catch {}
 }
 
 const identityMembers = ['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'] as const
