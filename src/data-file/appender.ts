@@ -96,7 +96,8 @@ export class Appender {
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
     // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
-    // anything is overwritten, and whenever we crash, at least 7 bytes follow the last pet: findTornEnd relies on that.
+    // anything is overwritten. And whenever we crash, as many bytes as our brackets have follow the last pet, or more: findTornEnd
+    // relies on that.
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
@@ -131,8 +132,8 @@ export class Appender {
   }
 
   /**
-   * The file is an editor's if a check has found an edit, or if the sync failed and the file was changed meanwhile: then it is left
-   * alone, to be read again. Otherwise it is ours, and the append is removed. `written` is the state in step 3, if it came that far.
+   * If one of the checks has found an edit, or the file was changed while step 4 failed, it is left alone, to be read again. Otherwise
+   * nobody else has written to it, and the append is removed. `written` is the state in step 3, if it came that far.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
@@ -147,12 +148,12 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `cutsRest`:
-   * first cuts the file off after them. Not if it ended there anyway when it was last seen: what would be cut is then an editor's save.
+   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `isLonger`: when
+   * it was last seen, the file went on behind them, so that is cut off. If it did not, what is there now is an editor's save, and stays.
    */
-  async #writeClosingBrackets(descriptor: number, cutsRest: boolean): Promise<void> {
+  async #writeClosingBrackets(descriptor: number, isLonger: boolean): Promise<void> {
     try {
-      if (cutsRest) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
+      if (isLonger) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
     } finally {
       // Before the sync, so that an edit that is made during it is noticed.
@@ -165,8 +166,8 @@ export class Appender {
   }
 
   /**
-   * Tries again to undo a failed append, if that did not succeed at once. Does nothing if somebody else has written to the file
-   * since. Returns whether the append was removed. Throws the file system's error.
+   * Puts our closing brackets back after a failure, if that did not succeed at once. Does nothing if somebody else has written to the
+   * file since. Returns whether they are back. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

@@ -216,8 +216,8 @@ class PetsParser {
       reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
-      const takenId = seed && this.#seeds.add(seed, offset)
-      if (takenId !== undefined) addFault(takenId, offset, takenId.firstAt)
+      const idFault = seed && this.#seeds.add(seed, offset)
+      if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at
     }

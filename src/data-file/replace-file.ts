@@ -1,7 +1,7 @@
 /**
  * Replaces the content of a file while editors may save it at any moment. No edit is lost, and a crash leaves at least the old content
- * or the new one. (Exception: where there are no hard links, as on FAT, a save in the very moment of a rename is lost.) Does not depend
- * on what is in the file.
+ * or the new one. (Exceptions: a save in the very moment of a rename where there are no hard links, as on FAT; and what a program writes
+ * later into the old file, if it holds that open.) Does not depend on what is in the file.
  *
  * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file and our
  * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,

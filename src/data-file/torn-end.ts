@@ -1,8 +1,7 @@
 /**
- * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is not
- * taken for it. (Exception: if only the closing brackets are missing, a person may have done that; the repair then adds them, and removes
- * at most a comma.) Does no file I/O: what is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in
- * appender.ts.
+ * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is taken
+ * for it only if it looks the same: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O: what is
+ * cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -43,38 +42,40 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // One append adds at most this many. If there are more, some were acknowledged, and it is no append that was cut off.
+  // One append adds at most this many. If there are more, some were acknowledged, and may not be cut off.
   const isOneAppend = countPets(tail) <= maxAppendPets
   if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
-  // In an empty list, a crash of ours leaves at least 7 bytes after the `[` (see Appender.#closeByUs). Fewer are not ours to repair: a
-  // person typed them, or a save was cut off before its first pet.
+  // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save may have been cut
+  // off before its first pet, and the pets may be elsewhere.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (isClosing(tail) && (isOnlyCut || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
-  return isOneAppend && isCutOff(tail, prefix, isOnlyCut) ? { petsEnd, cause: 'append' } : undefined
+  return isCutOff(tail, prefix, isOnlyCut) ? { petsEnd, cause: 'append' } : undefined
 }
 
 /**
- * Before the first append, Appender.#closeByUs writes our closing brackets over a person's. If the power fails then, and a sector ends
- * within our 7 bytes or right after them, the bytes on one side of that place may be new and those on the other old: `]]`, say.
+ * Before the first append, Appender.#closeByUs writes our 7 bytes over a person's end, and cuts off the rest of it. If the power fails
+ * then, and a sector ends within our bytes or right after them, one sector may be new and the next one old: `]]`, say.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
 }
 
 /**
- * `cp` reads in pieces. One was read before an append, the next after it, from the offset on where the first one stopped. So closing
- * bytes, a person's or ours, are followed by what the append has from that offset on. With `…⏎  ]⏎}⏎` as the old end, for example:
+ * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together: closing brackets, and then the
+ * append without its beginning. Where the old file ended with our brackets, for example, the pieces meet at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
+ *                             ^
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
+  // Behind the prefix, what an append begins with, it cannot be told any more that an append goes on.
   const end = Math.min(prefix.length, tail.length)
   for (let seam = 1; seam < end; seam++) {
     const before = tail.subarray(0, seam)
     if (!isClosing(before)) return false
-    // The first piece stops at the old end of the file (then it has both `]` and `}`), or where a page ends. A seam elsewhere is a
-    // person's, who forgot a comma, say.
+    // The first piece stops at the old end of the file (then it has both `]` and `}`), or where a page ends. Anywhere else a person has
+    // forgotten a comma, say.
     const isOldEnd = before.toString().replaceAll(/\s/g, '') === ']}'
     const isSeam = isOldEnd || (petsEnd + seam) % sectorBytes === 0
     if (isSeam && tail.subarray(seam, end).equals(prefix.subarray(seam, end))) return true
@@ -84,7 +85,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 
 /**
  * The process was killed, or the disk was full. Either more than 7 bytes are left: the beginning of an append. Or at most 7: writing the
- * append over the brackets, or the brackets back over it, stopped half-way, so that each byte is of the one or of the other.
+ * append over the brackets, or the brackets back over it, stopped half-way, so that each byte is the append's or the brackets'.
  */
 function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
   if (tail.length <= closingBrackets.length) {
@@ -107,7 +108,8 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // At the old end, the first 7 bytes of the append are before it, or still the closing bytes: ours, or a person's.
+  // Before the old end there are the first 7 bytes of the append, or still closing brackets: ours or, where Appender.#closeByUs was
+  // making a person's end longer, that.
   const before = bytes.subarray(petsEnd, from)
   const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)

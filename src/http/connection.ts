@@ -44,7 +44,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 /**
  * Sends a response in the next tick instead of at once, so that first all requests of this turn of the event loop are handled, which is
- * faster. (What the handler gives to `write` waits for that tick anyway.)
+ * faster. (Node holds back what the handler gives to `write` until that tick too, but `end` would send it at once.)
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -91,7 +91,7 @@ export class Connection {
     socket.on('drain', () => this.#resumeIfPossible())
     // Node resumes the socket by itself, for example after each request that it has parsed. It is then paused again if need be.
     socket.on('resume', () => {
-      // If Node itself has called pause() in between, its 'pause' came before this.
+      // Node's own listener, which is called first, pauses the socket again while there is too much to be sent.
       this.#isReading = !socket.isPaused()
       this.#pauseIfNeeded()
     })
@@ -210,9 +210,9 @@ export class Connection {
   }
 
   /**
-   * As a rule Node's parser reads from the system directly, and the 'data' listener that feeds it is not called. That changes as soon
-   * as there is another 'data' listener. So ours is added, and Node's removed, which ours then calls with each slice. Done while the
-   * socket is not being read, this would stop it for ever; so it then waits for the next 'resume'.
+   * As a rule Node's parser reads from the system by itself. Another 'data' listener makes Node read by events instead, and call its own
+   * 'data' listener, which parses, and ours. Then Node's is removed, and ours calls it with each slice. A socket that is not being read
+   * in that moment would never be read again, so its listeners are changed at its next 'resume'.
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
@@ -291,8 +291,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this (as destroySoon) when a response with "Connection: close" is sent, which is still the current one. Nothing may
-    // follow it, not even a refusal that is due.
+    // Node calls this (as destroySoon) when it has sent a response with "Connection: close", just before we forget that response.
+    // Nothing may follow it, not even a refusal that is due.
     const isAfterLast = this.#current?.shouldKeepAlive === false
     const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
