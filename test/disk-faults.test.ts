@@ -14,7 +14,7 @@ import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
-import { PetStoreError } from '../src/store/refusals.ts'
+import { PetStoreError } from '../src/store/store-errors.ts'
 import {
   type Call,
   countTime,

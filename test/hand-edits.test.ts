@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { PetStoreError } from '../src/store/refusals.ts'
+import { PetStoreError } from '../src/store/store-errors.ts'
 import {
   countTime,
   createSyncGate,
