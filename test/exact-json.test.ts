@@ -262,6 +262,7 @@ describe('a fault names its place', () => {
     ['["a\tb"]', '1:4 expected an escape such as \\n instead of a control character in a string'],
     ['["a', '1:4 expected the closing quote, got the end'],
     ['{}\n\n x', '3:2 expected the end, got "x"'],
+    ['[🐾]', '1:2 expected a value, got "🐾"'],
     ['\r\n[NaN]', '2:2 expected a value, got "N"'],
     ['[nul', '1:5 expected a value, got the end'],
     ['[nulx]', '1:2 expected a value, got "n"'],

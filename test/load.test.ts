@@ -1,5 +1,6 @@
 /** Clients in numbers, slow, deaf and rude ones: the service answers the others, lets go of what they held, and ends in time. */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, test, type TestContext } from 'node:test'
@@ -10,9 +11,11 @@ import {
   assertAnswersAtLast,
   assertRefusal,
   connectRaw,
+  type RawClient,
   createRandom,
   formatRequest,
   holdClock,
+  holdTimeouts,
   isThorough,
   makeDataFile,
   makeFolder,
@@ -47,6 +50,11 @@ function isClosed(socket: Socket): Promise<void> {
     if (socket.closed) resolve()
     else socket.on('close', () => resolve())
   })
+}
+
+/** Each resolves with the name when the server has closed that client's connection. */
+function closings(name: string, clients: readonly RawClient[]): readonly Promise<string>[] {
+  return clients.map((client) => client.closed.then(() => name))
 }
 
 async function assertAnswers(url: string): Promise<void> {
@@ -124,6 +132,58 @@ describe('under load', { concurrency: true }, () => {
       for (const client of clients) client.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count))
       for (const client of clients)
         for (let i = 0; i < count; i++) assert.equal((await client.read()).status, 200)
+    })
+
+    test('of a body that is sent ahead of responses only the beginning is read', async (t) => {
+      const sockets: Socket[] = []
+      const note = (message: unknown): void => {
+        if (typeof message === 'object' && message !== null && 'socket' in message)
+          sockets.push(message.socket as Socket)
+      }
+      subscribe('net.server.socket', note)
+      t.after(() => unsubscribe('net.server.socket', note))
+      const { url } = await startApp(t, { delayMs: 10_000 })
+      holdTimeouts(t)
+      const client = await connectRaw(t, url)
+      const large = formatRequest('POST /v1/pets', [], `{"name":"${'x'.repeat(60_000)}","categoryId":1}`)
+      client.write(list + large.repeat(8))
+      for (let i = 0; i < 10; i++) await send(url, '/healthz')
+      const read = sockets[0]?.bytesRead ?? 0
+      // Two reads of Node's, of 64 KiB each.
+      assert.ok(read > 0 && read <= 131_072, `${read} bytes were read`)
+    })
+
+    test('the client with the most requests waiting is cut off first', async (t) => {
+      const { url } = await startApp(t, { delayMs: 10_000 })
+      const held: (() => void)[] = []
+      let release = (call: () => void): unknown => held.push(call)
+      t.mock.method(clock, 'setTimeout', (call: () => void) => {
+        release(call)
+        return setTimeout(() => {}, 2 ** 31 - 1).unref()
+      })
+      const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+      // Each makes a size of 51 wait. Those before and after the greedy one make 19,380, which is below the limit of 20,000.
+      const modest = list + formatRequest('GET /v1/pets', Array(2_500).fill('a: b'))
+      const openModest = (count: number): Promise<RawClient[]> =>
+        Promise.all(
+          Array.from({ length: count }, async () => {
+            const client = await connectRaw(t, url)
+            client.write(modest)
+            return client
+          }),
+        )
+      const before = await openModest(50)
+      const greedy = await connectRaw(t, url)
+      greedy.write(list + health.repeat(1_500))
+      const after = await openModest(330)
+      const cutOff = await Promise.race([
+        ...closings('greedy', [greedy]),
+        ...closings('modest', [...before, ...after]),
+      ])
+      assert.equal(cutOff, 'greedy')
+      release = setImmediate
+      for (const call of held) release(call)
+      for (const client of [...before, ...after]) assert.equal((await client.read()).status, 200)
     })
 
     test('clients that vanish with requests waiting leave nothing in the total of what waits', async (t) => {

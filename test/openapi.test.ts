@@ -253,6 +253,19 @@ test('the examples of refusals are what the service answers', async (t) => {
   assert.equal(headers.get('www-authenticate'), header)
 })
 
+test('the examples of parameters are what the service takes', async (t) => {
+  const { send } = await startApp(t, { pets: [{ name: 'Rex', categoryId: 1 }] })
+  for (const { path, operation } of operations()) {
+    for (const parameter of Object.values(resolve(operation['parameters'] ?? []))) {
+      const { name, in: place, example } = resolve(parameter)
+      const query = place === 'query' ? `?${String(name)}=${String(example)}` : ''
+      const { status, text } = await send(`/v1${path.replace(/\{\w+\}/, String(example))}${query}`)
+      // A path names a pet, which need not exist.
+      assert.ok(status === 200 || (place === 'path' && status === 404), `${String(name)}: ${text}`)
+    }
+  }
+})
+
 test('the examples of animals are what the service takes and answers', async (t) => {
   const { send } = await startApp(t)
   const body = at('paths', '/pets', 'post', 'requestBody')
