@@ -283,6 +283,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
 
 test('refuses a file in another encoding, and does not take it for an empty one', async () => {
   for (const [bytes, said] of [
+    [Buffer.from(`\xff${formatDataFile(rex)}`, 'latin1'), /:1:1: expected UTF-8$/],
     [Buffer.from(`\ufeff${formatDataFile(rex)}`, 'utf16le'), /:1:1: expected UTF-8, got UTF-16$/],
     [Buffer.from(`\ufeff${formatDataFile(rex)}`, 'utf16le').swap16(), /:1:1: expected UTF-8, got UTF-16$/],
     [Buffer.from([0x20, 0xff]), /:1:2: expected UTF-8$/],

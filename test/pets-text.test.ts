@@ -102,6 +102,7 @@ test('loses no error of several, whichever comes first', () => {
       '1:29: pets[0].name: is given twice',
       '1:36: expected a value, got "}"',
     ],
+    '{"pets":["ab"]}': ['1:10: pets[0]: expected a pet, got "ab"'],
     '{"pets":[],"dogs":[}': ['1:12: dogs: is not a member of the file', '1:20: expected a value, got "}"'],
     '{"dogs":1,"pets":[{]}': [
       '1:2: dogs: is not a member of the file',
