@@ -10,7 +10,7 @@ import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
 import { Appender } from './appender.ts'
 import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
-import { Disk, type FileSystem, type Identity, isSame, unknownIdentity, type WholeFile } from './disk.ts'
+import { Disk, type FileSystem, type Identity, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
 import { keepPetsIfLost, keepTornEnd, throwIfPetsAreKept } from './kept-files.ts'
 import {
@@ -119,7 +119,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxWaitMs`; or a system error.
-   * After `being saved` and a system error isEdited() stays true, so that the next look reads it again; otherwise it is false.
+   * isEdited() then tells whether the file is worth to be read again soon.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -144,36 +144,47 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands in the place of the file: the next look reads it again, even if the same file is back then.
+      // A folder, say, stands in the place of the file. If the same file comes back, it has to be read again.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }
-    const { bytes, identity } = whole
+    let text: PetsText
     try {
-      return await this.#serveOrRewrite(whole, this.#parse(whole))
+      text = this.#parse(whole)
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
-      // An editor may empty the file first, then take its time to write the rest. At a start, only a file written just now can be that.
-      const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
-      if (!isStart || ageMs < settleMs) await this.#waitForSave(identity)
-      // A crash or a failure in the middle of a replacement may have left the file aside.
-      if (await putBackOldFile(this.#disk, this.#followLinks())) {
-        if (isStart) this.#say(restored)
-        throw new DataFileEdited()
-      }
-      const isMissing = identity === undefined
-      const tornEnd = findTornEnd(bytes)
-      if (isStart) {
-        if (error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, isMissing)
-        if (isMissing) return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
-        if (tornEnd !== undefined) return this.#repair(whole, tornEnd)
-      } else if (tornEnd?.cause === 'copy') {
-        // Somebody has restored a backup. Any other damaged end may be a save under way, and is left alone.
-        return this.#repair(whole, tornEnd)
-      }
-      this.#remember(identity)
-      throw error
+      return this.#recover(whole, error, isStart)
     }
+    return this.#serveOrRewrite(whole, text)
+  }
+
+  /**
+   * For a file that cannot be used. Waits until nobody saves it any more. Then a file that …
+   *
+   * | …                                | At a start                           | While the server runs            |
+   * | -------------------------------- | ------------------------------------ | -------------------------------- |
+   * | was moved aside by a replacement | is put back                          | is put back                      |
+   * | is missing                       | is created, unless its pets are kept | is an error                      |
+   * | has a damaged end (torn-end.ts)  | is repaired                          | is an error: it may be saved yet |
+   * | was copied during an append      | is repaired                          | is repaired: it is a backup      |
+   * | is empty, or wrong otherwise     | is an error                          | is an error                      |
+   */
+  async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
+    const { bytes, identity } = whole
+    // An editor may empty the file first, then take its time to write the rest. At a start, only a file written just now can be that.
+    const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
+    if (!isStart || ageMs < settleMs) await this.#disk.waitForSave(this.path, identity, settleMs, lookAgainMs)
+    if (await putBackOldFile(this.#disk, this.#followLinks())) {
+      if (isStart) this.#say(restored)
+      throw new DataFileEdited()
+    }
+    if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, identity === undefined)
+    if (isStart && identity === undefined)
+      return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
+    const tornEnd = findTornEnd(bytes)
+    if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
+    this.#remember(identity)
+    throw error
   }
 
   /**
@@ -212,15 +223,6 @@ export class DataFile implements Adapter<PetData> {
     const said = await keepPetsIfLost(this.#disk, this.path, pets.length, () => this.#formatNewFile(pets))
     if (said !== undefined) this.#say(said)
     await this.#lock.release()
-  }
-
-  /** Waits for `settleMs`. Throws a DataFileEdited as soon as somebody writes to the file, or replaces it. */
-  async #waitForSave(identity: Identity): Promise<void> {
-    const start = clock.performanceNow()
-    while (clock.performanceNow() - start < settleMs) {
-      await delay(lookAgainMs)
-      if (!isSame(this.#disk.read(this.path).identity, identity)) throw new DataFileEdited()
-    }
   }
 
   #parse({ bytes, identity }: WholeFile): PetsText {
@@ -271,8 +273,10 @@ export class DataFile implements Adapter<PetData> {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
       throw new DataFileEdited()
     } catch (error) {
-      if (errorCode(error) === 'EBUSY') throw DataFileUnusable.ofFile(this.path, mountedByItself)
-      throw error
+      if (errorCode(error) !== 'EBUSY') throw error
+      // Until it changes, no look may try it again.
+      this.#remember(expected)
+      throw DataFileUnusable.ofFile(this.path, mountedByItself)
     }
   }
 
@@ -282,15 +286,11 @@ export class DataFile implements Adapter<PetData> {
     const isKept = cause !== 'brackets'
     const keptPath = isKept ? await keepTornEnd(this.#disk, this.#followLinks(), tail) : ''
     const repairedText = Buffer.concat([intact, closingBrackets])
-    try {
-      await this.#replace(identity, repairedText)
-    } catch (error) {
+    await this.#replace(identity, repairedText).catch((error: unknown) => {
       // Nothing was cut off.
       if (isKept) this.#disk.removeQuietly(keptPath)
-      // It is mounted by itself (see #replace), so the next look must not try it again.
-      if (error instanceof DataFileUnusable) this.#remember(identity)
       throw error
-    }
+    })
     const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
     this.#say(isKept ? `${repaired}; ${end}` : reclosed)
     return this.#serveRewritten(repairedText)

@@ -6,6 +6,7 @@
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
+import { clock, delay } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
 
 export type FileSystem = typeof nodeFs
@@ -94,6 +95,15 @@ export class Disk {
     const flags = process.platform === 'win32' ? 'r+' : 'r'
     await this.withFile(path, flags, (descriptor) => this.sync('fdatasync', descriptor))
     await this.syncFolder(dirname(this.followLinks(path)))
+  }
+
+  /** Waits until the file was left alone for this long. Throws a DataFileEdited as soon as somebody writes to it, or replaces it. */
+  async waitForSave(path: string, identity: Identity, settleMs: number, lookMs: number): Promise<void> {
+    const start = clock.performanceNow()
+    while (clock.performanceNow() - start < settleMs) {
+      await delay(lookMs)
+      if (!isSame(this.read(path).identity, identity)) throw new DataFileEdited()
+    }
   }
 
   /** Creates a folder and those above it, as far as they are missing. */
