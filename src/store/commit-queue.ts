@@ -2,7 +2,6 @@
  * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a time, in
  * the order in which they came; a batch that fails rejects only its own callers. Does not depend on pets or files.
  */
-
 import { clock } from '../clock.ts'
 
 /** Returns a result or an error for each item, in order; if it rejects, the whole batch failed. */
@@ -57,14 +56,9 @@ export class CommitQueue<Item, Result> {
 
   async #commitBatch(batch: Batch<Item, Result>): Promise<readonly (Result | Error)[]> {
     // In an idle queue this runs right after the first item was added, while the requests of the same turn of the event loop are
-    // still being handled. Their items can join.
-    await waitForDueCallbacks()
+    // still being handled. Their items can join: the next tick comes after all promise callbacks that are due.
+    await new Promise<void>((resolve) => clock.nextTick(resolve))
     if (this.#open === batch) this.#open = undefined
     return this.#commit(batch.items)
   }
-}
-
-/** Waits until the promise callbacks that are due have run; the event loop does not go on before that. */
-function waitForDueCallbacks(): Promise<void> {
-  return new Promise((resolve) => clock.nextTick(resolve))
 }
