@@ -1,7 +1,7 @@
 /**
  * The timers and clocks of this process, taken when this module is loaded. A test that embeds the service may fake the global
  * ones afterwards (`vi.useFakeTimers()`, Jest's fake timers, `mock.timers` of node:test), and its requests are still answered.
- * So nothing else in `src` uses the global ones.
+ * So nothing else in `src` uses the global ones, but for the page's script, which runs in a browser.
  */
 import { performance } from 'node:perf_hooks'
 

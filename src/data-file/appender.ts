@@ -96,7 +96,7 @@ export class Appender {
   async #closeByUs(descriptor: number): Promise<void> {
     if (this.isEdited()) throw new DataFileEdited()
     // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
-    // anything is overwritten. And whenever we crash, as many bytes as our brackets have follow the last pet, or more: findTornEnd
+    // anything is overwritten. And whenever we crash, at least 7 bytes (the length of our brackets) follow the last pet: findTornEnd
     // relies on that.
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
@@ -132,12 +132,14 @@ export class Appender {
   }
 
   /**
-   * If one of the checks has found an edit, or the file was changed while step 4 failed, it is left alone, to be read again. Otherwise
-   * nobody else has written to it, and the append is removed. `written` is the state in step 3, if it came that far.
+   * - A check has found an edit, or the file was changed while step 4 failed: it is left alone, to be read again.
+   * - Otherwise nobody else has written to it, and the append is removed: now or, if that fails too, by rollBack.
+   *
+   * `written` is the state of the file in step 3; undefined if the append did not come that far.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
-      // If the append cannot be removed now, rollBack tries again, and compares the file with this state.
+      // rollBack compares the file with this state.
       if (written !== undefined) this.#identity = written
       const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
       if (error instanceof DataFileEdited || isEditedSince) this.#forget()
@@ -148,12 +150,13 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. `isLonger`: when
-   * it was last seen, the file went on behind them, so that is cut off. If it did not, what is there now is an editor's save, and stays.
+   * Puts our closing brackets after the last pet, and cuts off what follows them: the rest of an append, or of a person's end. Without
+   * `cutsOff`, neither of these can be there: what follows is an editor's save, and the caller looks for it. If the process dies in the
+   * middle, the next start repairs the file.
    */
-  async #writeClosingBrackets(descriptor: number, isLonger: boolean): Promise<void> {
+  async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {
-      if (isLonger) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
+      if (cutsOff) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
       this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
     } finally {
       // Before the sync, so that an edit that is made during it is noticed.
@@ -167,7 +170,7 @@ export class Appender {
 
   /**
    * Puts our closing brackets back after a failure, if that did not succeed at once. Does nothing if somebody else has written to the
-   * file since. Returns whether they are back. Throws the file system's error.
+   * file since. Returns whether it has put them back. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

@@ -42,9 +42,10 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // One append adds at most this many. If there are more, some were acknowledged, and may not be cut off.
-  const isOneAppend = countPets(tail) <= maxAppendPets
-  if (isOneAppend && hasUnwrittenSectors(bytes, petsEnd)) return { petsEnd, cause: 'append' }
+  // One append adds at most this many. If more follow the NULs, some were acknowledged, and may not be cut off. (Below, what is cut off
+  // is one unfinished pet at most, or none that the original has not.)
+  if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
+    return { petsEnd, cause: 'append' }
   // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save may have been cut
   // off before its first pet, and the pets may be elsewhere.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
@@ -69,7 +70,7 @@ function mayMixEnds(petsEnd: number): boolean {
  *                             ^
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Behind the prefix, what an append begins with, it cannot be told any more that an append goes on.
+  // Only the prefix of an append can be recognized, so a seam behind it cannot.
   const end = Math.min(prefix.length, tail.length)
   for (let seam = 1; seam < end; seam++) {
     const before = tail.subarray(0, seam)
@@ -108,8 +109,8 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // Before the old end there are the first 7 bytes of the append, or still closing brackets: ours or, where Appender.#closeByUs was
-  // making a person's end longer, that.
+  // Before the old end there are the first 7 bytes of the append; or closing brackets, ours or a person's (while Appender.#closeByUs was
+  // making those longer).
   const before = bytes.subarray(petsEnd, from)
   const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)

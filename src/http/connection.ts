@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether Node reads from the socket. After resume() it begins in the next tick, just before the 'resume' event, and a pause() in
-   * between does not keep it from that. So this becomes true with the event, and pause() is called only while it is true.
+   * A pause() between resume() and the 'resume' event has no effect: Node begins to read nevertheless. So this becomes true with that
+   * event, and we pause the socket only while it is true.
    */
   #isReading = false
   #isSliced = false
@@ -210,9 +210,11 @@ export class Connection {
   }
 
   /**
-   * As a rule Node's parser reads from the system by itself. Another 'data' listener makes Node read by events instead, and call its own
-   * 'data' listener, which parses, and ours. Then Node's is removed, and ours calls it with each slice. A socket that is not being read
-   * in that moment would never be read again, so its listeners are changed at its next 'resume'.
+   * As a rule Node's parser reads from the system by itself, and nobody else sees the bytes. Two steps change that:
+   * 1. We add a 'data' listener. Now Node reads by events, and calls its own 'data' listener, which parses, and ours.
+   * 2. We remove Node's listener. Ours calls it with one slice after the other.
+   * Taken while the socket is not being read, they would stop it for ever. So they then wait for its next 'resume'.
+   *
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
   #switchToDataEvents(): void {
@@ -291,8 +293,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this (as destroySoon) when it has sent a response with "Connection: close", just before we forget that response.
-    // Nothing may follow it, not even a refusal that is due.
+    // Nothing may follow a response with "Connection: close", not even a refusal that is due. It is still the current one here: Node
+    // calls this (as destroySoon) on its 'finish', and #finish forgets it on its 'close', which comes later.
     const isAfterLast = this.#current?.shouldKeepAlive === false
     const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -2,7 +2,10 @@
 import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
-/** What is wrong with a JSON text, and at which byte. The offset is the text's length only if the text is the beginning of a valid one. */
+/**
+ * What is wrong with a JSON text, and at which byte. The offset is the text's length only if the text is the beginning of a valid one.
+ * (Whether that is UTF-8 is not looked at within a string that does not end.)
+ */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -230,18 +233,17 @@ export class JsonReader {
     const open: Container[] = []
     for (;;) {
       let value = this.readScalar()
-      if (value === undefined) {
+      let isJustOpened = value === undefined
+      if (isJustOpened) {
         const isObject = this.bytes[this.at] === openBrace
         this.at++
         open.push({ items: [], names: isObject ? [] : undefined })
       }
-      // In a container that was just opened there is no value yet. Otherwise it is put into the innermost container; if that ends here,
-      // it is itself the next value.
+      // Puts the value into the innermost container. If that container ends here, it is the next value, and so on.
       for (;;) {
         const container = open.at(-1)
         if (container === undefined) return value
         const { items, names } = container
-        const isJustOpened = value === undefined
         if (!isJustOpened) items.push(value)
         if (this.acceptMore(names === undefined ? ']' : '}', isJustOpened)) {
           names?.push(this.#readName())
@@ -249,6 +251,7 @@ export class JsonReader {
         }
         open.pop()
         value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
+        isJustOpened = false
       }
     }
   }

@@ -95,7 +95,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. An error among the results is for the creation at its place. Throws a PetStoreError if the file took none. */
+  /** Stores a batch. An error among the results is for the creation at its place. Throws a PetStoreError that is for all of them. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
