@@ -341,6 +341,21 @@ test('takes a write that is done in pieces', async (t) => {
   assert.deepEqual(readPetLines(path), [petLine(1, 'Rex'), petLine(2, 'Mia')])
 })
 
+test('takes a write of which nothing is written for an i/o error', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  let isBroken = true
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      return name === 'writeSync' && isBroken ? 0 : undefined
+    },
+  })
+  const { store, lines: said } = await openStore(t, path, fileSystem)
+  await assert.rejects(store.create(newPet('Mia')), { code: 'storage_failed' })
+  assert.match(said[0] ?? '', /pets\.json: cannot be used: i\/o error \(EIO\); /)
+  isBroken = false
+  assert.equal((await store.create(newPet('Kit'))).id, 2)
+})
+
 test('says once that the disk fails and once that it works again', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   const disk = new FaultyDisk()

@@ -79,6 +79,7 @@ test('names all errors together, each with its line and column', () => {
 test('loses no error of several, whichever comes first', () => {
   const last = petLine(9223372036854775807n, 'a')
   const wrongTexts: Readonly<Record<string, readonly string[]>> = {
+    '5': ['1:1: expected "{", got "5"'],
     '{"dogs":1}': ['1:1: pets: is required', '1:2: dogs: is not a member of the file'],
     '{"$schema":5,"pets":5,"dogs":1}': [
       '1:12: $schema: expected a string',
