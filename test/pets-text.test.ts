@@ -109,6 +109,10 @@ test('loses no error of several, whichever comes first', () => {
       '1:2: dogs: is not a member of the file',
       '1:20: expected a member name in double quotes, got "]"',
     ],
+    [`{"pets":[5,${last},{"name":"b","categoryId":1}]}`]: [
+      '1:10: pets[0]: expected a pet, got 5',
+      `1:${12 + last.length + 2}: pets[2]: no id is left for it`,
+    ],
     [`{"pets":[${last},\n{"name":"b","categoryId":1},\n5]}`]: [
       '2:2: pets[1]: no id is left for it',
       '3:1: pets[2]: expected a pet, got 5',

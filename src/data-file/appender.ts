@@ -150,9 +150,9 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet, and cuts off what follows them: the rest of an append, or of a person's end. Without
-   * `cutsOff`, neither of these can be there: what follows is an editor's save, and the caller looks for it. If the process dies in the
-   * middle, the next start repairs the file.
+   * Puts our closing brackets after the last pet. `cutsOff`: there may be the rest of an append or of a person's end behind them, which
+   * is cut off. If there cannot, what is there is an editor's save: it stays, and the caller's #hasLanded finds it. If the process dies
+   * in the middle, the next start repairs the file.
    */
   async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {

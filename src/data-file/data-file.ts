@@ -144,7 +144,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands in the place of the file. If the same file comes back, it has to be read again.
+      // A folder, say, stands in the place of the file. From now on isEdited() is true, even if the same file comes back.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

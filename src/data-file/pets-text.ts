@@ -216,7 +216,7 @@ class PetsParser {
       reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
-      const idFault = seed && this.#seeds.add(seed, offset)
+      const idFault = seed && this.#seeds.add(seed, offset, this.#parsed.petCount)
       if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
       this.#parsed.petCount++
       this.#parsed.petsEnd = reader.at

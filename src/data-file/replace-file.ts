@@ -18,10 +18,10 @@ const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
  * Puts a file with the content `next` in the place of the one that was `expected`, or where none was. The mode stays, and owner and
- * group if we may give them. Returns false, and leaves what an editor has saved since. `target` is the path that all links lead to.
+ * group if we may give them. If an editor has saved since, leaves that, and returns false. `target` is the path that all links lead to.
  *
- * The caller then has to sync file and folder, and to call removeLeftovers: until then the old file stays aside. Throws the file
- * system's error; the old file is then back at the path, or still aside, until a later call of putBackOldFile.
+ * After true, the caller has to sync file and folder, and then to call removeLeftovers: until then the old file stays aside. Throws the
+ * file system's error; the old file is then back at the path, or still aside, until a later call of putBackOldFile.
  */
 export async function replaceFile(
   disk: Disk,

@@ -10,14 +10,14 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * A file that a person has closed in another way gets our closing brackets before the first append (Appender.#closeByUs). A crash in
- * between leaves a mixture of both.
+ * A file that a person has closed in another way gets our closing brackets before the first append (Appender.#closeByUs). A crash while
+ * they are written leaves a mixture of that end and ours (see mayMixEnds).
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
 
 /**
  * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: after a crash, those in it were never
- * acknowledged; in a copy, only after the copy began, and the original has them.
+ * acknowledged. In a copy they may have been, but the original has them: they came after the copy began.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -42,8 +42,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // One append adds at most this many. If more follow the NULs, some were acknowledged, and may not be cut off. (Below, what is cut off
-  // is one unfinished pet at most, or none that the original has not.)
+  // One append adds at most this many pets. With more in the tail, some were acknowledged, so it is not cut off. (The causes below need
+  // no such check: they cut off one unfinished pet, or pets that the original of a copy has.)
   if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
     return { petsEnd, cause: 'append' }
   // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save may have been cut
@@ -85,8 +85,9 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 }
 
 /**
- * The process was killed, or the disk was full. Either more than 7 bytes are left: the beginning of an append. Or at most 7: writing the
- * append over the brackets, or the brackets back over it, stopped half-way, so that each byte is the append's or the brackets'.
+ * The process was killed, or the disk was full. Either more than 7 bytes are left: the beginning of an append. Or 7: writing the append
+ * over the brackets, or the brackets back over it, stopped half-way, so that each byte is the append's or the brackets'. (Or fewer, in a
+ * copy that was itself cut off.)
  */
 function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
   if (tail.length <= closingBrackets.length) {
@@ -109,8 +110,8 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // Before the old end there are the first 7 bytes of the append; or closing brackets, ours or a person's (while Appender.#closeByUs was
-  // making those longer).
+  // The old end is 7 bytes behind petsEnd, where our brackets ended; or behind a person's shorter brackets, which Appender.#closeByUs was
+  // making longer.
   const before = bytes.subarray(petsEnd, from)
   const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)

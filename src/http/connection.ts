@@ -76,7 +76,7 @@ export class Connection {
   #isIdle = true
   /**
    * A pause() between resume() and the 'resume' event has no effect: Node begins to read nevertheless. So this becomes true with that
-   * event, and we pause the socket only while it is true.
+   * event; to pause before is of no use.
    */
   #isReading = false
   #isSliced = false
@@ -146,14 +146,14 @@ export class Connection {
     const { request, response } = arrival
     this.#current = response
     // 'finish' alone would not come when the client goes.
-    response.once('close', () => this.#finish(response))
+    response.once('close', () => this.#endExchange(response))
     // Node parses nothing that follows a request with an Upgrade header, so this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     // refuse() may have sent a response while the request waited.
     if (!response.headersSent) this.#context.handler.handle(arrival)
   }
 
-  #finish(response: ServerResponse): void {
+  #endExchange(response: ServerResponse): void {
     const { req: request } = response
     const forget = (): void => {
       if (this.#current === response) this.#current = undefined
@@ -213,7 +213,7 @@ export class Connection {
    * As a rule Node's parser reads from the system by itself, and nobody else sees the bytes. Two steps change that:
    * 1. We add a 'data' listener. Now Node reads by events, and calls its own 'data' listener, which parses, and ours.
    * 2. We remove Node's listener. Ours calls it with one slice after the other.
-   * Taken while the socket is not being read, they would stop it for ever. So they then wait for its next 'resume'.
+   * If the steps were taken while the socket is not being read, it would never be read again. In that case they wait for its 'resume'.
    *
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
@@ -293,8 +293,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Nothing may follow a response with "Connection: close", not even a refusal that is due. It is still the current one here: Node
-    // calls this (as destroySoon) on its 'finish', and #finish forgets it on its 'close', which comes later.
+    // Nothing may follow a response with "Connection: close", not even a refusal that is due. Node calls this (as destroySoon) when it
+    // has sent such a response, before the response's 'close'. Until then it is the current one.
     const isAfterLast = this.#current?.shouldKeepAlive === false
     const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

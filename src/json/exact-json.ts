@@ -4,7 +4,7 @@ import { type InexactNumber, parseNumber } from './int64.ts'
 
 /**
  * What is wrong with a JSON text, and at which byte. The offset is the text's length only if the text is the beginning of a valid one.
- * (Whether that is UTF-8 is not looked at within a string that does not end.)
+ * Exception: in a string without an end, bytes that are not UTF-8 go unnoticed, and the offset is the length all the same.
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -235,24 +235,22 @@ export class JsonReader {
       let value = this.readScalar()
       let isJustOpened = value === undefined
       if (isJustOpened) {
-        const isObject = this.bytes[this.at] === openBrace
+        open.push({ items: [], names: this.bytes[this.at] === openBrace ? [] : undefined })
         this.at++
-        open.push({ items: [], names: isObject ? [] : undefined })
       }
-      // Puts the value into the innermost container. If that container ends here, it is the next value, and so on.
-      for (;;) {
-        const container = open.at(-1)
-        if (container === undefined) return value
+      let container = open.at(-1)
+      if (!isJustOpened) container?.items.push(value)
+      // A container that ends here becomes the value to put into its parent.
+      while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', isJustOpened)) {
         const { items, names } = container
-        if (!isJustOpened) items.push(value)
-        if (this.acceptMore(names === undefined ? ']' : '}', isJustOpened)) {
-          names?.push(this.#readName())
-          break
-        }
-        open.pop()
         value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
         isJustOpened = false
+        open.pop()
+        container = open.at(-1)
+        container?.items.push(value)
       }
+      if (container === undefined) return value
+      container.names?.push(this.#readName())
     }
   }
 

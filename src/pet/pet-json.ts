@@ -13,7 +13,7 @@ const keptText = Symbol('text')
 
 /**
  * The pet as one line of JSON, in the interface's order of fields; exact for every int64. Made once, and kept with the pet: it
- * goes into the file, into the 201 and into every list.
+ * goes into the file, into the 201 and into every list. (That the id comes first is how torn-end.ts recognizes an append.)
  */
 export function formatPet(pet: Pet & { readonly [keptText]?: string }): string {
   const kept = pet[keptText]

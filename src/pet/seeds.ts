@@ -55,11 +55,11 @@ export class SeedList {
   /** Where each id is. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
   #placeOfId: Map<Int64, number> | undefined
 
-  /** Adds the seed, which is written `at` this place. If its id is taken, returns that fault instead. */
-  add(seed: CheckedSeed, at: number): TakenId | undefined {
+  /** Adds the seed, which is written `at` this place, as the one of this index. If its id is taken, returns that fault instead. */
+  add(seed: CheckedSeed, at: number, index: number): TakenId | undefined {
     const { id, name, categoryId, status } = seed
     if (id === undefined) {
-      this.#withoutId.push({ seed, at, index: this.#pets.length + this.#withoutId.length })
+      this.#withoutId.push({ seed, at, index })
       return undefined
     }
     if (id > this.#highestId) this.#highestId = id
@@ -106,13 +106,13 @@ export function completeSeeds(seeds: readonly unknown[]): Pet[] {
     if ('faults' in checked) {
       faults.push(...checked.faults.map((fault) => formatSeedFault(index, fault)))
     } else {
-      const fault = list.add(checked.seed, index)
+      const fault = list.add(checked.seed, index, index)
       if (fault !== undefined)
         faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
     }
   }
   const { pets, noIdLeft } = list.complete(0)
-  if (noIdLeft !== undefined) faults.push(formatSeedFault(noIdLeft.at, noIdLeftFault))
+  if (noIdLeft !== undefined) faults.push(formatSeedFault(noIdLeft.index, noIdLeftFault))
   if (faults.length > 0) throw new TypeError(faults.join('; '))
   return pets
 }

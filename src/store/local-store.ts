@@ -44,7 +44,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** Why no pet can be added, as was last said: the fault of the file, or `disk`; empty once it was said that pets can be added. */
+  /** Why no pet can be added, as was last said: the fault of the file, or `disk`. Empty if that was not said, or is over. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
