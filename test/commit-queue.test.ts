@@ -61,6 +61,13 @@ test('fails one caller of a batch alone when its result is an error', async () =
   assert.deepEqual([one?.status, two?.status, three?.status], ['fulfilled', 'rejected', 'fulfilled'])
 })
 
+test('fails the callers for which a commit gives no result', async () => {
+  const queue = new CommitQueue<number, number>(async (items) => items.slice(0, 1), 100)
+  const [one, two] = [queue.add(1), queue.add(2)]
+  assert.equal(await one, 1)
+  await assert.rejects(two, /^Error: the commit gave no result for this item$/)
+})
+
 test('survives a commit and a task that throw before they return a promise', async () => {
   let isBroken = true
   const queue = new CommitQueue<number, number>((items) => {

@@ -72,10 +72,21 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   const [stdout, ...rest] = runWithArguments(['--help'])
   assert.deepEqual(rest, ['', 0])
   const lines = String(stdout).split('\n')
-  assert.equal(lines[0], 'Usage: node server.js')
-  for (const { variable: name, fallback } of Object.values(settings)) {
-    assert.ok(lines.some((line) => line.startsWith(`  ${name} `) && line.includes(` ${fallback || '-'} `)))
-  }
+  assert.deepEqual(lines.slice(0, 5), [
+    'Usage: node server.js',
+    '',
+    'A pet store service: JSON over HTTP, with one JSON file as its database.',
+    'Settings come from environment variables:',
+    '',
+  ])
+  const columns = lines.slice(5, 6 + Object.keys(settings).length).map((line) => line.trim().split(/ {2,}/))
+  const rows = Object.values(settings).map(({ variable, fallback, meaning }) => [
+    variable,
+    fallback || '-',
+    meaning,
+  ])
+  assert.deepEqual(columns, [['Variable', 'Default', 'Meaning'], ...rows])
+  assert.ok(rows.every(([, , meaning]) => meaning !== ''))
   assert.ok(lines.every((line) => line.length <= 100))
   assert.equal(
     lines
@@ -203,6 +214,7 @@ test('says that other machines can reach it, and where, when it listens on every
 test('prints a curl and a link to the page that work with the created key', async (t) => {
   const program = await startProgram(t, makeFolder(), { PETSTORE_API_KEYS: '' })
   assert.match(program.key, /^[\w-]{32}$/)
+  assert.ok(program.output().includes(` ${program.key} (set PETSTORE_API_KEYS to choose your own)\n`))
   assert.equal(pasteCurl(program.output()), '[]')
   await program.waitFor(new RegExp(`^Page: ${program.url}/#key=${program.key}$`, 'm'))
 })

@@ -66,31 +66,31 @@ describe('finds nothing for', () => {
 })
 
 describe('refuses', () => {
-  const targets = [
-    '*',
-    'pets',
-    'ftp://elsewhere/pets',
-    'http:///pets',
-    '/pets#top',
-    '/pets?a#top',
-    '/%',
-    '/%7',
-    '/%zz',
-    '/nowhere/%zz',
-    '/pets/%ff',
-    '/pets/%C0%AF',
-    '/pets/%ED%A0%80',
-    '/pets?%',
-    '/pets?a=%zz',
-    '/nowhere?a=%ff',
-  ]
-  for (const target of targets)
-    test(`${target} as malformed`, () => {
-      assert.throws(
-        () => find(target),
-        (error) => error instanceof HttpError && error.code === 'malformed_request',
-      )
-    })
+  const targets: Readonly<Record<string, readonly string[]>> = {
+    'expected a path that begins with "/"': ['*', 'pets', 'ftp://elsewhere/pets', 'http:///pets'],
+    'must not contain a fragment ("#…")': ['/pets#top', '/pets?a#top'],
+    'has an invalid percent escape: expected UTF-8, such as "%C3%A9"': [
+      '/%',
+      '/%7',
+      '/%zz',
+      '/nowhere/%zz',
+      '/pets/%ff',
+      '/pets/%C0%AF',
+      '/pets/%ED%A0%80',
+      '/pets?%',
+      '/pets?a=%zz',
+      '/nowhere?a=%ff',
+    ],
+  }
+  for (const [fault, wrong] of Object.entries(targets))
+    for (const target of wrong)
+      test(`${target} as malformed, and says why`, () => {
+        assert.throws(
+          () => find(target),
+          (error) =>
+            error instanceof HttpError && error.code === 'malformed_request' && error.message.endsWith(fault),
+        )
+      })
 
   test('a long target in a short message', () => {
     const fault = 'has an invalid percent escape: expected UTF-8, such as "%C3%A9"'
