@@ -478,6 +478,13 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     await assertAnswersNext(app)
   })
 
+  test('a version that is none of this service is refused by name', async (t) => {
+    const client = await (await start(t)).connect()
+    client.write('GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n')
+    const message = assertRefusal(await client.read(), 400, 'malformed_request')
+    assert.equal(message, 'HTTP: expected version 1.0 or 1.1')
+  })
+
   test('a tunnel is refused with the methods of all paths, in the header and in the message', async (t) => {
     const { connect } = await start(t)
     const client = await connect()

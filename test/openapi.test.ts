@@ -58,7 +58,10 @@ test('has the parameters, the bodies and the headers of the interface and of its
     }
     if (requestBody !== undefined) lines.push(`  body${markOf(requestBody)} ${mediaOf(requestBody)}`)
     for (const [status, response] of Object.entries(resolve(responses))) {
-      const names = headersOf(response).map(([name, header]) => ` ${name}${markOf(header)}`)
+      const names = headersOf(response).map(([name, header]) => {
+        const { minimum } = resolve(member(header, 'schema'))
+        return ` ${name}${markOf(header)}${minimum === undefined ? '' : `>=${String(minimum)}`}`
+      })
       lines.push(`  ${status} ${mediaOf(response)}${names.join('')}`)
     }
   }
@@ -68,7 +71,7 @@ test('has the parameters, the bodies and the headers of the interface and of its
     '  query limit? integer 1',
     '  query status? string undefined',
     '  query after? integer 0',
-    '  200 application/json Pets X-Total-Count? Link? X-Data-File-Error?',
+    '  200 application/json Pets X-Total-Count?>=0 Link? X-Data-File-Error?',
     `  400 ${error}`,
     `  401 ${error} WWW-Authenticate!`,
     `  default ${error} Allow?`,
