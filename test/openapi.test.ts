@@ -3,6 +3,8 @@
  * by `test/openapi/`, which has its own package.json.
  */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { maxBodyBytes } from '../src/http/limits.ts'
@@ -11,7 +13,8 @@ import { deprecation, pageSizes, sunset } from '../src/operations.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { createRoutes } from '../src/routes.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
-import { assertRefusal, startApp } from './support.ts'
+import type { SeedPet } from '../src/pet/pet.ts'
+import { assertRefusal, root, startApp } from './support.ts'
 
 test('GET /openapi.json answers the document without a key', async (t) => {
   const { send } = await startApp(t)
@@ -59,39 +62,48 @@ test('has the parameters, the bodies and the headers of the interface and of its
     if (requestBody !== undefined) lines.push(`  body${markOf(requestBody)} ${mediaOf(requestBody)}`)
     for (const [status, response] of Object.entries(resolve(responses))) {
       const names = headersOf(response).map(([name, header]) => {
-        const { minimum } = resolve(member(header, 'schema'))
+        const { const: constant, minimum, type = typeof constant } = resolve(member(header, 'schema'))
+        assert.equal(type, name === 'X-Total-Count' ? 'integer' : 'string', name)
         return ` ${name}${markOf(header)}${minimum === undefined ? '' : `>=${String(minimum)}`}`
       })
-      lines.push(`  ${status} ${mediaOf(response)}${names.join('')}`)
+      const codes = Number(status) < 400 ? [] : [...codesOf(response)].map((code) => ` ${code}`)
+      lines.push(`  ${status} ${mediaOf(response)}${names.join('')}${codes.join('')}`)
     }
   }
   const error = 'application/json Error'
+  const others = Object.entries(errorCodes)
+    .filter(
+      ([code, { status }]) =>
+        [405, 408, 417, 431, 500, 501, 503, 507].includes(status) && code !== 'data_file_invalid',
+    )
+    .map(([code]) => code)
+    .join(' ')
   assert.deepEqual(lines, [
     'listPets',
     '  query limit? integer 1',
     '  query status? string undefined',
     '  query after? integer 0',
     '  200 application/json Pets X-Total-Count?>=0 Link? X-Data-File-Error?',
-    `  400 ${error}`,
-    `  401 ${error} WWW-Authenticate!`,
-    `  default ${error} Allow?`,
+    `  400 ${error} invalid_parameter malformed_request`,
+    `  401 ${error} WWW-Authenticate! unauthorized`,
+    `  default ${error} Allow? ${others}`,
     'createPet',
     '  body! application/json NewPet',
     '  201 application/json Pet Location!',
-    `  400 ${error}`,
-    `  401 ${error} WWW-Authenticate!`,
-    `  413 ${error}`,
-    `  415 ${error} Accept-Encoding?`,
-    `  503 ${error}`,
-    `  507 ${error}`,
-    `  default ${error} Allow?`,
+    `  400 ${error} invalid_body malformed_json malformed_request`,
+    `  401 ${error} WWW-Authenticate! unauthorized`,
+    `  413 ${error} content_too_large`,
+    `  415 ${error} Accept-Encoding? unsupported_media_type`,
+    `  503 ${error} data_file_invalid storage_failed shutting_down`,
+    `  507 ${error} insufficient_storage`,
+    `  default ${error} Allow? ${others}`,
     'getPet',
     '  path petId! integer 1',
     '  200 application/json Pet Deprecation! Sunset!',
-    `  400 ${error}`,
-    `  401 ${error} WWW-Authenticate! Deprecation! Sunset!`,
-    `  404 ${error} Deprecation! Sunset!`,
-    `  default ${error} Allow? Deprecation? Sunset?`,
+    `  400 ${error} malformed_request`,
+    `  401 ${error} WWW-Authenticate! Deprecation! Sunset! unauthorized`,
+    `  404 ${error} Deprecation! Sunset! not_found`,
+    `  default ${error} Allow? Deprecation? Sunset? ${others}`,
   ])
 })
 
@@ -198,6 +210,11 @@ test('has each of the error codes, as an example of an answer with its status', 
     Object.keys(errorCodes).toSorted(),
     'src/openapi.ts names other error codes than src/http/error-codes.ts has',
   )
+  const causes: Readonly<Record<string, RegExp>> = {
+    data_file_invalid: /^The data file is not valid \(line \d+, column \d+: expected .+\); /,
+    storage_failed: /^The storage failed; /,
+    insufficient_storage: /^There is no room left; /,
+  }
   // A creation that fails says whether the pet may be stored.
   for (const status of [503, 507]) {
     const codes = Object.entries(errorCodes).filter(([, entry]) => entry.status === status)
@@ -214,7 +231,10 @@ test('has each of the error codes, as an example of an answer with its status', 
       const outcome = name.endsWith('_unknown')
         ? /; it is not known whether the pet was stored\.$/
         : /; nothing was stored\.$/
-      assert.match(String(member(example, 'value', 'message')), outcome)
+      const message = String(member(example, 'value', 'message'))
+      assert.match(message, outcome)
+      const [cause] = Object.entries(causes).find(([code]) => name.startsWith(code)) ?? []
+      assert.match(message, causes[cause ?? ''] ?? /^$/)
     }
   }
   assert.deepEqual(
@@ -267,6 +287,62 @@ test('the examples of parameters are what the service takes', async (t) => {
       assert.ok(status === 200 || (place === 'path' && status === 404), `${String(name)}: ${text}`)
     }
   }
+})
+
+test('every description is made of whole sentences', () => {
+  const texts = [...JSON.stringify(document('')).matchAll(/"description":(null|"(?:[^"\\]|\\.)*")/g)]
+  assert.ok(texts.length > 40)
+  for (const [, text = ''] of texts) {
+    const description = String(JSON.parse(text))
+    for (const sentence of description.split(/(?<=\.)\s+/)) {
+      assert.match(sentence, /^[A-Z`][^\n]*[^\s,:(`]`?\.$/, description)
+      assert.equal(sentence.split('`').length % 2, 1, description)
+      assert.equal(sentence.split('(').length, sentence.split(')').length, description)
+      assert.doesNotMatch(sentence, / {2}|NaN|undefined/, description)
+    }
+  }
+})
+
+test('marks its extensions, and nothing else, as such', () => {
+  const marked: string[] = []
+  const described: string[] = []
+  const visit = (part: unknown, path: string): void => {
+    if (typeof part !== 'object' || part === null) return
+    if ('x-extension' in part) marked.push(path)
+    if ('description' in part && String(part.description).endsWith('An extension of this service.'))
+      described.push(path)
+    for (const [name, child] of Object.entries(part)) visit(child, `${path}/${name}`)
+  }
+  visit(document(''), '')
+  assert.equal(marked.length, 4)
+  assert.deepEqual(marked, described)
+})
+
+test('names who is to be asked, and the license', () => {
+  const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const license = member(manifest, 'license')
+  assert.deepEqual(at('info', 'license'), { name: license, identifier: license })
+  assert.deepEqual(at('info', 'contact'), { name: 'The operator of this service' })
+  assert.deepEqual(at('x-tagGroups', 0, 'tags'), [])
+})
+
+test('the examples of a list are what the service answers', async (t) => {
+  const listed = at('paths', '/pets', 'get', 'responses', '200')
+  const { empty, page } = examplesOf(listed)
+  assert.deepEqual(member(empty, 'value'), [])
+  const pets = Object.values(resolve(member(page, 'value')))
+  assert.equal(pets.length, 1)
+  const sold = Array.from({ length: 2 }, () => ({ name: 'Rex', categoryId: 1, status: 'sold' }))
+  const { send } = await startApp(t, { pets: [...sold, ...pets] as SeedPet[] })
+  const { headers } = await send('/v1/pets?limit=1&status=sold')
+  assert.equal(mask(member(listed, 'headers', 'Link', 'example')), mask(headers.get('link')))
+  assert.equal(typeof member(listed, 'headers', 'X-Total-Count', 'example'), 'number')
+  assert.match(
+    String(member(listed, 'headers', 'X-Data-File-Error', 'example')),
+    /^line \d+, column \d+: expected .+, got .+$/,
+  )
+  const added = examplesOf(at('paths', '/pets', 'post', 'requestBody'))
+  assert.deepEqual(Object.keys(resolve(member(added['shortest'], 'value'))), ['name', 'categoryId'])
 })
 
 test('the examples of animals are what the service takes and answers', async (t) => {
@@ -340,6 +416,18 @@ function resolve(value: unknown): Record<string, unknown> {
 
 function list(...path: readonly (string | number)[]): readonly unknown[] {
   return Object.values(resolve(at(...path)))
+}
+
+/** A link without its numbers. */
+function mask(link: unknown): string {
+  return String(link).replaceAll(/=\d+/g, '=…')
+}
+
+/** The error codes of a response's examples, each once. */
+function codesOf(response: unknown): ReadonlySet<string> {
+  return new Set(
+    Object.values(examplesOf(response)).map((example) => String(member(example, 'value', 'code'))),
+  )
 }
 
 function examplesOf(body: unknown): Record<string, unknown> {
