@@ -460,6 +460,25 @@ test('says that it is not known when an editor has saved while the pet was being
   )
 })
 
+test('keeps an edit that is saved while room is made for the closing brackets', async (t) => {
+  const path = makeDataFile(`{"pets":[${petLine(1, 'Rex')}]}`)
+  const gate = createSyncGate()
+  const { store } = await openStore(t, path, gate.fileSystem)
+  gate.hold()
+  const creation = store.create(newPet('Kit'))
+  await gate.reached
+  const saved = [petLine(1, 'Max'), petLine(2, 'Mia'), petLine(3, 'Sam')]
+  nodeFs.writeFileSync(path, `{"pets":[${saved.join()}]}`)
+  gate.open()
+  assert.equal((await creation).id, 4)
+  assert.deepEqual(
+    store.list({ limit: 100 }).pets.map(({ name }) => name),
+    ['Max', 'Mia', 'Sam', 'Kit'],
+  )
+  const { pets } = JSON.parse(nodeFs.readFileSync(path, 'utf8'))
+  assert.equal(pets.length, 4)
+})
+
 test('answers 507 when the quota is exceeded', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   // As Node reports it, which has no name for this error.
