@@ -7,7 +7,7 @@ import { createDelay } from './http/delay.ts'
 import { EmbeddingError } from './embedding-error.ts'
 import { errorCodes, HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
-import type { Arrival, Expectation, Handler } from './http/handler.ts'
+import type { Arrival, Expectation, Handler } from './http/handler-types.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
@@ -139,7 +139,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
-    // The message and stack of any other error may hold secrets.
+    // Only the message of an EmbeddingError is known to hold no secret. Of any other error, only the name is told.
     const name = isError(error) ? error.name : typeof error
     const reason = error instanceof EmbeddingError ? error.message : name
     onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)

@@ -132,10 +132,9 @@ export class Appender {
   }
 
   /**
-   * - A check has found an edit, or the file was changed while step 4 failed: it is left alone, to be read again.
-   * - Otherwise nobody else has written to it, and the append is removed: now or, if that fails too, by rollBack.
-   *
-   * `written` is the state of the file in step 3; undefined if the append did not come that far.
+   * - A check has found an edit: the file is left alone, to be read again.
+   * - Step 4 or 5 has failed, and the file is no longer as it was `written` (in step 3): likewise.
+   * - In all other cases the append is removed: now or, if that fails too, by rollBack.
    */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
@@ -150,9 +149,9 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. `cutsOff`: there may be the rest of an append or of a person's end behind them, which
-   * is cut off. If there cannot, what is there is an editor's save: it stays, and the caller's #hasLanded finds it. If the process dies
-   * in the middle, the next start repairs the file.
+   * Puts our closing brackets after the last pet. `cutsOff`: the file may go on after them, with an append or a person's old end, which is
+   * cut off. Otherwise, whatever comes after them is an editor's new save: it stays, and #closeByUs notices it. If the process dies in the
+   * middle, the next start repairs the file.
    */
   async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {

@@ -27,7 +27,7 @@ import { describeFileError, describeUnwritable } from './writability.ts'
 
 /** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40
-/** A file that stays invalid, empty or missing for this long is not being saved any more. */
+/** A file that stays invalid, empty or missing for this long is taken for saved. */
 const settleMs = 400
 /** For how long an edited file that keeps changing is read again and again. */
 const maxWaitMs = 1500
@@ -159,14 +159,14 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. Waits until nobody saves it any more. Then a file that …
+   * For a file that cannot be used. Waits `settleMs`, in case somebody is still saving it. Then a file that …
    *
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |
    * | was moved aside by a replacement | is put back                          | is put back                      |
    * | is missing                       | is created, unless its pets are kept | is an error                      |
-   * | has a damaged end (torn-end.ts)  | is repaired                          | is an error: it may be saved yet |
-   * | was copied during an append      | is repaired                          | is repaired: it is a backup      |
+   * | has a damaged end (torn-end.ts)  | is repaired                          | is an error: a save may go on    |
+   * | was copied during an append      | is repaired                          | is repaired: a restored backup   |
    * | is empty, or wrong otherwise     | is an error                          | is an error                      |
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
@@ -303,7 +303,7 @@ export class DataFile implements Adapter<PetData> {
     return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 
-  /** The file is known in this state: isEdited() is false until it changes. `end` is where the next pet goes. */
+  /** The file is known in this state: isEdited() is false until it is in another. `end` is where the next pet goes. */
   #remember(identity: Identity, end?: TextEnd): void {
     this.#appender.close()
     this.#appender = new Appender(this.#disk, this.path, identity, end)
@@ -313,7 +313,7 @@ export class DataFile implements Adapter<PetData> {
     this.#onMessage(`${this.path}: ${message}`)
   }
 
-  /** The path behind all symbolic links. */
+  /** The path to which all symbolic links lead. */
   #followLinks(): string {
     return this.#disk.followLinks(resolve(this.path))
   }

@@ -158,7 +158,7 @@ class PetsParser {
     }
     const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestId)
     parsed.pets = pets
-    // Behind the `{` of the pet.
+    // After the `{` of the pet.
     parsed.filledIds = filledIds.map(({ at, id }) => ({ id, offset: at + 1 }))
     if (noIdLeft !== undefined)
       this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
@@ -224,7 +224,7 @@ class PetsParser {
   }
 }
 
-/** Reads the bytes from behind the byte order mark, if there is one. */
+/** Reads the bytes after the byte order mark, if there is one. */
 function createReader(bytes: Buffer): JsonReader {
   const reader = new JsonReader(bytes)
   if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) reader.at = byteOrderMark.length

@@ -1,7 +1,7 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is taken
- * for it only if it looks the same: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O: what is
- * cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
+ * for it only if it looks the same: closing brackets that are missing or mixed, or a pet in our layout that has no end. Does no file I/O:
+ * what is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -42,8 +42,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // One append adds at most this many pets. With more in the tail, some were acknowledged, so it is not cut off. (The causes below need
-  // no such check: they cut off one unfinished pet, or pets that the original of a copy has.)
+  // Whole pets may follow the NULs. If they are more than one append adds, some were acknowledged: the file is left to a person. (What is
+  // cut off below is one unfinished pet, or is in the original of the copy.)
   if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
     return { petsEnd, cause: 'append' }
   // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save may have been cut
@@ -63,37 +63,35 @@ function mayMixEnds(petsEnd: number): boolean {
 }
 
 /**
- * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together: closing brackets, and then the
- * append without its beginning. Where the old file ended with our brackets, for example, the pieces meet at the `^`:
+ * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together: the tail is an old end, up to
+ * the seam, and then the append without its beginning. For example, with our brackets as the old end and the seam at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Only the prefix of an append can be recognized, so a seam behind it cannot.
+  // Only the prefix of an append can be recognized, so the seam has to be within it.
   const end = Math.min(prefix.length, tail.length)
   for (let seam = 1; seam < end; seam++) {
-    const before = tail.subarray(0, seam)
-    if (!isClosing(before)) return false
-    // The first piece stops at the old end of the file (then it has both `]` and `}`), or where a page ends. Anywhere else a person has
-    // forgotten a comma, say.
-    const isOldEnd = before.toString().replaceAll(/\s/g, '') === ']}'
-    const isSeam = isOldEnd || (petsEnd + seam) % sectorBytes === 0
-    if (isSeam && tail.subarray(seam, end).equals(prefix.subarray(seam, end))) return true
+    const oldEnd = tail.subarray(0, seam)
+    if (!isClosing(oldEnd)) return false
+    const isAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
+    // The first piece stops at the end of the old file, or where a page ends. Anywhere else a person has forgotten a comma, say.
+    const isWhole = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
+    const isPageEnd = (petsEnd + seam) % sectorBytes === 0
+    if (isAppend && (isWhole || isPageEnd)) return true
   }
   return false
 }
 
-/**
- * The process was killed, or the disk was full. Either more than 7 bytes are left: the beginning of an append. Or 7: writing the append
- * over the brackets, or the brackets back over it, stopped half-way, so that each byte is the append's or the brackets'. (Or fewer, in a
- * copy that was itself cut off.)
- */
+/** The process was killed while it wrote, or the disk was full. */
 function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
-  if (tail.length <= closingBrackets.length) {
-    return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
-  }
-  return isOnlyCut && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+  // The beginning of an append.
+  if (tail.length > closingBrackets.length)
+    return isOnlyCut && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+  // Writing the append over the brackets, or the brackets back over it, stopped half-way: each byte is the one's or the other's. There
+  // are 7 of them, or fewer in a copy that was itself cut off.
+  return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
 }
 
 /** How many pets begin in the tail, in the layout of an append. */
@@ -110,8 +108,7 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // The old end is 7 bytes behind petsEnd, where our brackets ended; or behind a person's shorter brackets, which Appender.#closeByUs was
-  // making longer.
+  // The file ended 7 bytes after petsEnd, with our brackets; or after fewer, with a person's, which Appender.#closeByUs was making longer.
   const before = bytes.subarray(petsEnd, from)
   const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { clock } from '../clock.ts'
 import type { ErrorCode } from './error-codes.ts'
-import type { Arrival, Expectation, Handler } from './handler.ts'
+import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'
 import { maxWaitingSize } from './limits.ts'
 
@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * A pause() between resume() and the 'resume' event has no effect: Node begins to read nevertheless. So this becomes true with that
-   * event; to pause before is of no use.
+   * Whether pause() has an effect now. This becomes true with the 'resume' event, not with resume() before it: a pause() in between does
+   * not keep Node from reading.
    */
   #isReading = false
   #isSliced = false
@@ -293,8 +293,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Nothing may follow a response with "Connection: close", not even a refusal that is due. Node calls this (as destroySoon) when it
-    // has sent such a response, before the response's 'close'. Until then it is the current one.
+    // Nothing may follow a response with "Connection: close", not even a refusal that is due. Node calls this (as destroySoon) after
+    // such a response and before its 'close', where #current is dropped. So #current is still that response.
     const isAfterLast = this.#current?.shouldKeepAlive === false
     const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

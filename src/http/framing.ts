@@ -1,7 +1,7 @@
 /** Whether a request is well-formed, as far as Node does not check it. The same for every path. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpError } from './error-codes.ts'
-import type { Expectation } from './handler.ts'
+import type { Expectation } from './handler-types.ts'
 
 /** Throws unless a request has one well-formed Host (RFC 9112 section 3.2), and a known coding, version and expectation. */
 export function checkFraming(

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { clock } from '../clock.ts'
 import { Connection } from './connection.ts'
-import type { Expectation, Handler } from './handler.ts'
+import type { Expectation, Handler } from './handler-types.ts'
 import { defaultTimeouts, maxHeadBytes, maxWaitingTotal, type Timeouts } from './limits.ts'
 
 /**

@@ -2,7 +2,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import { clock } from '../clock.ts'
 import { errorCodes, type HttpError } from './error-codes.ts'
-import type { EndResponse } from './handler.ts'
+import type { EndResponse } from './handler-types.ts'
 
 export interface Reply {
   readonly status: number

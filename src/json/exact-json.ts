@@ -55,7 +55,7 @@ const zero = 0x30
 const nine = 0x39
 const numberBytes = Buffer.from('0123456789+-.eE')
 
-/** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
+/** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws (but see readScalar). */
 export class JsonReader {
   readonly bytes: Buffer
   /** The offset of the next byte. */
@@ -233,18 +233,20 @@ export class JsonReader {
     const open: Container[] = []
     for (;;) {
       let value = this.readScalar()
-      let isJustOpened = value === undefined
-      if (isJustOpened) {
+      // An object or array opens here, and its first member or item may follow.
+      let isFirst = value === undefined
+      if (isFirst) {
         open.push({ items: [], names: this.bytes[this.at] === openBrace ? [] : undefined })
         this.at++
+      } else {
+        open.at(-1)?.items.push(value)
       }
       let container = open.at(-1)
-      if (!isJustOpened) container?.items.push(value)
       // A container that ends here becomes the value to put into its parent.
-      while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', isJustOpened)) {
+      while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', isFirst)) {
         const { items, names } = container
         value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
-        isJustOpened = false
+        isFirst = false
         open.pop()
         container = open.at(-1)
         container?.items.push(value)

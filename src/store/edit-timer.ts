@@ -1,9 +1,9 @@
-/** How often it is looked for hand edits of the data file. The timer does not keep the process alive. */
+/** How often it is looked for hand edits of the data file. (How soon a half-saved one is read again: data-file.ts.) */
 import { clock } from '../clock.ts'
 
 const lookEveryMs = 500
 
-/** Calls `look` at intervals, but not while it still runs. */
+/** Calls `look` at intervals, but not while it still runs. The timer does not keep the process alive. */
 export function lookAtIntervals(look: () => Promise<void>): NodeJS.Timeout {
   let isLooking = false
   const lookOnce = async (): Promise<void> => {

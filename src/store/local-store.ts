@@ -201,7 +201,7 @@ export class LocalStore implements Store {
 
   #noteUnusable(file: DataFile, error: DataFileUnusable): void {
     this.#unusable = error
-    // The header X-Data-File-Error is part of the lists.
+    // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
     this.version++
     // While it is being saved it is too early to say anything: the next look reads the file again.
     if (error.reason === 'being saved') return
