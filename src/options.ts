@@ -3,7 +3,7 @@
  * reported together.
  */
 import * as v from 'valibot'
-import { defaultTimeouts } from './http/limits.ts'
+import { defaultTimeouts } from './http/timeouts.ts'
 import { describe } from './json/describe.ts'
 import { expected, expectedInteger, expectedText } from './json/expected.ts'
 import { settings } from './settings.ts'

@@ -108,8 +108,9 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       if (this.isEdited()) throw new DataFileEdited()
     }
+    const isLonger = missing < 0
     this.#needsBrackets = true
-    await this.#writeClosingBrackets(descriptor, missing < 0)
+    await this.#writeClosingBrackets(descriptor, isLonger)
     if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) throw this.#forget()
   }
 
@@ -131,15 +132,12 @@ export class Appender {
     return new DataFileEdited()
   }
 
-  /**
-   * - A check has found an edit: the file is left alone, to be read again.
-   * - Step 4 or 5 has failed, and the file is no longer as it was `written` (in step 3): likewise.
-   * - In all other cases the append is removed: now or, if that fails too, by rollBack.
-   */
+  /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if step 2 has failed. */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
-      // rollBack compares the file with this state.
+      // If the append cannot be removed now, rollBack tries again, as long as the file is in this state.
       if (written !== undefined) this.#identity = written
+      // A check has found an edit, or the file has changed since step 3: it is left alone, to be read again.
       const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
       if (error instanceof DataFileEdited || isEditedSince) this.#forget()
       else await this.#writeClosingBrackets(descriptor, true)
@@ -150,8 +148,8 @@ export class Appender {
 
   /**
    * Puts our closing brackets after the last pet. `cutsOff`: the file may go on after them, with an append or a person's old end, which is
-   * cut off. Otherwise, whatever comes after them is an editor's new save: it stays, and #closeByUs notices it. If the process dies in the
-   * middle, the next start repairs the file.
+   * cut off. Without it, only an editor who is just saving can have put something there: it stays, and the caller's #hasLanded finds the
+   * wrong size. If the process dies in the middle, the next start repairs the file.
    */
   async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {

@@ -303,7 +303,7 @@ export class DataFile implements Adapter<PetData> {
     return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 
-  /** The file is known in this state: isEdited() is false until it is in another. `end` is where the next pet goes. */
+  /** From now on isEdited() tells whether the file is in another state than this. `end` is where the next pet goes. */
   #remember(identity: Identity, end?: TextEnd): void {
     this.#appender.close()
     this.#appender = new Appender(this.#disk, this.path, identity, end)

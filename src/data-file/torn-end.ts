@@ -42,8 +42,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // Whole pets may follow the NULs. If they are more than one append adds, some were acknowledged: the file is left to a person. (What is
-  // cut off below is one unfinished pet, or is in the original of the copy.)
+  // Only here can whole pets be cut off, so only here are they counted. If they are more than one append adds, some were acknowledged:
+  // the file is left to a person.
   if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
     return { petsEnd, cause: 'append' }
   // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save may have been cut
@@ -64,7 +64,7 @@ function mayMixEnds(petsEnd: number): boolean {
 
 /**
  * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together: the tail is an old end, up to
- * the seam, and then the append without its beginning. For example, with our brackets as the old end and the seam at the `^`:
+ * the seam, and from there on the append. Both begin at `petsEnd`. For example, with our brackets as the old end and the seam at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
@@ -76,10 +76,10 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
     const isAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // The first piece stops at the end of the old file, or where a page ends. Anywhere else a person has forgotten a comma, say.
+    // The first piece stops at the end of the old file or of a page. Anywhere else it is a person's mistake: a space for the comma, say.
     const isWhole = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
-    const isPageEnd = (petsEnd + seam) % sectorBytes === 0
-    if (isAppend && (isWhole || isPageEnd)) return true
+    const isSectorEnd = (petsEnd + seam) % sectorBytes === 0
+    if (isAppend && (isWhole || isSectorEnd)) return true
   }
   return false
 }
@@ -108,7 +108,8 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // The file ended 7 bytes after petsEnd, with our brackets; or after fewer, with a person's, which Appender.#closeByUs was making longer.
+  // Before the old end, 7 bytes are our brackets, or what the append has put over them already. Otherwise it is a person's end, to which
+  // Appender.#closeByUs was adding the line feeds that are NULs now.
   const before = bytes.subarray(petsEnd, from)
   const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
   return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)

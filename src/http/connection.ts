@@ -293,8 +293,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Nothing may follow a response with "Connection: close", not even a refusal that is due. Node calls this (as destroySoon) after
-    // such a response and before its 'close', where #current is dropped. So #current is still that response.
+    // If Node calls this (as destroySoon), #current is still the response that it has just sent. If that has "Connection: close", nothing
+    // may follow it, not even a refusal that is due.
     const isAfterLast = this.#current?.shouldKeepAlive === false
     const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -8,7 +8,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import { clock } from '../clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler-types.ts'
-import { defaultTimeouts, maxHeadBytes, maxWaitingTotal, type Timeouts } from './limits.ts'
+import { maxHeadBytes, maxWaitingTotal } from './limits.ts'
+import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 
 /**
  * When the requests that wait on all connections reach this total size (a small one counts 1), every connection, also one that

@@ -242,7 +242,7 @@ export class JsonReader {
         open.at(-1)?.items.push(value)
       }
       let container = open.at(-1)
-      // A container that ends here becomes the value to put into its parent.
+      // acceptMore takes a comma (true: the container goes on) or a closing bracket (false: it is the value to put into its parent).
       while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', isFirst)) {
         const { items, names } = container
         value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))

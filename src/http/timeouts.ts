@@ -1,0 +1,21 @@
+/** How long a request, an idle connection and a close may take. */
+
+/** In milliseconds. */
+export interface Timeouts {
+  /** For the request line and headers. */
+  readonly headersMs: number
+  /** For a whole request. */
+  readonly requestMs: number
+  /** For a connection without any traffic: between two requests, or when a client does not read its response. */
+  readonly idleMs: number
+  /** For the requests in flight when the server closes. */
+  readonly closeMs: number
+}
+
+export const defaultTimeouts: Timeouts = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  // Proxies commonly close an idle connection after 60 s. This is longer, so that they close first.
+  idleMs: 75_000,
+  closeMs: 5_000,
+}
