@@ -1,6 +1,8 @@
 /** What Node would answer by itself, and how requests follow each other on a connection: raw bytes over real sockets. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { connect as connectTo } from 'node:net'
 import { describe, test, type TestContext } from 'node:test'
 import { createPetStore } from '../src/pet-store-server.ts'
 import type { Timeouts } from '../src/types.ts'
@@ -897,6 +899,28 @@ describe('while the service closes', () => {
     const answer = await client.read()
     assert.deepEqual([answer.status, answer.body.length > 6_000_000], [200, true])
     await closing
+  })
+
+  test('a client that is still sending the body of a refused request is not reset', async (t) => {
+    const app = await startApp(t, { timeouts: patient })
+    const { hostname, port } = new URL(app.url)
+    const socket = connectTo({ host: hostname, port: Number(port), allowHalfOpen: true })
+    t.after(() => socket.destroy())
+    const errors: unknown[] = []
+    socket.on('error', (error) => errors.push(error))
+    socket.write(formatRequest('POST /v1/pets', ['Authorization: Bearer wrong', 'Content-Length: 60000']))
+    const [answer]: Buffer[] = await once(socket, 'data')
+    assert.match(String(answer), /^HTTP\/1\.1 401 /)
+    const closing = app.server.close()
+    await once(socket, 'end')
+    // A write to a connection that was cut off is answered with a reset, which the next one finds.
+    for (let i = 0; i < 3; i++) {
+      await new Promise((resolve) => socket.write('x', resolve))
+      await new Promise(setImmediate)
+    }
+    socket.end()
+    await closing
+    assert.deepEqual(errors, [])
   })
 
   test('a request that never ends and an answer that is never read hold it up no longer than the limit', async (t) => {

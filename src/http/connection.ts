@@ -100,8 +100,10 @@ export class Connection {
     })
     // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
     // still sending, and the client may then never see the response.
-    // Test: "a body beyond the limit gets a 413 that arrives".
-    socket.destroySoon = () => this.#close()
+    // Test: "a body beyond the limit gets a 413 that arrives". Nothing may follow such a response, not even a refusal that is due. (Node
+    // calls this also when the client has closed its half.)
+    socket.destroySoon = () =>
+      this.#close(this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal)
   }
 
   get waitingSize(): number {
@@ -274,7 +276,7 @@ export class Connection {
   }
 
   closeSoon(): void {
-    if (this.#lastResponse?.writableFinished === false) return this.#closeWhenAnswered()
+    if (this.#lastResponse !== undefined) return this.#closeWhenAnswered()
     // If it is not writable, #close was called before, and waits for the client.
     if (this.#socket.writable) this.#socket.destroy()
   }
@@ -282,21 +284,18 @@ export class Connection {
   #closeWhenAnswered(refusal?: ErrorCode): void {
     this.#finalRefusal ??= refusal
     const response = this.#lastResponse
-    if (response === undefined || response.writableFinished) this.#close()
-    else response.once('close', () => this.#close())
+    const close = (): void => this.#close(this.#finalRefusal)
+    if (response === undefined || response.writableFinished) close()
+    else response.once('close', close)
   }
 
   /**
    * A client may still be sending, and a reset would make it lose the response. So our sending half is closed first, and
    * what still comes is dropped for a while (RFC 9112 section 9.6).
    */
-  #close(): void {
+  #close(code: ErrorCode | undefined): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // If Node calls this (as destroySoon), #current is still the response that it has just sent. If that has "Connection: close", nothing
-    // may follow it, not even a refusal that is due.
-    const isAfterLast = this.#current?.shouldKeepAlive === false
-    const code = isAfterLast ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
