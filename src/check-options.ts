@@ -1,6 +1,6 @@
 /**
  * Validates, at run time, the options that embedding code passes: a JavaScript caller has no type checker. All errors are
- * reported together.
+ * reported together. Changes none of them: each is used as it was given.
  */
 import * as v from 'valibot'
 import { defaultTimeouts } from './http/timeouts.ts'

@@ -8,7 +8,7 @@ import { SeedPetSchema } from '../src/pet/pet-rules.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { parsePetsText } from '../src/data-file/pets-text.ts'
 import { root } from './support.ts'
-import { formatPet } from '../src/pet/pet-json.ts'
+import { formatPet } from '../src/pet/pet-text.ts'
 
 interface PetsJsonSchema {
   readonly properties: Record<string, object>

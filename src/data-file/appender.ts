@@ -132,10 +132,10 @@ export class Appender {
     return new DataFileEdited()
   }
 
-  /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if step 2 has failed. */
+  /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if it did not come so far. */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
-      // If the append cannot be removed now, rollBack tries again, as long as the file is in this state.
+      // rollBack compares the file with this state, which has the append in it.
       if (written !== undefined) this.#identity = written
       // A check has found an edit, or the file has changed since step 3: it is left alone, to be read again.
       const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
@@ -147,9 +147,9 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. `cutsOff`: the file may go on after them, with an append or a person's old end, which is
-   * cut off. Without it, only an editor who is just saving can have put something there: it stays, and the caller's #hasLanded finds the
-   * wrong size. If the process dies in the middle, the next start repairs the file.
+   * Puts our closing brackets after the last pet. `cutsOff`: whether the file may go on after them, with an append or a person's old end,
+   * which is cut off. If not, anything there is an editor's save of this moment: it stays, and is found by #hasLanded. If the process dies
+   * in the middle, the next start repairs the file.
    */
   async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {

@@ -119,7 +119,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxWaitMs`; or a system error.
-   * isEdited() then tells whether the file is worth to be read again soon.
+   * An invalid file is remembered: isEdited() is false until it changes. One that is being saved is not, and is read at the next look.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)

@@ -6,7 +6,7 @@
 import { JsonFault, JsonReader, openBrace, openBracket, placeOf } from '../json/exact-json.ts'
 import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
-import { formatPet, readPet } from '../pet/pet-json.ts'
+import { formatPet, readPet } from '../pet/pet-text.ts'
 import { formatSeedFault, noIdLeftFault, type SeedFault, SeedList } from '../pet/seeds.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DataFileUnusable } from './data-file-error.ts'

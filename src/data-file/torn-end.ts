@@ -42,12 +42,11 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // Only here can whole pets be cut off, so only here are they counted. If they are more than one append adds, some were acknowledged:
-  // the file is left to a person.
+  // Whole pets may follow lost sectors. Those of one append were not acknowledged; if there are more, the file is left to a person.
   if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
     return { petsEnd, cause: 'append' }
-  // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save may have been cut
-  // off before its first pet, and the pets may be elsewhere.
+  // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save of many pets was
+  // probably cut off before the first one, and a repair would hide that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (isClosing(tail) && (isOnlyCut || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -63,8 +62,9 @@ function mayMixEnds(petsEnd: number): boolean {
 }
 
 /**
- * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together: the tail is an old end, up to
- * the seam, and from there on the append. Both begin at `petsEnd`. For example, with our brackets as the old end and the seam at the `^`:
+ * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together. In the file both the old end
+ * and the append stood at `petsEnd`: so the tail has the bytes of the old end up to the seam, and those of the append from there on. For
+ * example, with our brackets as the old end and the seam at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
@@ -100,19 +100,20 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * The power failed before the disk had written all sectors of an append. Then a run of NULs begins at the old end of the file, or where a
- * sector ends, and goes on to where a sector ends, or to the end of the file.
+ * The power failed before the disk had written all sectors of an append. Then a run of NULs begins where the file ended before the append,
+ * or where a sector ends, and goes on to where a sector ends, or to the end of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // Before the old end, 7 bytes are our brackets, or what the append has put over them already. Otherwise it is a person's end, to which
-  // Appender.#closeByUs was adding the line feeds that are NULs now.
+  // Between the last pet and the NULs stand 7 bytes, our brackets or what the append has put over them; or a person's end, to which
+  // Appender.#closeByUs was adding line feeds.
   const before = bytes.subarray(petsEnd, from)
-  const isOldEnd = before.length > 0 && (before.length === closingBrackets.length || isClosing(before))
-  return (isOldEnd || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)
+  const isOurs = before.length === closingBrackets.length
+  const isPersons = before.length > 0 && isClosing(before)
+  return (isOurs || isPersons || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)
 }
 
 /** Whether there is nothing but white space and closing brackets. */
