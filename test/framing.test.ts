@@ -901,6 +901,20 @@ describe('while the service closes', () => {
     await closing
   })
 
+  test('a fault that follows a long answer is refused after it', async (t) => {
+    const app = await startApp(t, { pets: large, timeouts: patient })
+    const client = await connectRaw(t, app.url)
+    client.socket.pause()
+    client.write(`${formatRequest('GET /v1/pets?limit=100')}garbage\r\n\r\n`)
+    await assertAnswersNext(app)
+    const closing = app.server.close()
+    await new Promise(setImmediate)
+    client.socket.resume()
+    assert.equal((await client.read()).status, 200)
+    assertRefusal(await client.read(), 400, 'malformed_request')
+    await closing
+  })
+
   test('a client that is still sending the body of a refused request is not reset', async (t) => {
     const app = await startApp(t, { timeouts: patient })
     const { hostname, port } = new URL(app.url)

@@ -99,7 +99,7 @@ test('keeps pets a second time without writing over the first', async (t) => {
   assert.deepEqual(texts, [formatDataFile(petLine(1, 'Max')), formatDataFile(petLine(1, 'Kit'))])
   await assert.rejects(
     openFileStore(path),
-    /its pets are kept in \S+Z and \S+Z-2; to get them back, rename one of them to \S+; to start/,
+    /its pets are kept in \S+Z and \S+Z-2; to get them back, rename one of them to \S+; to start without any, move them away$/,
   )
 })
 
