@@ -26,7 +26,7 @@ export type AppOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
 export interface App extends Handler {
-  /** Delayed responses are sent at once; new requests are refused. */
+  /** Requests that are held back by the delay are handled at once; new ones are refused. */
   beginClosing(): void
 }
 

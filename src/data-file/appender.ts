@@ -135,7 +135,7 @@ export class Appender {
   /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if it did not come so far. */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
-      // rollBack compares the file with this state, which has the append in it.
+      // In case the next lines throw: rollBack compares the file with this state, which has the append in it.
       if (written !== undefined) this.#identity = written
       // A check has found an edit, or the file has changed since step 3: it is left alone, to be read again.
       const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
@@ -147,9 +147,9 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. `cutsOff`: whether the file may go on after them, with an append or a person's old end,
-   * which is cut off. If not, anything there is an editor's save of this moment: it stays, and is found by #hasLanded. If the process dies
-   * in the middle, the next start repairs the file.
+   * Puts our closing brackets after the last pet. `cutsOff`: also cuts off what follows them, an append or the rest of a person's old end.
+   * False where nothing of that can follow: what is there is then an editor's save of this moment, stays, and is found by #hasLanded. If
+   * the process dies in the middle, the next start repairs the file.
    */
   async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {

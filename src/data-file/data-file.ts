@@ -159,7 +159,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. Waits `settleMs`, in case somebody is still saving it. Then a file that …
+   * For a file that cannot be used. First waits, in case somebody is still saving it. Then a file that …
    *
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |

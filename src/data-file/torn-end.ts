@@ -62,9 +62,9 @@ function mayMixEnds(petsEnd: number): boolean {
 }
 
 /**
- * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together. In the file both the old end
- * and the append stood at `petsEnd`: so the tail has the bytes of the old end up to the seam, and those of the append from there on. For
- * example, with our brackets as the old end and the seam at the `^`:
+ * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together. The append was written over the
+ * old end, from `petsEnd` on: so the tail has the bytes of the old end up to the seam, and those of the append from there on. For example,
+ * with our brackets as the old end and the seam at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
@@ -75,11 +75,11 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   for (let seam = 1; seam < end; seam++) {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
-    const isAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // The first piece stops at the end of the old file or of a page. Anywhere else it is a person's mistake: a space for the comma, say.
-    const isWhole = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
-    const isSectorEnd = (petsEnd + seam) % sectorBytes === 0
-    if (isAppend && (isWhole || isSectorEnd)) return true
+    const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
+    // The first piece stops at the end of the old file, or of a page. Anywhere else it is a person's mistake: a space for the comma, say.
+    const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
+    const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
+    if (goesOnAsAppend && (isWholeOldEnd || maybePageEnd)) return true
   }
   return false
 }
@@ -100,16 +100,15 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * The power failed before the disk had written all sectors of an append. Then a run of NULs begins where the file ended before the append,
- * or where a sector ends, and goes on to where a sector ends, or to the end of the file.
+ * The power failed before the disk had written all sectors of an append, or of the line feeds of Appender.#closeByUs. Then there is a run
+ * of NULs: from where the file ended before, or from where a sector ends, to where a sector ends, or to the end of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const from = bytes.indexOf(0, petsEnd)
   if (from === -1) return false
   let to = from
   while (bytes[to] === 0) to++
-  // Between the last pet and the NULs stand 7 bytes, our brackets or what the append has put over them; or a person's end, to which
-  // Appender.#closeByUs was adding line feeds.
+  // Where the file ended before: after our brackets (or what the append has put over them), or after a person's.
   const before = bytes.subarray(petsEnd, from)
   const isOurs = before.length === closingBrackets.length
   const isPersons = before.length > 0 && isClosing(before)

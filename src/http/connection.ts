@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether pause() has an effect now. This becomes true with the 'resume' event, not with resume() before it: a pause() in between does
-   * not keep Node from reading.
+   * Between resume() and its 'resume' event Node begins to read, even if pause() is called meanwhile. So we pause only after that event:
+   * this tells whether it has come.
    */
   #isReading = false
   #isSliced = false
@@ -98,10 +98,10 @@ export class Connection {
     socket.on('pause', () => {
       this.#isReading = false
     })
-    // Node calls this after a response with "Connection: close". Its own version resets the connection if the client is
-    // still sending, and the client may then never see the response.
-    // Test: "a body beyond the limit gets a 413 that arrives". Nothing may follow such a response, not even a refusal that is due. (Node
-    // calls this also when the client has closed its half.)
+    // Node calls this after a response with "Connection: close", which nothing may follow, not even #finalRefusal; and after the last
+    // response to a client that has closed its half. Node's own version resets the connection if the client is still sending, and the
+    // client may then never see the response.
+    // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () =>
       this.#close(this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal)
   }

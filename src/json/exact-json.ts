@@ -234,8 +234,8 @@ export class JsonReader {
     for (;;) {
       let value = this.readScalar()
       // An object or array opens here, and its first member or item may follow.
-      let isFirst = value === undefined
-      if (isFirst) {
+      let hasJustOpened = value === undefined
+      if (hasJustOpened) {
         open.push({ items: [], names: this.bytes[this.at] === openBrace ? [] : undefined })
         this.at++
       } else {
@@ -243,10 +243,10 @@ export class JsonReader {
       }
       let container = open.at(-1)
       // acceptMore takes a comma (true: the container goes on) or a closing bracket (false: it is the value to put into its parent).
-      while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', isFirst)) {
+      while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', hasJustOpened)) {
         const { items, names } = container
         value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
-        isFirst = false
+        hasJustOpened = false
         open.pop()
         container = open.at(-1)
         container?.items.push(value)
