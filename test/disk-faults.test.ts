@@ -479,6 +479,22 @@ test('keeps an edit that is saved while room is made for the closing brackets', 
   assert.equal(pets.length, 4)
 })
 
+test('says that it cannot open when an edit was put back, and its folder cannot be synced', async () => {
+  const path = makeDataFile('{"pets":[{"name":"Rex","categoryId":1}]}')
+  const saved = '{"pets":[{"name":"Maximilian","categoryId":1}]}'
+  let isSaved = false
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      // The editor saves between the look at the file and the rename.
+      if (name === 'renameSync') nodeFs.writeFileSync(path, saved)
+      isSaved ||= name === 'renameSync'
+      if (name === 'fsync' && isSaved) throw systemError('EIO')
+    },
+  })
+  await assert.rejects(openFileStore(path, { fileSystem }), /cannot be opened: i\/o error \(EIO\)$/)
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), saved)
+})
+
 test('answers 507 when the quota is exceeded', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   // As Node reports it, which has no name for this error.
