@@ -147,9 +147,9 @@ export class Appender {
   }
 
   /**
-   * Puts our closing brackets after the last pet. `cutsOff`: also cuts off what follows them, an append or the rest of a person's old end.
-   * False where nothing of that can follow: what is there is then an editor's save of this moment, stays, and is found by #hasLanded. If
-   * the process dies in the middle, the next start repairs the file.
+   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. With `cutsOff`, an
+   * append or the rest of a person's end may follow, so the file is first cut to the length that it will have. Without, it has that length
+   * already; if it is longer, an editor has just saved: nothing is cut off, and #hasLanded notices.
    */
   async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
     try {

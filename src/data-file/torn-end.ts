@@ -42,7 +42,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // A fault at the very end means that the text is right as far as it goes (see JsonFault).
   const isOnlyCut = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. Those of one append were not acknowledged; if there are more, the file is left to a person.
+  // Whole pets may follow lost sectors. With more than one append can have, some were acknowledged: the file is left to a person.
   if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
     return { petsEnd, cause: 'append' }
   // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save of many pets was
@@ -54,8 +54,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 }
 
 /**
- * Before the first append, Appender.#closeByUs writes our 7 bytes over a person's end, and cuts off the rest of it. If the power fails
- * then, and a sector ends within our bytes or right after them, one sector may be new and the next one old: `]]`, say.
+ * Before the first append, Appender.#closeByUs cuts a person's end off, and writes our 7 bytes. If the power fails then, and a sector ends
+ * within our bytes, one sector may be new and the next one old: `]]`, say. If one ends right after them, the old rest may still follow.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -89,8 +89,8 @@ function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
   // The beginning of an append.
   if (tail.length > closingBrackets.length)
     return isOnlyCut && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
-  // Writing the append over the brackets, or the brackets back over it, stopped half-way: each byte is the one's or the other's. There
-  // are 7 of them, or fewer in a copy that was itself cut off.
+  // A mixture of append and brackets: writing the one over the other, or its rollback, stopped half-way. There are 7 bytes of it, or
+  // fewer in a copy that was itself cut off.
   return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
 }
 

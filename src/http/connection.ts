@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Between resume() and its 'resume' event Node begins to read, even if pause() is called meanwhile. So we pause only after that event:
-   * this tells whether it has come.
+   * A pause() between resume() and its 'resume' event does not keep Node from reading. This is true once that event has come; only then
+   * do we pause.
    */
   #isReading = false
   #isSliced = false
@@ -98,9 +98,9 @@ export class Connection {
     socket.on('pause', () => {
       this.#isReading = false
     })
-    // Node calls this after a response with "Connection: close", which nothing may follow, not even #finalRefusal; and after the last
-    // response to a client that has closed its half. Node's own version resets the connection if the client is still sending, and the
-    // client may then never see the response.
+    // Node calls this in two cases: 1. after a response with "Connection: close", which not even #finalRefusal may follow; 2. after the
+    // last response to a client that has closed its half. Node's own version resets the connection if the client is still sending, and
+    // the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () =>
       this.#close(this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal)

@@ -44,7 +44,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** Why no pet can be added, as was last said: the fault of the file, or `disk`. Empty if that was not said, or is over. */
+  /** The failure that onMessage was last told of: the fault of the file, or `disk`. Empty once it was told that it is over. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -124,7 +124,7 @@ export class LocalStore implements Store {
 
   /**
    * Assigns ids, in order. `attempted`: what the failed attempt assigned. Its pets may be in the file already, if an editor has read and
-   * saved them meanwhile. They keep their ids, and are not written a second time.
+   * saved them meanwhile. Those that are keep their ids, and are not written a second time.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
