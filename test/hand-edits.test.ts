@@ -419,6 +419,17 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   ])
 })
 
+test('says to a creation that a folder has just taken the place of the file', async (t) => {
+  const path = makeDataFile([rex])
+  const { store } = await openStore(t, path)
+  renameSync(path, `${path}.mine`)
+  mkdirSync(path)
+  await assert.rejects(store.create(newPet('refused')), {
+    code: 'data_file_invalid',
+    message: 'The data file is not valid (it is a folder, not a file); nothing was stored.',
+  })
+})
+
 test('goes on when the same file is back after a folder stood in its place', async (t) => {
   const path = join(makeFolder(), 'data', 'pets.json')
   mkdirSync(dirname(path))

@@ -113,6 +113,15 @@ test('refuses a base path that no request target can have', async () => {
   assert.match(await errorOf(createPetStore(untyped({ ...good, port: 0 }))), /^port: is unknown/)
 })
 
+test('names all that is wrong with the pets, one after the other', async () => {
+  const wrong = [{ name: 5 }, { id: 1, name: 'a', categoryId: 1 }, { id: 1, name: 'b', categoryId: 1 }]
+  assert.equal(
+    await errorOf(createPetStore(untyped({ apiKeys: [key], pets: wrong }))),
+    'pets[0].name: expected a string, got 5; pets[0].categoryId: is required; ' +
+      'pets[2].id: 1 is given twice, first in pets[1]',
+  )
+})
+
 test('refuses options that are not an object', async () => {
   for (const options of [undefined, null, 'a', [good]]) {
     assert.match(await errorOf(startPetStore(untyped(options))), /^options: expected an object, got /)

@@ -395,6 +395,23 @@ test('answers 500 to a whole batch whose ids do not ascend', async () => {
   await Promise.all(creations.map((creation) => assert.rejects(creation, wrong)))
 })
 
+test('is asked for exactly what the query says', async (t) => {
+  const storage = new TestStorage([rex])
+  const list = storage.list.bind(storage)
+  const queries: unknown[] = []
+  storage.list = async (query) => {
+    queries.push(query)
+    return list(query)
+  }
+  const { url } = await startOn(t, storage)
+  for (const query of ['', '?after=0&limit=5', '?after=7&status=sold']) await send(url, `/v1/pets${query}`)
+  assert.deepEqual(queries, [
+    { limit: 20, status: undefined, after: undefined },
+    { limit: 5, status: undefined, after: 0 },
+    { limit: 20, status: 'sold', after: 7 },
+  ])
+})
+
 test('stays in order when a client goes before the storage answers', async (t) => {
   const gate = createGate()
   const storage = new TestStorage([rex])
