@@ -14,7 +14,7 @@ import { inspect } from 'node:util'
 import { build } from './built.ts'
 
 // More than a small machine has cores: many tests wait for a disk, a process or a clock.
-const concurrency = 4
+const concurrency = 6
 
 // The tests try this service, whatever the shell is set up for: PETSTORE_URL would name another one to the contract suite.
 for (const name of Object.keys(process.env)) {

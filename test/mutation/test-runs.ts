@@ -31,7 +31,7 @@ interface Coverage {
   }[]
 }
 
-// As in test/run.ts: most of them wait.
+// More than cores: most of them wait.
 const concurrency = 4
 
 /** How long one test may take without a mutant, or the build. */
