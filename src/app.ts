@@ -103,18 +103,17 @@ export function createApp(options: AppOptions): App {
   }
 
   function handleNow(exchange: Exchange): void {
-    let reply: Reply | Promise<Reply>
     try {
-      reply = respond(exchange)
+      const reply = respond(exchange)
+      if (!(reply instanceof Promise)) return send(exchange, reply)
+      const sent = reply.then(
+        (later) => send(exchange, later),
+        (error: unknown) => sendError(exchange, error),
+      )
+      sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
-      return sendError(exchange, error)
+      sendError(exchange, error)
     }
-    if (!(reply instanceof Promise)) return send(exchange, reply)
-    const sent = reply.then(
-      (later) => send(exchange, later),
-      (error: unknown) => sendError(exchange, error),
-    )
-    sent.catch((error: unknown) => abandon(exchange, error))
   }
 
   function sendError(exchange: Exchange, error: unknown): void {
