@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import type { RequestListener } from 'node:http'
+import { type RequestListener, ServerResponse } from 'node:http'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -315,6 +315,23 @@ test('rejects when it cannot start, and keeps neither port nor file', async (t) 
   const store = await startPetStore({ apiKeys: [key], dataFile })
   await assert.rejects(createPetStore({ apiKeys: [key], dataFile }), /pets\.json/)
   await store.close()
+})
+
+test('responds with 500, and goes on, when a response cannot be sent as it is', async (t) => {
+  const told: string[] = []
+  const store = await startPetStore({ ...memory, onError: (message) => told.push(message) })
+  t.after(() => store.close())
+  t.mock.method(
+    ServerResponse.prototype,
+    'writeHead',
+    () => {
+      throw new TypeError('an invalid header')
+    },
+    { times: 1 },
+  )
+  assertRefusal(await send(store.url, '/healthz'), 500, 'internal_error')
+  assert.deepEqual(told, ['internal_error in GET /healthz: TypeError'])
+  assert.equal((await send(store.url, '/healthz')).status, 200)
 })
 
 test('reports every response to onResponse, without the query', async (t) => {
