@@ -18,7 +18,7 @@ let stateCount = 0
 after(() => console.log(`# ${stateCount} states after a crash were opened`))
 // `npm test` opens one state in sixteen, the same ones in each run.
 const random = createRandom(20301205)
-const isInShare = (): boolean => isThorough || random(24) === 0
+const isInShare = (): boolean => isThorough || random(16) === 0
 
 /** What happened, in order. Files are numbered, since a rename moves them; `since` is where a sync began. */
 type Entry =

@@ -292,7 +292,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
   const folder = makeFastFolder()
   let number = 0
   for (const text of [lines, withoutIds, `${lines.slice(0, -20)}`, undefined]) {
-    await forEachFault(share(faultKinds, 12), async (fault) => {
+    await forEachFault(share(faultKinds, 16), async (fault) => {
       const path = join(folder, String(number++), 'pets.json')
       nodeFs.mkdirSync(dirname(path))
       if (text !== undefined) nodeFs.writeFileSync(path, text)
