@@ -1,5 +1,5 @@
 /** The form that adds a pet. It validates nothing itself, so that the service's own messages can be seen. */
-import { createElement, getElement, setText } from './dom.ts'
+import { createElement, getElement, markInvalid, setText } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
 import { type FieldError, splitMessage } from './pets.ts'
 
@@ -82,9 +82,4 @@ function formatBody(): string {
   if (categoryId !== '') members.push(`"categoryId":${formatTyped(categoryId)}`)
   if (status !== '') members.push(`"status":${JSON.stringify(status)}`)
   return `{${members.join()}}`
-}
-
-export function markInvalid(input: HTMLElement, isInvalid: boolean): void {
-  if (isInvalid) input.setAttribute('aria-invalid', 'true')
-  else input.removeAttribute('aria-invalid')
 }

@@ -31,6 +31,12 @@ export function setDisabled(button: HTMLElement, isDisabled: boolean): void {
   button.setAttribute('aria-disabled', String(isDisabled))
 }
 
+/** Shows an input as wrong, to screen readers too. */
+export function markInvalid(input: HTMLElement, isInvalid: boolean): void {
+  if (isInvalid) input.setAttribute('aria-invalid', 'true')
+  else input.removeAttribute('aria-invalid')
+}
+
 /**
  * Code, as nodes between which a narrow screen may break a line: after commas. Closing quotes, brackets and commas stay
  * with the characters before them, so that no line begins with one. The text itself is unchanged, also when it is copied.

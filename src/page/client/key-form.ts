@@ -1,7 +1,6 @@
 /** The form that asks for the API key; once a key has opened the store, the bar that shows it, and lets the user forget it. */
-import { markInvalid } from './add-form.ts'
 import type { ApiKey } from './api-key.ts'
-import { getElement, setText } from './dom.ts'
+import { getElement, markInvalid, setText } from './dom.ts'
 
 export interface KeyForm {
   /** Shows the form. */
