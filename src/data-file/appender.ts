@@ -132,7 +132,7 @@ export class Appender {
     return new DataFileEdited()
   }
 
-  /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if it did not come so far. */
+  /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if it did not get that far. */
   async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
     try {
       // In case the next lines throw: rollBack compares the file with this state, which has the append in it.

@@ -27,7 +27,7 @@ import { describeFileError, describeUnwritable } from './writability.ts'
 
 /** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40
-/** A file that stays invalid, empty or missing for this long is taken for saved. */
+/** A file that stays invalid, empty or missing for this long is taken to be saved. */
 const settleMs = 400
 /** For how long an edited file that keeps changing is read again and again. */
 const maxWaitMs = 1500
@@ -166,7 +166,7 @@ export class DataFile implements Adapter<PetData> {
    * | was moved aside by a replacement | is put back                          | is put back                      |
    * | is missing                       | is created, unless its pets are kept | is an error                      |
    * | has a damaged end (torn-end.ts)  | is repaired                          | is an error: a save may go on    |
-   * | was copied during an append      | is repaired                          | is repaired: a restored backup   |
+   * | was copied during an append      | is repaired                          | is repaired: a restored copy     |
    * | is empty, or wrong otherwise     | is an error                          | is an error                      |
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {

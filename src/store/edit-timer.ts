@@ -1,4 +1,4 @@
-/** How often it is looked for hand edits of the data file. (How soon a half-saved one is read again: data-file.ts.) */
+/** When to look for hand edits of the data file. (How soon a half-saved file is read again: data-file.ts.) */
 import { clock } from '../clock.ts'
 
 const lookEveryMs = 500
