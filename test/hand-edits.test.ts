@@ -541,7 +541,7 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   )
   writeFileSync(path, good)
   const accepted = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
-  assert.equal((await send(url, '/v1/pets')).headers.get('x-data-file-error'), null)
+  assert.equal((await send(url, '/v1/pets')).headers.get('x-data-file-error'), undefined)
   assert.equal(accepted.headers.get('location'), '/v1/pets/3')
   assert.equal(output().match(/got "\\""; the last valid data/g)?.length, 1)
 })

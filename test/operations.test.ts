@@ -32,7 +32,7 @@ function idsOf({ text }: ReceivedAnswer): string[] {
 
 function nextOf({ headers }: ReceivedAnswer): string | undefined {
   const link = headers.get('link')
-  if (link === null) return undefined
+  if (link === undefined) return undefined
   const [, target] = /^<([^>]+)>; rel="next"$/.exec(link) ?? []
   return target ?? assert.fail(link)
 }

@@ -3,10 +3,17 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { createServer, type RequestListener, type ServerOptions } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  request as openRequest,
+  type RequestListener,
+  type ServerOptions,
+} from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text as readText } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { clock } from '../src/clock.ts'
@@ -82,7 +89,8 @@ export function readPetLines(path: string): readonly string[] {
 
 export interface ReceivedAnswer {
   readonly status: number
-  readonly headers: Headers
+  /** By small name. */
+  readonly headers: ReadonlyMap<string, string>
   readonly text: string
 }
 
@@ -97,19 +105,22 @@ export interface RequestOptions {
 /** Sends a request with the test key, JSON by default, and reads the answer as text. */
 export async function send(url: string, path: string, options: RequestOptions = {}): Promise<ReceivedAnswer> {
   const { body, method = body === undefined ? 'GET' : 'POST' } = options
-  const headers = new Headers({ authorization })
+  const headers = new Map([['authorization', authorization]])
   if (body !== undefined) headers.set('content-type', 'application/json')
   for (const [name, value] of Object.entries(options.headers ?? {})) {
-    if (value === null) headers.delete(name)
-    else headers.set(name, value)
+    if (value === null) headers.delete(name.toLowerCase())
+    else headers.set(name.toLowerCase(), value)
   }
-  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
-  const response = await fetch(url + path, {
-    method,
-    headers,
-    body: isRaw ? (body ?? null) : JSON.stringify(body),
-  })
-  return { status: response.status, headers: response.headers, text: await response.text() }
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array
+  // Not by fetch, which takes several times as much of the processor.
+  const sent = openRequest(url + path, { method, headers: Object.fromEntries(headers) })
+  sent.end(body === undefined || isRaw ? body : JSON.stringify(body))
+  const [response]: IncomingMessage[] = await once(sent, 'response')
+  assert.ok(response !== undefined)
+  const received = Object.entries(response.headersDistinct).map(
+    ([name, values]) => [name, values?.join(', ') ?? ''] as const,
+  )
+  return { status: response.statusCode ?? 0, headers: new Map(received), text: await readText(response) }
 }
 
 /**
