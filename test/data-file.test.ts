@@ -372,6 +372,15 @@ test('gives a file that lacks its closing brackets these back, and says so, with
   }
 })
 
+test('writes the missing ids into a file that also lacks its closing brackets', async (t) => {
+  const path = makeDataFile('{"pets": [{"name":"Rex","categoryId":1}')
+  const { store } = await openStore(t, path)
+  assert.equal(store.get(1)?.name, 'Rex')
+  await store.create({ name: 'Max', categoryId: 1, status: 'available' })
+  const lines = ['"name":"Rex","categoryId":1}', '{"id":2,"name":"Max","categoryId":1,"status":"available"}']
+  assert.equal(readFileSync(path, 'utf8'), `{"pets": [{"id":1,${lines.join(',\n    ')}\n  ]\n}\n`)
+})
+
 test('adds to a file in a layout of somebody else without writing it anew', async (t) => {
   const names = Array.from({ length: 1000 }, (_, index) => petLine(index + 1, 'x'.repeat(100)))
   for (const end of [']}', '\r\n\t]\r\n}\r\n', `${'\n'.repeat(3000)}]}\n`]) {

@@ -282,10 +282,11 @@ export class DataFile implements Adapter<PetData> {
 
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
   async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
-    const [intact, tail] = [bytes.subarray(0, petsEnd), bytes.subarray(petsEnd)]
+    const tail = bytes.subarray(petsEnd)
+    const closed = Buffer.concat([bytes.subarray(0, petsEnd), closingBrackets])
+    const repairedText = formatWithIds(this.#parse({ bytes: closed, identity }))
     const isKept = cause !== 'brackets'
     const keptPath = isKept ? await keepTornEnd(this.#disk, this.#followLinks(), tail) : ''
-    const repairedText = Buffer.concat([intact, closingBrackets])
     await this.#replace(identity, repairedText).catch((error: unknown) => {
       // Nothing was cut off.
       if (isKept) this.#disk.removeQuietly(keptPath)
