@@ -4,7 +4,7 @@
  */
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
-import { DataFileEdited } from './data-file-error.ts'
+import { DataFileChanged } from './data-file-error.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { closingBrackets, formatAppend, type TextEnd } from './pets-text.ts'
 
@@ -43,17 +43,17 @@ export class Appender {
 
   /**
    * Adds pets after the last one or, with `isFirst`, to an empty list, and returns when they are durable. Throws the file
-   * system's error, or a DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in it.
+   * system's error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in it.
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
     this.#mayBeStored = false
-    if (this.#petsEnd === -1) throw new DataFileEdited()
+    if (this.#petsEnd === -1) throw new DataFileChanged()
     await this.rollBack()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     if (!this.#isClosedByUs) await this.#closeByUs(descriptor)
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
-    if (this.isEdited()) throw new DataFileEdited()
+    if (this.isEdited()) throw new DataFileChanged()
     let written: Identity = undefined
     try {
       // 2. Overwrite the closing brackets with the pets and new closing brackets.
@@ -62,11 +62,11 @@ export class Appender {
       this.#disk.write(descriptor, bytes, this.#petsEnd)
       // 3. Check: no editor has saved in place at this very moment.
       written = this.#disk.fstatIdentity(descriptor)
-      if (!this.#hasLanded(descriptor, written, this.#petsEnd, bytes)) throw new DataFileEdited()
+      if (!this.#hasLanded(descriptor, written, this.#petsEnd, bytes)) throw new DataFileChanged()
       // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.sync('fdatasync', descriptor)
       // 5. Check: it is still the file at the path, and nobody has written into it.
-      if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileEdited()
+      if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileChanged()
     } catch (error) {
       await this.#handleFailedAppend(descriptor, written, error)
       throw error
@@ -79,12 +79,12 @@ export class Appender {
 
   #openForAppend(): number {
     // By now the file may be gone, or replaced with a folder.
-    if (this.isEdited()) throw new DataFileEdited()
+    if (this.isEdited()) throw new DataFileChanged()
     try {
       return this.#disk.fs.openSync(this.#path, 'r+')
     } catch (error) {
       // Some editors remove the file and write it again.
-      throw errorCode(error) === 'ENOENT' ? new DataFileEdited() : error
+      throw errorCode(error) === 'ENOENT' ? new DataFileChanged() : error
     }
   }
 
@@ -94,7 +94,7 @@ export class Appender {
    * a folder that can be written.
    */
   async #closeByUs(descriptor: number): Promise<void> {
-    if (this.isEdited()) throw new DataFileEdited()
+    if (this.isEdited()) throw new DataFileChanged()
     // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
     // anything is overwritten. And whenever we crash, at least 7 bytes (the length of our brackets) follow the last pet: findTornEnd
     // relies on that.
@@ -106,7 +106,7 @@ export class Appender {
       this.#identity = this.#disk.fstatIdentity(descriptor)
       if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) throw this.#forget()
       await this.#disk.sync('fdatasync', descriptor)
-      if (this.isEdited()) throw new DataFileEdited()
+      if (this.isEdited()) throw new DataFileChanged()
     }
     const isLonger = missing < 0
     this.#needsBrackets = true
@@ -126,10 +126,10 @@ export class Appender {
   }
 
   /** An editor has saved: from now on the file counts as edited, whatever `stat` says. Returns the error to throw. */
-  #forget(): DataFileEdited {
+  #forget(): DataFileChanged {
     this.close()
     this.#identity = unknownIdentity
-    return new DataFileEdited()
+    return new DataFileChanged()
   }
 
   /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if it did not get that far. */
@@ -139,7 +139,7 @@ export class Appender {
       if (written !== undefined) this.#identity = written
       // A check has found an edit, or the file has changed since step 3: it is left alone, to be read again.
       const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
-      if (error instanceof DataFileEdited || isEditedSince) this.#forget()
+      if (error instanceof DataFileChanged || isEditedSince) this.#forget()
       else await this.#writeClosingBrackets(descriptor, true)
     } catch {
       // The file system failed here too: the next append or look for edits tries again.

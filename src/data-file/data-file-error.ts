@@ -24,4 +24,4 @@ export class DataFileUnusable extends Error {
 }
 
 /** The file is no longer as it was read: somebody else has written it, or is writing it, or it was put back. It has to be read again. */
-export class DataFileEdited extends Error {}
+export class DataFileChanged extends Error {}

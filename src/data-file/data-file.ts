@@ -9,7 +9,7 @@ import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
 import { Appender } from './appender.ts'
-import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
 import { Disk, type FileSystem, type Identity, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
 import { keepPetsIfLost, keepTornEnd, throwIfPetsAreKept } from './kept-files.ts'
@@ -130,7 +130,7 @@ export class DataFile implements Adapter<PetData> {
       try {
         return await this.#readOnce(isStart)
       } catch (error) {
-        if (!(error instanceof DataFileEdited)) throw error
+        if (!(error instanceof DataFileChanged)) throw error
       }
       if (clock.performanceNow() > deadline)
         throw DataFileUnusable.ofFile(this.path, 'is being written', 'being saved')
@@ -138,7 +138,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Throws a DataFileEdited when the file has to be read again in a moment. */
+  /** Throws a DataFileChanged when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
     let whole: WholeFile
     try {
@@ -176,7 +176,7 @@ export class DataFile implements Adapter<PetData> {
     if (!isStart || ageMs < settleMs) await this.#disk.waitForSave(this.path, identity, settleMs, lookAgainMs)
     if (await putBackOldFile(this.#disk, this.#followLinks())) {
       if (isStart) this.#say(restored)
-      throw new DataFileEdited()
+      throw new DataFileChanged()
     }
     if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, identity === undefined)
     if (isStart && identity === undefined)
@@ -189,7 +189,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Appends the pets that are not in the file yet: those from #count on. Returns when they are durable. Throws the file system's
-   * error, or a DataFileEdited when the file has to be read first; see `mayBeStored` for what is then in the file.
+   * error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in the file.
    */
   async write({ pets }: PetData): Promise<void> {
     const added = pets.slice(this.#count)
@@ -240,18 +240,18 @@ export class DataFile implements Adapter<PetData> {
   /** Serves what #replace has just written. */
   async #serveRewritten(written: Buffer): Promise<PetData> {
     const whole = this.#disk.read(this.path)
-    if (!whole.bytes.equals(written)) throw new DataFileEdited()
+    if (!whole.bytes.equals(written)) throw new DataFileChanged()
     const text = this.#parse(whole)
     const failure = await this.#sync()
     if (failure !== undefined) throw failure
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if that has failed. Throws a DataFileEdited if the file is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error if that has failed. Throws a DataFileChanged if the file is gone. */
   async #sync(): Promise<unknown> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)
-    if (code === 'ENOENT') throw new DataFileEdited()
+    if (code === 'ENOENT') throw new DataFileChanged()
     // EROFS: after an error Linux has made the file system read-only. What is there is served as it is; nothing can be added to it.
     this.#hasFailedSync = error !== undefined && code !== 'EROFS'
     return this.#hasFailedSync ? error : undefined
@@ -267,11 +267,11 @@ export class DataFile implements Adapter<PetData> {
     return { pets }
   }
 
-  /** Puts `next` in the place of the file that was read, and returns it. If that has changed, leaves it, and throws a DataFileEdited. */
+  /** Puts `next` in the place of the file that was read, and returns it. If that has changed, leaves it, and throws a DataFileChanged. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
     try {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
-      throw new DataFileEdited()
+      throw new DataFileChanged()
     } catch (error) {
       if (errorCode(error) !== 'EBUSY') throw error
       // Until it changes, no look may try it again.

@@ -5,7 +5,7 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
 import { clock, delay } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
 
@@ -42,7 +42,7 @@ export class Disk {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** The whole file in one state. Throws a DataFileEdited when it was written to meanwhile, a DataFileUnusable on anything but a file. */
+  /** The whole file in one state. Throws a DataFileChanged when it was written to meanwhile, a DataFileUnusable on anything but a file. */
   read(path: string): WholeFile {
     let descriptor: number
     try {
@@ -57,7 +57,7 @@ export class Disk {
       const what = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
       if (!before.isFile()) throw DataFileUnusable.ofFile(path, what)
       const bytes = this.fs.readFileSync(descriptor)
-      if (!isSame(this.fstatIdentity(descriptor), before)) throw new DataFileEdited()
+      if (!isSame(this.fstatIdentity(descriptor), before)) throw new DataFileChanged()
       return { bytes, identity: before }
     } finally {
       this.fs.closeSync(descriptor)
@@ -97,12 +97,12 @@ export class Disk {
     await this.syncFolder(dirname(this.followLinks(path)))
   }
 
-  /** Waits until the file was left alone for this long. Throws a DataFileEdited as soon as somebody writes to it, or replaces it. */
+  /** Waits until the file was left alone for this long. Throws a DataFileChanged as soon as somebody writes to it, or replaces it. */
   async waitForSave(path: string, identity: Identity, settleMs: number, lookMs: number): Promise<void> {
     const start = clock.performanceNow()
     while (clock.performanceNow() - start < settleMs) {
       await delay(lookMs)
-      if (!isSame(this.read(path).identity, identity)) throw new DataFileEdited()
+      if (!isSame(this.read(path).identity, identity)) throw new DataFileChanged()
     }
   }
 

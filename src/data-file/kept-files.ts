@@ -6,7 +6,7 @@
 import { basename, dirname, resolve } from 'node:path'
 import { clock } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
-import { DataFileEdited, DataFileUnusable } from './data-file-error.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
 import type { Disk } from './disk.ts'
 import { isBlank } from './pets-text.ts'
 import { describeFileError } from './writability.ts'
@@ -37,7 +37,7 @@ export async function keepPetsIfLost(
     return `${what} ${pets} kept in ${name}; to get them back, rename that to ${basename(target)}`
   } catch (error) {
     // Somebody is writing it.
-    if (error instanceof DataFileEdited) return undefined
+    if (error instanceof DataFileChanged) return undefined
     return `the pets that were served cannot be kept: ${describeFileError(disk, path, error)}`
   }
 }

@@ -5,7 +5,7 @@
 import { Low, Memory } from 'lowdb'
 import { clock } from '../clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
-import { DataFileEdited, DataFileUnusable } from '../data-file/data-file-error.ts'
+import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-error.ts'
 import { maxAppendPets } from '../data-file/pets-text.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
@@ -111,7 +111,7 @@ export class LocalStore implements Store {
       } catch (error) {
         if (file === undefined) throw error
         mayBeStored ||= file.mayBeStored
-        if (!(error instanceof DataFileEdited)) {
+        if (!(error instanceof DataFileChanged)) {
           this.#noteFailure(file, error)
           throw refusalOfFile(error, mayBeStored)
         }
