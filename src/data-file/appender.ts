@@ -11,18 +11,18 @@ import { closingBrackets, formatAppend, type TextEnd } from './pets-text.ts'
 export class Appender {
   readonly #disk: Disk
   readonly #path: string
-  /** The file as it was last read or written. */
+  /** The file as it was last read or written here; undefined if it is missing, or after a write of which nobody knows what it has left. */
   #identity: Identity
-  /** -1 in a file that is not valid. */
+  /** -1: the file is not valid, and is not appended to. */
   #petsEnd: number
   #isClosedByUs: boolean
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** Whether our closing brackets are still to be put after the last pet: over a failed append, or over a person's brackets. */
-  #needsBrackets = false
+  /** What follows the last pet may not be our closing brackets: an append is under way or has failed, or so has the writing of brackets. */
+  #mayLackBrackets = false
   #mayBeStored = false
 
-  /** A file without an end is not valid, and is not appended to. */
+  /** `end` is that of a valid file, and undefined for any other. */
   constructor(disk: Disk, path: string, identity: Identity, end?: TextEnd) {
     this.#disk = disk
     this.#path = path
@@ -31,7 +31,7 @@ export class Appender {
     this.#isClosedByUs = end?.isClosedByUs ?? false
   }
 
-  /** After a failed append: whether its pets may still be in the file, or in an editor's copy of it. */
+  /** After a failed append: whether its pets may still be in the file, or in an editor that has read them and may save them later. */
   get mayBeStored(): boolean {
     return this.#mayBeStored
   }
@@ -53,33 +53,35 @@ export class Appender {
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     if (!this.#isClosedByUs) await this.#closeByUs(descriptor)
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
-    if (this.isEdited()) throw new DataFileChanged()
-    let written: Identity = undefined
+    this.#throwIfEdited()
     try {
       // 2. Overwrite the closing brackets with the pets and new closing brackets.
-      this.#needsBrackets = true
       this.#mayBeStored = true
-      this.#disk.write(descriptor, bytes, this.#petsEnd)
+      this.#overwriteEnd(descriptor, bytes)
       // 3. Check: no editor has saved in place at this very moment.
-      written = this.#disk.fstatIdentity(descriptor)
-      if (!this.#hasLanded(descriptor, written, this.#petsEnd, bytes)) throw new DataFileChanged()
+      this.#throwUnlessLanded(descriptor, bytes, this.#petsEnd)
       // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.sync('fdatasync', descriptor)
       // 5. Check: it is still the file at the path, and nobody has written into it.
-      if (!isSame(this.#disk.statIdentity(this.#path), written)) throw new DataFileChanged()
+      this.#throwIfEdited()
     } catch (error) {
-      await this.#handleFailedAppend(descriptor, written, error)
+      // An edited file is left alone, to be read again. If the rollback fails too, the next append or look for edits tries it again.
+      if (error instanceof DataFileChanged) this.#forget()
+      else await this.rollBack().catch(() => {})
       throw error
     }
-    this.#needsBrackets = false
+    this.#mayLackBrackets = false
     this.#mayBeStored = false
-    this.#identity = written
     this.#petsEnd += bytes.length - closingBrackets.length
+  }
+
+  #throwIfEdited(): void {
+    if (this.isEdited()) throw new DataFileChanged()
   }
 
   #openForAppend(): number {
     // By now the file may be gone, or replaced with a folder.
-    if (this.isEdited()) throw new DataFileChanged()
+    this.#throwIfEdited()
     try {
       return this.#disk.fs.openSync(this.#path, 'r+')
     } catch (error) {
@@ -89,98 +91,91 @@ export class Appender {
   }
 
   /**
-   * A person may close the file in any way (`]}`, say). A crash in the middle of an append over such an end could leave anything. So
-   * first our closing brackets take the place of whatever follows the last pet. They are written in place, since a new file would need
-   * a folder that can be written.
+   * A person may close the file in any way (`]}`, say), and a crash in the middle of an append over such an end could leave a mixture that
+   * nobody can tell from a mistake. So before the first append our closing brackets take the place of whatever follows the last pet. They
+   * are written in place: for a new file, the folder would have to be writable too.
    */
   async #closeByUs(descriptor: number): Promise<void> {
-    if (this.isEdited()) throw new DataFileChanged()
-    // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
-    // anything is overwritten. And whenever we crash, at least 7 bytes (the length of our brackets) follow the last pet: findTornEnd
-    // relies on that.
+    this.#throwIfEdited()
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
+      // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
+      // anything is overwritten. And from then on at least 7 bytes follow the last pet, as many as our brackets have: findTornEnd relies
+      // on that.
       const lineFeeds = Buffer.alloc(missing, '\n')
       this.#disk.write(descriptor, lineFeeds, size)
       this.#identity = this.#disk.fstatIdentity(descriptor)
-      if (!this.#hasLanded(descriptor, this.#identity, size, lineFeeds)) throw this.#forget()
+      this.#throwUnlessLanded(descriptor, lineFeeds, size)
       await this.#disk.sync('fdatasync', descriptor)
-      if (this.isEdited()) throw new DataFileChanged()
+      this.#throwIfEdited()
     }
-    const isLonger = missing < 0
-    this.#needsBrackets = true
-    await this.#writeClosingBrackets(descriptor, isLonger)
-    if (!this.#hasLanded(descriptor, this.#identity, this.#petsEnd, closingBrackets)) throw this.#forget()
+    // The rest of a longer end is cut off. Otherwise nothing is: if the file is longer than it should be, an editor has saved just now.
+    const cutsOff = missing < 0
+    await this.#writeClosingBrackets(descriptor, cutsOff)
+    this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }
 
   /**
-   * Whether the file ends with what was just written at `position`. If an editor has emptied it before the write, the length is right,
-   * but there are NULs up to `position`.
+   * After a write at `position`, the file has to end with what was written. If it does not, an editor has saved at the same time. (If the
+   * editor had just emptied the file, the length is right, but there are NULs up to `position`.)
    */
-  #hasLanded(descriptor: number, written: Identity, position: number, bytes: Buffer): boolean {
-    if (written?.size !== BigInt(position + bytes.length)) return false
+  #throwUnlessLanded(descriptor: number, bytes: Buffer, position: number): void {
     const found = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
-    return found[0] !== 0 && found.subarray(1).equals(bytes)
+    if (this.#identity?.size === BigInt(position + bytes.length))
+      this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
+    if (found[0] !== 0 && found.subarray(1).equals(bytes)) return
+    this.#forget()
+    throw new DataFileChanged()
   }
 
-  /** An editor has saved: from now on the file counts as edited, whatever `stat` says. Returns the error to throw. */
-  #forget(): DataFileChanged {
+  /** From now on the file counts as edited, whatever `stat` says. */
+  #forget(): void {
     this.close()
     this.#identity = unknownIdentity
-    return new DataFileChanged()
-  }
-
-  /** Removes the append, unless the file is an editor's by now. `written`: its state in step 3; undefined if it did not get that far. */
-  async #handleFailedAppend(descriptor: number, written: Identity, error: unknown): Promise<void> {
-    try {
-      // In case the next lines throw: rollBack compares the file with this state, which has the append in it.
-      if (written !== undefined) this.#identity = written
-      // A check has found an edit, or the file has changed since step 3: it is left alone, to be read again.
-      const isEditedSince = written !== undefined && !isSame(this.#disk.fstatIdentity(descriptor), written)
-      if (error instanceof DataFileChanged || isEditedSince) this.#forget()
-      else await this.#writeClosingBrackets(descriptor, true)
-    } catch {
-      // The file system failed here too: the next append or look for edits tries again.
-    }
   }
 
   /**
-   * Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. With `cutsOff`, an
-   * append or the rest of a person's end may follow, so the file is first cut to the length that it will have. Without, it has that length
-   * already; if it is longer, an editor has just saved: nothing is cut off, and #hasLanded notices.
+   * Writes over what follows the last pet; with `cutsOff`, first cuts the file to the length that it will have. The state of the file is
+   * known afterwards, also if only a part could be written.
    */
-  async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
+  #overwriteEnd(descriptor: number, bytes: Buffer, cutsOff = false): void {
+    this.#mayLackBrackets = true
+    this.#identity = undefined
     try {
-      if (cutsOff) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + closingBrackets.length)
-      this.#disk.write(descriptor, closingBrackets, this.#petsEnd)
+      if (cutsOff) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + bytes.length)
+      this.#disk.write(descriptor, bytes, this.#petsEnd)
     } finally {
-      // Before the sync, so that an edit that is made during it is noticed.
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
+  }
+
+  /** Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. */
+  async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
+    this.#overwriteEnd(descriptor, closingBrackets, cutsOff)
     await this.#disk.sync('fdatasync', descriptor)
     this.#isClosedByUs = true
-    this.#needsBrackets = false
+    this.#mayLackBrackets = false
     this.#mayBeStored = false
   }
 
   /**
-   * Puts our closing brackets back after a failure, if that did not succeed at once. Does nothing if somebody else has written to the
-   * file since. Returns whether it has put them back. Throws the file system's error.
+   * If something has failed, puts our closing brackets back, and returns whether it has. Does nothing if somebody else has written to the
+   * file since. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
-    if (!this.#needsBrackets || descriptor === undefined) return false
-    if (!isSame(this.#disk.fstatIdentity(descriptor), this.#identity)) return false
-    await this.#writeClosingBrackets(descriptor, true)
-    return true
+    if (!this.#mayLackBrackets || descriptor === undefined) return false
+    // Undefined: the write has failed just now, and so has the look at what it has left.
+    const isOurs = this.#identity === undefined || isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
+    if (isOurs) await this.#writeClosingBrackets(descriptor, true)
+    return isOurs
   }
 
   /** Closes the file, and gives up a rollback that is still due. */
   close(): void {
     if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
     this.#descriptor = undefined
-    this.#needsBrackets = false
+    this.#mayLackBrackets = false
   }
 }
