@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type App, createApp } from './app.ts'
 import { readPetsSchema } from './bundled-texts.ts'
-import { guardCallbacks } from './callbacks.ts'
+import { guardCallbacks } from './guard-callbacks.ts'
 import { clock } from './clock.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
 import { explainListenError } from './http/listen-error.ts'

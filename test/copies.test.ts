@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { parsePetsText } from '../src/data-file/pets-text.ts'
+import { parseFileText } from '../src/data-file/file-text.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { makeFastFolder, newPet, openStore } from './file-system.ts'
 import { isThorough } from './support.ts'
@@ -35,14 +35,14 @@ test('every copy opens, with every pet that was acknowledged before it began', a
     assert.ok(copy.size >= acknowledged, `${copy.size} of ${acknowledged} pets in ${path}`)
     assert.deepEqual(copy.list({ limit: copy.size }).pets, store.list({ limit: copy.size }).pets)
     await copy.close()
-    parsePetsText(path, readFileSync(path))
+    parseFileText(path, readFileSync(path))
   }
   t.diagnostic(`${copyCount} copies, ${repairedCount} of them repaired`)
 })
 
 function isValid(path: string): boolean {
   try {
-    parsePetsText(path, readFileSync(path))
+    parseFileText(path, readFileSync(path))
     return true
   } catch {
     return false

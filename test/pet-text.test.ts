@@ -1,7 +1,7 @@
 /** The fast reader of one pet takes what the schema takes, and nothing else. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { JsonReader } from '../src/json/exact-json.ts'
+import { JsonReader } from '../src/json/json-reader.ts'
 import { maxInt64, minInt64 } from '../src/json/int64.ts'
 import { readPlainPet } from '../src/pet/pet-text.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'

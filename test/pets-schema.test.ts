@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { SeedPetSchema } from '../src/pet/pet-rules.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
-import { parsePetsText } from '../src/data-file/pets-text.ts'
+import { parseFileText } from '../src/data-file/file-text.ts'
 import { root } from './support.ts'
 import { formatPet } from '../src/pet/pet-text.ts'
 
@@ -30,7 +30,7 @@ const schema = JSON.parse(readFileSync(join(root, 'data/pets.schema.json'), 'utf
 const members = schema.definitions.pet.properties
 
 test('data/pets.json holds a dozen pets, of every status and of several categories', () => {
-  const { pets } = parsePetsText('data/pets.json', dataFile)
+  const { pets } = parseFileText('data/pets.json', dataFile)
   assert.deepEqual(
     pets.map(({ id }) => id),
     Array.from({ length: 12 }, (_, index) => index + 1),
@@ -40,7 +40,7 @@ test('data/pets.json holds a dozen pets, of every status and of several categori
 })
 
 test('data/pets.json has the layout that the server writes, and names its schema', () => {
-  const { pets, end } = parsePetsText('data/pets.json', dataFile)
+  const { pets, end } = parseFileText('data/pets.json', dataFile)
   const lines = pets.map((pet) => `    ${formatPet(pet)}`).join(',\n')
   const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
   assert.equal(dataFile.toString(), `${head}${lines}\n  ]\n}\n`)

@@ -1,7 +1,7 @@
 /** What a crash or a copy leaves of an append is repaired; a person's mistake is not, however much it looks like that. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { closingBrackets, formatAppend, maxAppendPets, parsePetsText } from '../src/data-file/pets-text.ts'
+import { closingBrackets, formatAppend, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
 import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/types.ts'
 import { petLine } from './file-system.ts'
@@ -23,7 +23,7 @@ function repair(
   const found = findTornEnd(bytes)
   if (found === undefined) return undefined
   const repaired = Buffer.concat([bytes.subarray(0, found.petsEnd), closingBrackets])
-  return { count: parsePetsText('pets.json', repaired).pets.length, ...found }
+  return { count: parseFileText('pets.json', repaired).pets.length, ...found }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */
@@ -101,7 +101,7 @@ test('repairs every mixture of closing brackets and opening bytes that a partial
 
 function isValid(text: string): boolean {
   try {
-    parsePetsText('pets.json', Buffer.from(text))
+    parseFileText('pets.json', Buffer.from(text))
     return true
   } catch {
     return false

@@ -6,7 +6,7 @@ import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
 import { DataFileChanged } from './data-file-error.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
-import { closingBrackets, formatAppend, type TextEnd } from './pets-text.ts'
+import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
 
 export class Appender {
   readonly #disk: Disk
@@ -167,7 +167,8 @@ export class Appender {
     const descriptor = this.#descriptor
     if (!this.#mayLackBrackets || descriptor === undefined) return false
     // Undefined: the write has failed just now, and so has the look at what it has left.
-    const isOurs = this.#identity === undefined || isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
+    const isOurs =
+      this.#identity === undefined || isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
     if (isOurs) await this.#writeClosingBrackets(descriptor, true)
     return isOurs
   }

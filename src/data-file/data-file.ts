@@ -17,10 +17,10 @@ import {
   closingBrackets,
   formatFile,
   formatWithIds,
-  parsePetsText,
-  type PetsText,
+  parseFileText,
+  type FileText,
   type TextEnd,
-} from './pets-text.ts'
+} from './file-text.ts'
 import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 import { describeFileError, describeUnwritable } from './writability.ts'
@@ -148,7 +148,7 @@ export class DataFile implements Adapter<PetData> {
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }
-    let text: PetsText
+    let text: FileText
     try {
       text = this.#parse(whole)
     } catch (error) {
@@ -225,13 +225,13 @@ export class DataFile implements Adapter<PetData> {
     await this.#lock.release()
   }
 
-  #parse({ bytes, identity }: WholeFile): PetsText {
+  #parse({ bytes, identity }: WholeFile): FileText {
     if (identity === undefined) throw DataFileUnusable.ofFile(this.path, 'is missing', 'lost')
-    return parsePetsText(this.path, bytes, this.#highestId)
+    return parseFileText(this.path, bytes, this.#highestId)
   }
 
   /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, writes it anew before. */
-  async #serveOrRewrite({ identity }: WholeFile, text: PetsText): Promise<PetData> {
+  async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
     return this.#serveRewritten(await this.#replace(identity, formatWithIds(text)))
@@ -258,7 +258,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** From now on the pets of this text are served, and appended to. */
-  #serve(identity: Identity, { pets, end }: PetsText): PetData {
+  #serve(identity: Identity, { pets, end }: FileText): PetData {
     removeLeftovers(this.#disk, this.#followLinks())
     this.#remember(identity, end)
     this.#count = pets.length

@@ -8,7 +8,7 @@ import { clock } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
 import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
 import type { Disk } from './disk.ts'
-import { isBlank } from './pets-text.ts'
+import { isBlank } from './file-text.ts'
 import { describeFileError } from './writability.ts'
 
 /** Keeps a damaged end as `pets.json.torn-<time>`. Returns the path. */

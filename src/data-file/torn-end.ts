@@ -13,7 +13,7 @@
  * A file that a person has closed in another way gets our closing brackets before the first append (Appender.#closeByUs). A crash while
  * they are written leaves a mixture of that end and ours (see mayMixEnds).
  */
-import { closingBrackets, maxAppendPets, parsePets, separator } from './pets-text.ts'
+import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
 /**
  * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: after a crash, those in it were never

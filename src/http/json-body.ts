@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe } from '../json/describe.ts'
-import { JsonFault, parseJson, placeOf } from '../json/exact-json.ts'
+import { JsonFault, parseJson, placeOf } from '../json/json-reader.ts'
 import { EmbeddingError } from '../embedding-error.ts'
 import { HttpError } from './error-codes.ts'
 import { maxBodyBytes } from './limits.ts'

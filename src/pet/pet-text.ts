@@ -1,5 +1,5 @@
 /** The JSON text of a pet: how it is written, in the data file and in responses, and how one of the data file is read, with all faults. */
-import { type JsonReader, openBrace } from '../json/exact-json.ts'
+import { type JsonReader, openBrace } from '../json/json-reader.ts'
 import { isInt64 } from '../json/int64.ts'
 import type { Pet } from './pet.ts'
 import { isId, nameFault } from './pet-rules.ts'

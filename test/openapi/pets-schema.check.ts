@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { DataFileUnusable } from '../../src/data-file/data-file-error.ts'
-import { parsePetsText } from '../../src/data-file/pets-text.ts'
+import { parseFileText } from '../../src/data-file/file-text.ts'
 import { petStatuses } from '../../src/pet/pet-status.ts'
 import { root } from '../support.ts'
 
@@ -145,7 +145,7 @@ function toFile(pet: string): string {
 
 function isTaken(text: string): boolean {
   try {
-    parsePetsText('pets.json', Buffer.from(text))
+    parseFileText('pets.json', Buffer.from(text))
     return true
   } catch (error) {
     if (error instanceof DataFileUnusable) return false

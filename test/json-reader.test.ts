@@ -1,7 +1,7 @@
 /** Exact JSON: held against JSON.parse for what it reads and refuses, and against BigInt for its integers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { JsonFault, parseJson, placeOf } from '../src/json/exact-json.ts'
+import { JsonFault, parseJson, placeOf } from '../src/json/json-reader.ts'
 import {
   InexactNumber,
   isInt64,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
-import { formatAppend, formatFile, formatWithIds, parsePetsText } from '../src/data-file/pets-text.ts'
+import { formatAppend, formatFile, formatWithIds, parseFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/types.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
 import { petLine } from './file-system.ts'
@@ -15,7 +15,7 @@ const closing = '\n  ]\n}\n'
 /** The errors in a text, a line each. */
 function findErrors(text: string): readonly string[] {
   try {
-    parsePetsText('pets.json', Buffer.from(text))
+    parseFileText('pets.json', Buffer.from(text))
   } catch (error) {
     assert.ok(error instanceof DataFileUnusable)
     return error.message.split('\n')
@@ -25,7 +25,7 @@ function findErrors(text: string): readonly string[] {
 
 test('reads back what it wrote', () => {
   const text = Buffer.from(head + formatAppend([pet], false).toString())
-  const parsed = parsePetsText('pets.json', text)
+  const parsed = parseFileText('pets.json', text)
   assert.deepEqual(parsed.pets[1], pet)
   assert.deepEqual(parsed.end, { petsEnd: text.length - closing.length, isClosedByUs: true })
   assert.deepEqual(formatWithIds(parsed), text)
@@ -47,7 +47,7 @@ test('fills in ids above those in the file and above those given before', () => 
     `{"pets":[{"name":"a","categoryId":1},${petLine(7, 'b')},{"name":"c","categoryId":1}]}`,
   )
   const ids = (highestId: number): unknown =>
-    parsePetsText('pets.json', text, highestId).pets.map(({ id, name }) => `${id}${name}`)
+    parseFileText('pets.json', text, highestId).pets.map(({ id, name }) => `${id}${name}`)
   assert.deepEqual(ids(0), ['7b', '8a', '9c'])
   assert.deepEqual(ids(20), ['7b', '21a', '22c'])
 })

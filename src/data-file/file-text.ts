@@ -3,7 +3,7 @@
  * Each appended pet gets a line of its own. The pets come last, so that an append overwrites only the closing brackets. Does no file
  * I/O.
  */
-import { JsonFault, JsonReader, openBrace, openBracket, placeOf } from '../json/exact-json.ts'
+import { JsonFault, JsonReader, openBrace, openBracket, placeOf } from '../json/json-reader.ts'
 import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
 import { formatPet, readPet } from '../pet/pet-text.ts'
@@ -30,7 +30,7 @@ export interface TextEnd {
 }
 
 /** A valid text. Offsets are in bytes. */
-export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'>> {
+export interface FileText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'>> {
   readonly bytes: Buffer
   readonly end: TextEnd
 }
@@ -39,7 +39,7 @@ export interface PetsText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
  * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names the first ten faults and the
  * path, for the person who has to find them.
  */
-export function parsePetsText(path: string, bytes: Buffer, highestId: Int64 = 0): PetsText {
+export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0): FileText {
   if (isBlank(bytes)) throw emptyFile(path)
   const parsed = parsePets(bytes, highestId)
   const { pets, filledIds, petsEnd } = parsed
@@ -78,7 +78,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
 }
 
 /** The whole text as it is written, with the ids that were filled in. */
-export function formatWithIds({ bytes, filledIds }: PetsText): Buffer {
+export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const pieces: Buffer[] = []
   let from = 0
   for (const { offset, id } of filledIds) {
