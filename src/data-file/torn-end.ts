@@ -1,7 +1,7 @@
 /**
- * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. A person's mistake is taken
- * for it only if it looks the same: closing brackets that are missing or mixed, or a pet in our layout that has no end. Does no file I/O:
- * what is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
+ * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. Some mistakes of a person
+ * look the same, and are repaired too: closing brackets that are missing or mixed, or a pet in our layout that has no end. Does no file
+ * I/O: what is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -16,8 +16,8 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. No pet is lost by that: after a crash, those in it were never
- * acknowledged. In a copy they may have been, but the original has them: they came after the copy began.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. That loses no pet: what a crash has cut off was not acknowledged,
+ * and what came while a copy was made is in the original.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -26,7 +26,7 @@ export interface TornEnd {
   readonly cause: 'brackets' | 'append' | 'copy'
 }
 
-/** Old and new bytes meet at multiples of this: a disk writes whole sectors, and `cp` reads whole pages, of several sectors each. */
+/** A disk writes whole sectors, and `cp` reads whole pages, of several sectors each: where one of them ends, old and new bytes may meet. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
@@ -40,34 +40,36 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
-  // A fault at the very end means that the text is right as far as it goes (see JsonFault).
-  const isOnlyCut = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. With more than one append can have, some were acknowledged: the file is left to a person.
-  if (countPets(tail) <= maxAppendPets && hasUnwrittenSectors(bytes, petsEnd))
-    return { petsEnd, cause: 'append' }
-  // A crash of ours leaves at least 7 bytes (see Appender.#closeByUs). If fewer follow the `[` of an empty list, a save of many pets was
-  // probably cut off before the first one, and a repair would hide that.
+  // The text is right as far as it goes (see JsonFault).
+  const endsTooSoon = syntaxFault.offset === bytes.length
+  // Whole pets may follow lost sectors. If they are more than one append can add, some were acknowledged: nothing is cut off.
+  if (hasUnwrittenSectors(bytes, petsEnd))
+    return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
+  // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
+  // editor was probably stopped before it had saved the first pet, and a repair would hide that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  if (isClosing(tail) && (isOnlyCut || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
+  if (isClosing(tail) && (endsTooSoon || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
-  return isCutOff(tail, prefix, isOnlyCut) ? { petsEnd, cause: 'append' } : undefined
+  return isCutOff(tail, prefix, endsTooSoon) ? { petsEnd, cause: 'append' } : undefined
 }
 
 /**
- * Before the first append, Appender.#closeByUs cuts a person's end off, and writes our 7 bytes. If the power fails then, and a sector ends
- * within our bytes, one sector may be new and the next one old: `]]`, say. If one ends right after them, the old rest may still follow.
+ * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, the disk has
+ * written one sector and not the next one. If a sector ends within our bytes, they may be mixed with a person's: `]]`, say. If one ends
+ * right after them, the rest of the person's end may still follow.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
 }
 
 /**
- * `cp` reads in pieces. If it read one before an append and the next after it, they do not fit together. The append was written over the
- * old end, from `petsEnd` on: so the tail has the bytes of the old end up to the seam, and those of the append from there on. For example,
- * with our brackets as the old end and the seam at the `^`:
+ * `cp` reads in pieces. If an append comes between two of them, the copy has the old end up to the seam between the pieces, and the append
+ * from there on. For example, with the seam after our brackets, at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
+ * A piece ends with the file (as it was then), or where a page ends. So before the seam there is the whole old end, ours or a person's, or
+ * else a page ends at the seam. What joins anywhere else is a person's mistake, such as a space instead of the comma.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -76,43 +78,42 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
     const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // The first piece stops at the end of the old file, or of a page. Anywhere else it is a person's mistake: a space for the comma, say.
     const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
+    // A page ends where a sector ends.
     const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
     if (goesOnAsAppend && (isWholeOldEnd || maybePageEnd)) return true
   }
   return false
 }
 
-/** The process was killed while it wrote, or the disk was full. */
-function isCutOff(tail: Buffer, prefix: Buffer, isOnlyCut: boolean): boolean {
-  // The beginning of an append.
-  if (tail.length > closingBrackets.length)
-    return isOnlyCut && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
-  // A mixture of append and brackets: writing the one over the other, or its rollback, stopped half-way. There are 7 bytes of it, or
-  // fewer in a copy that was itself cut off.
-  return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
+/** An append or its rollback was interrupted: the process was killed, or the disk was full. */
+function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
+  // Up to 7 bytes, the file is not longer than before the append: the rest of the old brackets may still follow.
+  if (tail.length <= closingBrackets.length)
+    return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
+  return endsTooSoon && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
 }
 
-/** How many pets begin in the tail, in the layout of an append. */
+/** How many pets begin in the tail, in the layout of an append. Both prefixes contain that of the first append. */
 function countPets(tail: Buffer): number {
   return tail.toString('latin1').split(firstAppendPrefix.toString()).length - 1
 }
 
 /**
- * The power failed before the disk had written all sectors of an append, or of the line feeds of Appender.#closeByUs. Then there is a run
- * of NULs: from where the file ended before, or from where a sector ends, to where a sector ends, or to the end of the file.
+ * The power failed before the disk had written all sectors of an append, or of the line feeds of Appender.#closeByUs. They are read as
+ * NULs. Such a run of NULs begins where the file ended before or where a sector ends, and goes to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
-  const from = bytes.indexOf(0, petsEnd)
-  if (from === -1) return false
-  let to = from
-  while (bytes[to] === 0) to++
-  // Where the file ended before: after our brackets (or what the append has put over them), or after a person's.
-  const before = bytes.subarray(petsEnd, from)
-  const isOurs = before.length === closingBrackets.length
-  const isPersons = before.length > 0 && isClosing(before)
-  return (isOurs || isPersons || from % sectorBytes === 0) && (to % sectorBytes === 0 || to === bytes.length)
+  const start = bytes.indexOf(0, petsEnd)
+  if (start === -1) return false
+  let end = start
+  while (bytes[end] === 0) end++
+  const before = bytes.subarray(petsEnd, start)
+  // The file ended after our brackets, whose 7 bytes the append may have overwritten by now, or after those of a person.
+  const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
+  const startsAtSector = start % sectorBytes === 0
+  const endsAtSector = end % sectorBytes === 0
+  return (startsAtOldEnd || startsAtSector) && (endsAtSector || end === bytes.length)
 }
 
 /** Whether there is nothing but white space and closing brackets. */
