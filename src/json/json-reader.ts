@@ -230,30 +230,32 @@ export class JsonReader {
 
   /** Reads any value, however deeply it is nested: a hostile body must not overflow the stack. */
   readValue(): unknown {
+    /** The objects and arrays around the next value, from the outside in. */
     const open: Container[] = []
     for (;;) {
+      // A scalar, an empty object or an empty array is whole at once. Of any other the first value is next: `value` is undefined.
       let value = this.readScalar()
-      // An object or array opens here, and its first member or item may follow.
-      let hasJustOpened = value === undefined
-      if (hasJustOpened) {
-        open.push({ items: [], names: this.bytes[this.at] === openBrace ? [] : undefined })
-        this.at++
-      } else {
-        open.at(-1)?.items.push(value)
-      }
-      let container = open.at(-1)
-      // acceptMore takes a comma (true: the container goes on) or a closing bracket (false: it is the value to put into its parent).
-      while (container !== undefined && !this.acceptMore(container.names ? '}' : ']', hasJustOpened)) {
-        const { items, names } = container
-        value = names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
-        hasJustOpened = false
+      if (value === undefined) value = this.#readOpening(open)
+      // A whole value goes into its container. If this ends with it, the container is the next whole value.
+      while (value !== undefined) {
+        const container = open.at(-1)
+        if (container === undefined) return value
+        container.items.push(value)
+        if (this.acceptMore(container.names ? '}' : ']', false)) break
         open.pop()
-        container = open.at(-1)
-        container?.items.push(value)
+        value = valueOf(container)
       }
-      if (container === undefined) return value
-      container.names?.push(this.#readName())
+      open.at(-1)?.names?.push(this.#readName())
     }
+  }
+
+  /** Takes the bracket that opens an object or an array. Returns it if it is empty; otherwise adds it to those that are open. */
+  #readOpening(open: Container[]): unknown {
+    const container: Container = { items: [], names: this.bytes[this.at] === openBrace ? [] : undefined }
+    this.at++
+    if (!this.acceptMore(container.names ? '}' : ']', true)) return valueOf(container)
+    open.push(container)
+    return undefined
   }
 
   /** Reads a string, a number, true, false or null. Returns undefined before an object or an array. */
@@ -283,4 +285,8 @@ interface Container {
   readonly items: unknown[]
   /** The names of an object's members; undefined for an array. */
   readonly names: string[] | undefined
+}
+
+function valueOf({ items, names }: Container): unknown {
+  return names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
 }
