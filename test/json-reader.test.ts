@@ -1,7 +1,7 @@
 /** Exact JSON: held against JSON.parse for what it reads and refuses, and against BigInt for its integers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { JsonFault, parseJson, placeOf } from '../src/json/json-reader.ts'
+import { JsonFault, JsonReader, parseJson, placeOf } from '../src/json/json-reader.ts'
 import {
   InexactNumber,
   isInt64,
@@ -132,6 +132,7 @@ describe('parseJson', () => {
       const integer = BigInt(text)
       const value = parseNumber(text)
       if (integer > maxInt64 * 10n || integer < minInt64 * 10n) continue
+      assert.deepEqual(new JsonReader(Buffer.from(text)).readNumber(), value)
       if (value instanceof InexactNumber) assert.ok(integer > maxInt64 || integer < minInt64, text)
       else assert.equal(BigInt(value), integer)
       assert.equal(isInt64(value), integer <= maxInt64 && integer >= minInt64, text)
@@ -245,6 +246,36 @@ describe('int64', () => {
     assert.equal(nextInt64(9007199254740992n), 9007199254740993n)
     assert.equal(nextInt64(maxInt64), undefined)
   })
+})
+
+test('a byte that is not UTF-8 is found behind characters of any length, in a string and outside', () => {
+  const texts = [
+    '',
+    'a',
+    '\u007f',
+    '\u0080',
+    '\u07ff',
+    '\u0800',
+    '\uffff',
+    '\u{10000}',
+    '\u{10ffff}',
+    'aä€🐾',
+  ]
+  // A byte of no character, one that begins none, and characters that are cut off by the next one.
+  for (const bad of [[0xff], [0x80], [0xc3], [0xe2, 0x82], [0xf0, 0x9f, 0x90]])
+    for (const text of texts) {
+      const bytes = Buffer.concat([Buffer.from(`"${text}`), Buffer.from(bad), Buffer.from('"')])
+      const fault = new JsonFault('expected UTF-8', bytes.length - 1 - bad.length)
+      assert.throws(() => new JsonReader(bytes).readValue(), fault, text)
+      const unquoted = Buffer.concat([Buffer.from(`"${text}"`), Buffer.from(bad)])
+      const reader = new JsonReader(unquoted)
+      assert.equal(reader.readString(), text)
+      assert.throws(
+        () => reader.readEnd(),
+        new JsonFault('expected UTF-8', unquoted.length - bad.length),
+        text,
+      )
+    }
 })
 
 describe('a fault names its place', () => {

@@ -26,7 +26,14 @@ if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
 const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
 // These wait the longest, so they begin first.
-const long = ['hand-edits.test.ts', 'program.test.ts', 'load.test.ts', 'disk-faults.test.ts']
+const long = [
+  'hand-edits.test.ts',
+  'program.test.ts',
+  'load.test.ts',
+  'disk-faults.test.ts',
+  'memory.test.ts',
+  'run.test.ts',
+]
 const names = [...long, ...all.filter((name) => !long.includes(name)).toSorted()]
 const files = given.length > 0 ? given : names.map((name) => join(import.meta.dirname, name))
 
