@@ -10,7 +10,7 @@ import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'
 import { maxWaitingSize } from './limits.ts'
 
-/** How much of a connection is parsed at once under overload: up to some forty requests. */
+/** How much of a connection is parsed at once under overload: some dozens of requests at most. */
 const sliceBytes = 1_024
 
 /** How long a client may go on sending after its last response. */
@@ -43,8 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Sends a response in the next tick instead of at once, so that first all requests of this turn of the event loop are handled, which is
- * faster. (Node holds back what the handler gives to `write` until that tick too, but `end` would send it at once.)
+ * Ends a response in the next tick: first all requests of this turn of the event loop are handled, which is faster. Until then Node holds
+ * back what was given to `write`; `end` would send it at once.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * A pause() between resume() and its 'resume' event does not keep Node from reading. This is true once that event has come; only then
-   * do we pause.
+   * Whether the 'resume' event has come since the last pause. Until it comes, we do not pause again: Node would go on reading all the
+   * same.
    */
   #isReading = false
   #isSliced = false
@@ -98,12 +98,10 @@ export class Connection {
     socket.on('pause', () => {
       this.#isReading = false
     })
-    // Node calls this in two cases: 1. after a response with "Connection: close", which not even #finalRefusal may follow; 2. after the
-    // last response to a client that has closed its half. Node's own version resets the connection if the client is still sending, and
-    // the client may then never see the response.
+    // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
+    // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    socket.destroySoon = () =>
-      this.#close(this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal)
+    socket.destroySoon = () => this.#close()
   }
 
   get waitingSize(): number {
@@ -111,11 +109,11 @@ export class Connection {
   }
 
   /**
-   * A client may send its next request before it reads the response to this one. Requests take effect in their order, so
-   * that a list shows the pet that was created before it (RFC 9112 section 9.3.2).
+   * Queues a request: a client may send its next one before it reads the response to this one. They take effect in their order, so that a
+   * list shows the pet that was created before it (RFC 9112 section 9.3.2).
    */
   add(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
-    // The last response has been sent, and the connection is closing.
+    // The client has gone, or the last response has been sent and the connection is closing.
     if (!this.#socket.writable) return
     const size = sizeOf(request)
     const body = hasBody(request) ? collectBody(request, response) : undefined
@@ -123,6 +121,7 @@ export class Connection {
     this.#waitingSize += size
     this.#pauseIfNeeded()
     if (this.#isIdle) this.#handleNextSoon()
+    // Comes last, since it may cut this connection off.
     this.#context.countWaiting(size)
   }
 
@@ -149,7 +148,7 @@ export class Connection {
     this.#current = response
     // 'finish' alone would not come when the client goes.
     response.once('close', () => this.#endExchange(response))
-    // Node parses nothing that follows a request with an Upgrade header, so this response is the last on its connection.
+    // Node may parse nothing that follows a request with an Upgrade header, so this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     // refuse() may have sent a response while the request waited.
     if (!response.headersSent) this.#context.handler.handle(arrival)
@@ -174,13 +173,14 @@ export class Connection {
   }
 
   /**
-   * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body
-   * of a request that waits behind another. A request with none before it is handled in a moment, so its body may come.
+   * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body of a request
+   * that waits behind another. (The body of a request that waits behind none may come, since that is handled in a moment.)
    */
   get #mustPause(): boolean {
+    // Only the last request can be incomplete.
     const last = this.#waiting.at(-1)
-    const isBehind = this.#waiting.length > 1 || this.#current !== undefined
-    const isBodyComing = isBehind && last?.body !== undefined && !last.request.complete
+    const isBehindAnother = this.#waiting.length > 1 || this.#current !== undefined
+    const isBodyComing = isBehindAnother && last?.body !== undefined && !last.request.complete
     return isBodyComing || this.#waitingSize >= maxWaitingSize || this.#socket.writableNeedDrain
   }
 
@@ -201,9 +201,9 @@ export class Connection {
   }
 
   /**
-   * Node parses everything that it reads (up to 64 KiB, about 2,500 minimal requests) in one go, even if the socket is
-   * paused meanwhile. From now on its parser gets 1 KiB at a time, and nothing while the socket is paused. This makes each
-   * read slower, so a connection is switched only under overload; it then stays so until it closes.
+   * Node parses everything that it reads (up to 64 KiB, thousands of requests) in one go, even if the socket is paused meanwhile. From
+   * now on its parser gets 1 KiB at a time, and nothing while the socket is paused. This makes each read slower, so a connection is
+   * switched only under overload; it then stays so until it closes.
    */
   readInSlices(): void {
     if (this.#isSliced) return
@@ -212,10 +212,10 @@ export class Connection {
   }
 
   /**
-   * As a rule Node's parser reads from the system by itself, and nobody else sees the bytes. Two steps change that:
-   * 1. We add a 'data' listener. Now Node reads by events, and calls its own 'data' listener, which parses, and ours.
+   * As a rule Node's parser takes the bytes from the system by itself, and there are no 'data' events. Two steps change that:
+   * 1. We add a 'data' listener. From now on Node emits 'data', for ours and for a listener of its own, which parses.
    * 2. We remove Node's listener. Ours calls it with one slice after the other.
-   * If the steps were taken while the socket is not being read, it would never be read again. In that case they wait for its 'resume'.
+   * While the socket is not being read, both wait for its 'resume': if they were taken before, it would never be read again.
    *
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
@@ -250,13 +250,13 @@ export class Connection {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
-    // We have paused the connection, so the rest of the request may have come in time, and lie unread in the system's buffer. Node
-    // reports this timeout once per request, so afterwards only idleMs limits it.
+    // While we have paused the connection, a timeout is not the client's fault: the rest of its request may lie unread in the system's
+    // buffer. Node does not report it again for this request, so from now on only the limit for idle connections holds.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastResponse
     if (response === undefined || response.req.complete) {
-      // The error is between two requests, or before the first: the refusal is a response of its own.
+      // The error is in the head of a request, which has no response yet: the refusal is sent as one.
       this.#closeWhenAnswered(code)
     } else if (response.headersSent) {
       // The error is in the body of the last request, which has its response already.
@@ -284,18 +284,20 @@ export class Connection {
   #closeWhenAnswered(refusal?: ErrorCode): void {
     this.#finalRefusal ??= refusal
     const response = this.#lastResponse
-    const close = (): void => this.#close(this.#finalRefusal)
-    if (response === undefined || response.writableFinished) close()
-    else response.once('close', close)
+    if (response === undefined || response.writableFinished) this.#close()
+    else response.once('close', () => this.#close())
   }
 
   /**
    * A client may still be sending, and a reset would make it lose the response. So our sending half is closed first, and
    * what still comes is dropped for a while (RFC 9112 section 9.6).
    */
-  #close(code: ErrorCode | undefined): void {
+  #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
+    // After a response with "Connection: close" nothing may follow. It is #current until its 'close' event, which comes later.
+    const isOver = this.#current?.shouldKeepAlive === false
+    const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
