@@ -78,9 +78,9 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `basePath` does
-   * not end with that path, the link to the next page leads nowhere. (`/shop/api` is right for a mount under `/api`, if a proxy in front
-   * removes `/shop`.)
+   * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`: `/v1/pets` and
+   * `/api/v1/pets` are a mount under `/api`. `basePath` has to end with it, or the link to the next page leads nowhere. (It may begin with
+   * more, such as the `/shop` that a proxy in front removes.)
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -121,8 +121,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Middleware of the app around the service may have wrapped the response so that sending throws. While the listener is being called,
-   * that app catches it. After a promise or a delay nobody would, and the process would end.
+   * An Express app, say, may have wrapped the response so that sending throws, even the 500 that says so. While it is calling the
+   * listener, it catches that itself. After a promise or a delay nobody would, and the process would end.
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)
@@ -148,8 +148,8 @@ export function createApp(options: AppOptions): App {
     const { request, response, expectation, endResponse, start, operation } = exchange
     // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
-    // A client that asked for 100 Continue, and gets a refusal instead, may send its body or its next request. Which of them
-    // comes cannot be told, so the connection closes.
+    // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. Which of them comes cannot
+    // be told, so the connection closes. (After 100 Continue, `expectation` is none.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]

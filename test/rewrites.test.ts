@@ -255,12 +255,12 @@ test('tries once to repair a copy that is put back into a file that is mounted b
   await tryCreate(store, 'Mia')
   nodeFs.writeFileSync(path, Buffer.concat([first, nodeFs.readFileSync(path).subarray(first.length)]))
   await lines.next(/mount its folder instead/)
-  for (let look = 0; look < 3; look++) await assert.rejects(store.reset(), /mounted by itself/)
+  for (let look = 0; look < 3; look++) await assert.rejects(store.reset(), /a mount of its own/)
   assert.equal(tries, 1)
 })
 
 test('refuses to rewrite a file that is mounted by itself, says what to do, and touches nothing', async (t) => {
-  const said = /pets\.json: has to be rewritten, but is mounted by itself; mount its folder instead/
+  const said = /pets\.json: has to be rewritten, but is a mount of its own; mount its folder instead/
   const torn = `${edited.slice(0, -7)},\n    {"id":3,"name":"Cut o`
   for (const text of [withoutId, torn]) {
     const path = join(makeFastFolder(), 'pets.json')

@@ -27,15 +27,15 @@ import { describeFileError, describeUnwritable } from './writability.ts'
 
 /** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40
-/** A file that stays invalid, empty or missing for this long is taken to be saved. */
+/** When a file has stayed invalid, empty or missing for this long, nobody is saving it any more. */
 const settleMs = 400
 /** For how long an edited file that keeps changing is read again and again. */
 const maxWaitMs = 1500
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
-const mountedByItself = 'has to be rewritten, but is mounted by itself; mount its folder instead'
-const restored = 'restored: a crash had interrupted the server while it replaced this file'
-const reclosed = 'repaired: its closing brackets were missing or damaged'
-const repaired = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
+const mountedByItself = 'has to be rewritten, but is a mount of its own; mount its folder instead'
+const restoredMessage = 'restored: a crash had interrupted the server while it replaced this file'
+const reclosedMessage = 'repaired: its closing brackets were missing or damaged'
+const repairedMessage = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -78,14 +78,13 @@ export class DataFile implements Adapter<PetData> {
   readonly #disk: Disk
   readonly #lock: FileLock
   readonly #onMessage: (message: string) => void
-  /** Knows the file as it was last read or written. */
   #appender: Appender
   /** How many of the pets are in the file. */
   #count = 0
   #highestId: Int64 = 0
   /**
    * An edited file could not be synced, and another sync would prove nothing: Linux reports the error once, then takes the bytes for
-   * written. So the text goes into a new file before it is served or appended to. (The appender sees to failed syncs of its own.)
+   * written. So the text has to go into a new file, now or at a later read. (The appender sees to failed syncs of its own.)
    */
   #hasFailedSync = false
 
@@ -97,7 +96,7 @@ export class DataFile implements Adapter<PetData> {
     this.#appender = new Appender(disk, path, unknownIdentity)
   }
 
-  /** The highest id so far, also of pets that an edit has removed since: no id is given twice in a run. */
+  /** The highest id that was read or acknowledged, also if an edit has removed it since: it is not given again in this run. */
   get highestId(): Int64 {
     return this.#highestId
   }
@@ -119,7 +118,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. One that is being saved is not, and is read at the next look.
+   * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved is not: it is read again.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
@@ -144,7 +143,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands in the place of the file. From now on isEdited() is true, even if the same file comes back.
+      // A folder, say, stands in the place of the file. isEdited() has to be true even when the same file comes back.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }
@@ -159,23 +158,23 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. First waits, in case somebody is still saving it. Then a file that …
+   * For a file that cannot be used. While somebody may be saving it, waits, and throws a DataFileChanged if so. Then a file that …
    *
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |
    * | was moved aside by a replacement | is put back                          | is put back                      |
    * | is missing                       | is created, unless its pets are kept | is an error                      |
-   * | has a damaged end (torn-end.ts)  | is repaired                          | is an error: a save may go on    |
-   * | was copied during an append      | is repaired                          | is repaired: a restored copy     |
+   * | has a damaged end (torn-end.ts)  | is repaired                          | is an error                      |
+   * | was copied during an append      | is repaired                          | is repaired                      |
    * | is empty, or wrong otherwise     | is an error                          | is an error                      |
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
     const { bytes, identity } = whole
-    // An editor may empty the file first, then take its time to write the rest. At a start, only a file written just now can be that.
+    // An editor may empty the file first, and take its time to write the rest; at a start, only if the file was written just now.
     const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
     if (!isStart || ageMs < settleMs) await this.#disk.waitForSave(this.path, identity, settleMs, lookAgainMs)
     if (await putBackOldFile(this.#disk, this.#followLinks())) {
-      if (isStart) this.#say(restored)
+      if (isStart) this.#say(restoredMessage)
       throw new DataFileChanged()
     }
     if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, identity === undefined)
@@ -230,7 +229,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, writes it anew before. */
+  /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, first writes it anew. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
@@ -247,7 +246,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if that has failed. Throws a DataFileChanged if the file is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error that says that it is not. Throws a DataFileChanged if it is gone. */
   async #sync(): Promise<unknown> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)
@@ -267,14 +266,14 @@ export class DataFile implements Adapter<PetData> {
     return { pets }
   }
 
-  /** Puts `next` in the place of the file that was read, and returns it. If that has changed, leaves it, and throws a DataFileChanged. */
+  /** Replaces the file that was read with `next`, and returns that. If the file has changed since, throws a DataFileChanged instead. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
     try {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
       throw new DataFileChanged()
     } catch (error) {
       if (errorCode(error) !== 'EBUSY') throw error
-      // Until it changes, no look may try it again.
+      // Remembered, so that not every look for edits tries this again.
       this.#remember(expected)
       throw DataFileUnusable.ofFile(this.path, mountedByItself)
     }
@@ -292,8 +291,8 @@ export class DataFile implements Adapter<PetData> {
       if (isKept) this.#disk.removeQuietly(keptPath)
       throw error
     })
-    const end = `the last ${tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
-    this.#say(isKept ? `${repaired}; ${end}` : reclosed)
+    const kept = `the last ${tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
+    this.#say(isKept ? `${repairedMessage}; ${kept}` : reclosedMessage)
     return this.#serveRewritten(repairedText)
   }
 

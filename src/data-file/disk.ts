@@ -1,7 +1,7 @@
 /**
  * What the data file needs of a disk: the identity of a file, its bytes in one state, complete writes, syncs, waits for
- * saves, and new files with their folders. Does not depend on what a file contains. Every file system call goes through `FileSystem`, the seam
- * where tests record the calls, delay them and make them fail.
+ * saves, and new files with their folders. Does not depend on what a file contains. Every file system call goes through
+ * `FileSystem`, the seam where tests record the calls, delay them and make them fail.
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'

@@ -77,7 +77,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The whole text as it is written, with the ids that were filled in. */
+/** The same text, with the ids that were filled in as the first members of their pets (which have others: a name, at least). */
 export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const pieces: Buffer[] = []
   let from = 0
@@ -105,7 +105,7 @@ export class ParsedPets {
   pets: Pet[] = []
   /** The ids that were filled in, and where in the text they belong. */
   filledIds: { readonly offset: number; readonly id: Int64 }[] = []
-  /** At most ten, in the order of their places. `firstAt`: where the id that is given twice is given first. */
+  /** At most ten, in the order of their places. `firstAt`: where the pet is that had the id before. */
   faults: { readonly message: string; readonly offset: number; readonly firstAt?: number | undefined }[] = []
   faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */

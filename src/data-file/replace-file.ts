@@ -1,7 +1,7 @@
 /**
  * Replaces the content of a file while editors may save it at any moment. No edit is lost, and a crash leaves at least the old content
- * or the new one. (Exceptions: a save in the very moment of a rename where there are no hard links, as on FAT; and what a program writes
- * later into the old file, if it holds that open.) Does not depend on what is in the file.
+ * or the new one. Two kinds of edits can be lost all the same: a save in the very moment of a rename, on a file system without hard links
+ * such as FAT; and what a program that holds the old file open writes into it later. Does not depend on what is in the file.
  *
  * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file and our
  * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,
@@ -17,8 +17,8 @@ const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
- * Puts a file with the content `next` in the place of the one that was `expected`, or where none was. The mode stays, and owner and
- * group if we may give them. If an editor has saved since, leaves that, and returns false. `target` is the path that all links lead to.
+ * Replaces the file of the identity `expected` (undefined: there was none) by one with the content `next`. Its mode stays, and its owner
+ * and group as far as we may set them. If it has changed since, leaves it, and returns false. `target` is the path that all links lead to.
  *
  * After true, the caller has to sync file and folder, and then to call removeLeftovers: until then the old file stays aside. Throws the
  * file system's error; the old file is then back at the path, or still aside, until a later call of putBackOldFile.
@@ -32,6 +32,7 @@ export async function replaceFile(
   const newPath = newName(target)
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
+    // To move a file aside, one need not be allowed to write it. But then it has to stay as it is.
     if (old !== undefined) disk.checkFileWritable(target)
     disk.fs.rmSync(newPath, { force: true })
     await disk.createFile(newPath, next, old)
@@ -53,20 +54,21 @@ async function swapFiles(disk: Disk, target: string, expected: Identity): Promis
   if (expected !== undefined) {
     // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
     disk.fs.renameSync(target, oldPath)
-    // 2. Look: is it still the file that was read? If not, it has an editor's save, and goes back. The rename has changed its ctime.
-    const found = disk.statIdentity(oldPath)
-    if (!isSame(found && { ...found, ctimeNs: expected.ctimeNs }, expected)) {
+    // 2. Look: is it still the file that was read? If not, it has an editor's save, and goes back.
+    const moved = disk.statIdentity(oldPath)
+    // The move itself has changed the ctime.
+    if (!isSame(moved && { ...moved, ctimeNs: expected.ctimeNs }, expected)) {
       await putBackOldFile(disk, target)
       return false
     }
   }
-  // 3. Link the new file at the path, unless an editor has created one there: that was saved last.
+  // 3. Link the new file at the path, unless an editor has created one there: the last save wins.
   return linkIfMissing(disk, newName(target), target)
 }
 
 /**
- * If an interrupted replacement has left the old file aside, puts it back at the path, unless there is a file already: then the old one
- * stays aside until removeLeftovers. Returns whether it was put back.
+ * If an interrupted replacement has left the old file aside, puts it back at the path. If there is a file already, it stays aside, for
+ * removeLeftovers. Returns whether it was put back.
  */
 export async function putBackOldFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)
@@ -82,7 +84,7 @@ export async function putBackOldFile(disk: Disk, target: string): Promise<boolea
   return true
 }
 
-/** Links the file at `path` as `target`, atomically, if that name is free. Returns whether it was. */
+/** Gives the file at `path` the name `target` if that is free, in one step where there are hard links. Returns whether it was free. */
 function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)

@@ -3,8 +3,8 @@ import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
 /**
- * What is wrong with a JSON text, and at which byte. The offset is the text's length only if the text is the beginning of a valid one.
- * Exception: in a string without an end, bytes that are not UTF-8 go unnoticed, and the offset is the length all the same.
+ * What is wrong with a JSON text, and at which byte. If that is the text's length, the text is the beginning of a valid one, as far as it
+ * was read. (In a string without an end, bytes that are not UTF-8 go unnoticed.)
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -20,8 +20,7 @@ export class JsonFault extends Error {
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // Without 16 digits in a row and without an exponent, JSON.parse holds each number as exactly as parseNumber, and is several times
-  // faster.
+  // Where no number has 16 digits or an exponent, JSON.parse reads all of them as exactly as parseNumber, and is several times faster.
   if (!/[\d.]{16}|\d[eE]/.test(text)) {
     try {
       return JSON.parse(text)
@@ -85,6 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
+    // The character that begins here.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -113,7 +113,7 @@ export class JsonReader {
     if (!this.accept(colon)) this.fail('":"')
   }
 
-  /** Reads an object whose `{` was taken. Calls `readMember` with each name and its offset when the value comes next. */
+  /** Reads an object whose `{` was taken. Calls `readMember` with each name and its offset; that has to read the value, which is next. */
   readMembers(readMember: (name: string, offset: number) => void): void {
     for (let first = true; this.acceptMore('}', first); first = false) {
       this.skipSpace()
@@ -185,7 +185,7 @@ export class JsonReader {
     return escape.length
   }
 
-  /** Throws if there is a character that is not UTF-8. `end` may be within the last character. */
+  /** Throws if a character that begins between `start` and `end` is not UTF-8. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
@@ -200,6 +200,7 @@ export class JsonReader {
     }
   }
 
+  /** The usual number, a plain one of up to 15 digits, is read in one pass. Any other goes to parseNumber, if the grammar allows it. */
   readNumber(): number | bigint | InexactNumber {
     const { bytes } = this
     this.skipSpace()

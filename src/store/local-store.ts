@@ -44,7 +44,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** The failure that onMessage was last told of: the fault of the file, or `disk`. Empty once it was told that it is over. */
+  /** Which failure onMessage was told of last: the message about the file, or `disk`. Empty when it was told that all is well again. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -123,8 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. `attempted`: what the failed attempt assigned. Its pets may be in the file already, if an editor has read and
-   * saved them meanwhile. Those that are keep their ids, and are not written a second time.
+   * Assigns ids, in order. `attempted`: what the failed attempt assigned. An editor may have read its pets, and saved them since. A pet
+   * that is in the file keeps its id, and is not written a second time.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
@@ -176,6 +176,7 @@ export class LocalStore implements Store {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
+    // It was not edited since it could not be used.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
