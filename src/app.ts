@@ -78,9 +78,9 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`: `/v1/pets` and
-   * `/api/v1/pets` are a mount under `/api`. `basePath` has to end with it, or the link to the next page leads nowhere. (It may begin with
-   * more, such as the `/shop` that a proxy in front removes.)
+   * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
+   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to be `/api`, or end with it if a proxy in
+   * front removes more, such as `/shop/api`: otherwise the link to the next page leads nowhere.
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -178,7 +178,7 @@ export function createApp(options: AppOptions): App {
       const { req: request } = response
       // A creation that is in flight when the service ends: its body was read, so the store may have the pet.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
-      const error = isCreation ? storageFailure(false, perhapsStored, undefined) : new HttpError(code)
+      const error = isCreation ? storageFailure(false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)
     },
     formatRefusal(code) {

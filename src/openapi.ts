@@ -31,14 +31,14 @@ const exampleMessages: Partial<Record<ErrorCode, string>> = {
   content_too_large: `The body is larger than ${maxBodyBytes} bytes.`,
   not_found: 'There is no pet with the id "99".',
   data_file_invalid: `The data file is not valid (${exampleFault}); ${notStored}.`,
-  storage_failed: storageFailure(false, notStored, undefined).message,
-  insufficient_storage: storageFailure(true, notStored, undefined).message,
+  storage_failed: storageFailure(false, notStored).message,
+  insufficient_storage: storageFailure(true, notStored).message,
 }
 
 /** And when it is not known whether the pet was stored. */
 const unknownOutcomes: Partial<Record<ErrorCode, string>> = {
-  storage_failed: storageFailure(false, perhapsStored, undefined).message,
-  insufficient_storage: storageFailure(true, perhapsStored, undefined).message,
+  storage_failed: storageFailure(false, perhapsStored).message,
+  insufficient_storage: storageFailure(true, perhapsStored).message,
 }
 
 /** Of an operation, what is bound to certain values (interface section 9). None carries a stability marker now. */

@@ -11,7 +11,7 @@ import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
 export class Appender {
   readonly #disk: Disk
   readonly #path: string
-  /** The file as it was last read or written here; undefined if it is missing, or after a write of which nobody knows what it has left. */
+  /** The file as it was last read or written here. Undefined: it was missing, or an append is being written into it. */
   #identity: Identity
   /** -1: the file is not valid, and is not appended to. */
   #petsEnd: number
@@ -57,6 +57,7 @@ export class Appender {
     try {
       // 2. Overwrite the closing brackets with the pets and new closing brackets.
       this.#mayBeStored = true
+      this.#identity = undefined
       this.#overwriteEnd(descriptor, bytes)
       // 3. Check: no editor has saved in place at this very moment.
       this.#throwUnlessLanded(descriptor, bytes, this.#petsEnd)
@@ -110,7 +111,7 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // The rest of a longer end is cut off. Otherwise nothing is: if the file is longer than it should be, an editor has saved just now.
+    // The rest of a longer end is cut off. Otherwise nothing is: what follows our brackets then is an editor's, who has just saved.
     const cutsOff = missing < 0
     await this.#writeClosingBrackets(descriptor, cutsOff)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
@@ -118,13 +119,13 @@ export class Appender {
 
   /**
    * After a write at `position`, the file has to end with what was written. If it does not, an editor has saved at the same time. (If the
-   * editor had just emptied the file, the length is right, but there are NULs up to `position`.)
+   * editor had just emptied the file, its length is right, but there are NULs up to `position`.)
    */
   #throwUnlessLanded(descriptor: number, bytes: Buffer, position: number): void {
     const found = Buffer.alloc(1 + bytes.length)
-    if (this.#identity?.size === BigInt(position + bytes.length))
-      this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
-    if (found[0] !== 0 && found.subarray(1).equals(bytes)) return
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
+    const isAtEnd = this.#identity?.size === BigInt(position + bytes.length)
+    if (isAtEnd && found[0] !== 0 && found.subarray(1).equals(bytes)) return
     this.#forget()
     throw new DataFileChanged()
   }
@@ -135,17 +136,14 @@ export class Appender {
     this.#identity = unknownIdentity
   }
 
-  /**
-   * Writes over what follows the last pet; with `cutsOff`, first cuts the file to the length that it will have. The state of the file is
-   * known afterwards, also if only a part could be written.
-   */
+  /** Writes over what follows the last pet; with `cutsOff`, first cuts the file to the length that it will have. */
   #overwriteEnd(descriptor: number, bytes: Buffer, cutsOff = false): void {
     this.#mayLackBrackets = true
-    this.#identity = undefined
     try {
       if (cutsOff) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + bytes.length)
       this.#disk.write(descriptor, bytes, this.#petsEnd)
     } finally {
+      // Even a write that fails may have changed the file.
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
   }
@@ -166,9 +164,10 @@ export class Appender {
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
     if (!this.#mayLackBrackets || descriptor === undefined) return false
-    // Undefined: the write has failed just now, and so has the look at what it has left.
-    const isOurs =
-      this.#identity === undefined || isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
+    const expected = this.#identity
+    // Undefined: an append calls this at once when its write and then even fstat have failed. Later its state has to be known.
+    const isOurs = expected === undefined || isSame(this.#disk.fstatIdentity(descriptor), expected)
+    this.#identity = expected ?? unknownIdentity
     if (isOurs) await this.#writeClosingBrackets(descriptor, true)
     return isOurs
   }

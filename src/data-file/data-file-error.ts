@@ -6,7 +6,7 @@
  */
 type Reason = 'fault' | 'lost' | 'being saved'
 
-/** The file cannot be used as it is. The message names the file, and its first ten faults with line and column. */
+/** The file cannot be used as it is. The message names the file, and up to ten faults with line and column. */
 export class DataFileUnusable extends Error {
   /** What is wrong, for clients too: it names no path. */
   readonly summary: string

@@ -143,7 +143,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands in the place of the file. isEdited() has to be true even when the same file comes back.
+      // A folder, say, stands in the place of the file. When the file comes back, even unchanged, isEdited() has to be true.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }
@@ -163,14 +163,14 @@ export class DataFile implements Adapter<PetData> {
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |
    * | was moved aside by a replacement | is put back                          | is put back                      |
-   * | is missing                       | is created, unless its pets are kept | is an error                      |
+   * | is missing                       | is created, but see throwIfPetsAreKept | is an error                    |
    * | has a damaged end (torn-end.ts)  | is repaired                          | is an error                      |
    * | was copied during an append      | is repaired                          | is repaired                      |
    * | is empty, or wrong otherwise     | is an error                          | is an error                      |
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
     const { bytes, identity } = whole
-    // An editor may empty the file first, and take its time to write the rest; at a start, only if the file was written just now.
+    // An editor may empty the file first, and take its time to write the rest. At a start, we wait only if it was written just now.
     const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
     if (!isStart || ageMs < settleMs) await this.#disk.waitForSave(this.path, identity, settleMs, lookAgainMs)
     if (await putBackOldFile(this.#disk, this.#followLinks())) {

@@ -36,8 +36,8 @@ export interface FileText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
 }
 
 /**
- * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names the first ten faults and the
- * path, for the person who has to find them.
+ * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names up to ten faults and the path,
+ * for the person who has to find them.
  */
 export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0): FileText {
   if (isBlank(bytes)) throw emptyFile(path)
@@ -77,7 +77,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The same text, with the ids that were filled in as the first members of their pets (which have others: a name, at least). */
+/** The same text, with the ids that were filled in. Each comes first in its pet, and a comma after it: a name follows in any case. */
 export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const pieces: Buffer[] = []
   let from = 0
@@ -121,7 +121,7 @@ const maxFaults = 10
 
 const byteOrderMark = Buffer.from('\ufeff')
 
-/** Whether there is nothing but white space in the text. */
+/** Whether there is nothing but white space in the text, and perhaps a byte order mark. */
 export function isBlank(bytes: Buffer): boolean {
   return createReader(bytes).peek() === -1
 }

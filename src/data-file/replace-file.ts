@@ -32,14 +32,14 @@ export async function replaceFile(
   const newPath = newName(target)
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
-    // To move a file aside, one need not be allowed to write it. But then it has to stay as it is.
+    // A file that we may not write has to stay as it is, although we might be able to move it aside.
     if (old !== undefined) disk.checkFileWritable(target)
     disk.fs.rmSync(newPath, { force: true })
     await disk.createFile(newPath, next, old)
     return await swapFiles(disk, target, expected)
   } catch (error) {
-    // ENOENT: the file has vanished. That is an edit too: some editors remove the file and write it again. If the old one is aside, the
-    // next read puts it back.
+    // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. If
+    // the old one is aside already, the next read puts it back.
     if (errorCode(error) === 'ENOENT') return false
     // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk, target).catch(() => {})

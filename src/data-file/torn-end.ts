@@ -16,8 +16,8 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. That loses no pet: what a crash has cut off was not acknowledged,
- * and what came while a copy was made is in the original.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. No acknowledged pet is in it: what a crash has cut off was not
+ * acknowledged yet, and the pets that came while a copy was made are in the original.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -68,8 +68,8 @@ function mayMixEnds(petsEnd: number): boolean {
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
- * A piece ends with the file (as it was then), or where a page ends. So before the seam there is the whole old end, ours or a person's, or
- * else a page ends at the seam. What joins anywhere else is a person's mistake, such as a space instead of the comma.
+ * A piece ends in one of two places: where the file ended at that moment, so that the whole old end (ours or a person's) comes before the
+ * seam; or where a page ends. A seam anywhere else is none: in `…} ⏎    {"id":13…`, say, a person has typed a space for the comma.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -88,9 +88,11 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 
 /** An append or its rollback was interrupted: the process was killed, or the disk was full. */
 function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
-  // Up to 7 bytes, the file is not longer than before the append: the rest of the old brackets may still follow.
+  // A tail of 7 bytes: the append was still overwriting the old brackets, or its rollback was putting them back. So each byte is that of
+  // the one or of the other. (In a copy that was itself cut off, there may be fewer bytes.)
   if (tail.length <= closingBrackets.length)
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
+  // A longer tail: the append had already made the file longer.
   return endsTooSoon && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
 }
 

@@ -43,7 +43,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Ends a response in the next tick: first all requests of this turn of the event loop are handled, which is faster. Until then Node holds
+ * Ends a response in the next tick: first all requests that are due (see callSoon) are handled, which is faster. Until then Node holds
  * back what was given to `write`; `end` would send it at once.
  */
 function endInNextTick(response: ServerResponse): void {
@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether the 'resume' event has come since the last pause. Until it comes, we do not pause again: Node would go on reading all the
-   * same.
+   * Whether the 'resume' event has come since the last pause. Between resume() and that event, Node is not stopped by a pause(): so we
+   * wait for the event, and pause then.
    */
   #isReading = false
   #isSliced = false
@@ -215,7 +215,7 @@ export class Connection {
    * As a rule Node's parser takes the bytes from the system by itself, and there are no 'data' events. Two steps change that:
    * 1. We add a 'data' listener. From now on Node emits 'data', for ours and for a listener of its own, which parses.
    * 2. We remove Node's listener. Ours calls it with one slice after the other.
-   * While the socket is not being read, both wait for its 'resume': if they were taken before, it would never be read again.
+   * While the socket is not being read, both steps wait for its 'resume' event. Taken earlier, they would leave it unread for ever.
    *
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
@@ -295,7 +295,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // After a response with "Connection: close" nothing may follow. It is #current until its 'close' event, which comes later.
+    // After a response with "Connection: close" nothing may follow. When Node calls this after such a response, that is still #current.
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
@@ -305,7 +305,7 @@ export class Connection {
     })
   }
 
-  /** Refuses the request that still has no response, and cuts off the connection as soon as the refusal is on its way. */
+  /** Refuses the request that is being handled, if it has no response yet, and cuts off the connection as soon as that is on its way. */
   giveUp(): void {
     const response = this.#current
     if (response?.headersSent === false) this.#context.handler.refuse(response, 'shutting_down')

@@ -84,7 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // The character that begins here.
+    // Of the whole character that begins here.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -234,7 +234,7 @@ export class JsonReader {
     /** The objects and arrays around the next value, from the outside in. */
     const open: Container[] = []
     for (;;) {
-      // A scalar, an empty object or an empty array is whole at once. Of any other the first value is next: `value` is undefined.
+      // A scalar, an empty object or an empty array is whole at once. Otherwise the first value within it is next.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
       // A whole value goes into its container. If this ends with it, the container is the next whole value.
@@ -246,7 +246,8 @@ export class JsonReader {
         open.pop()
         value = valueOf(container)
       }
-      open.at(-1)?.names?.push(this.#readName())
+      const names = open.at(-1)?.names
+      if (names !== undefined) names.push(this.#readName())
     }
   }
 

@@ -44,7 +44,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** Which failure onMessage was told of last: the message about the file, or `disk`. Empty when it was told that all is well again. */
+  /** So that each failure is told once: the last message about the file, or `disk`; empty when it was told that all is well again. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -176,11 +176,11 @@ export class LocalStore implements Store {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
-    // It was not edited since it could not be used.
+    // The file could not be used before, and nobody has edited it since.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
-  /** Lists what the file says, and tells what has changed. */
+  /** Lists the pets that lowdb has now, and tells what has changed. */
   #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
@@ -193,11 +193,8 @@ export class LocalStore implements Store {
   /** Notes why no pet can be added, and says so once. */
   #noteFailure(file: DataFile, error: unknown): void {
     if (error instanceof DataFileUnusable) return this.#noteUnusable(file, error)
-    const description = file.describeError(error)
-    this.#sayOnce(
-      'disk',
-      `${file.path}: cannot be used: ${description}; pets are still served, but none can be added`,
-    )
+    const consequence = 'pets are still served, but none can be added'
+    this.#sayOnce('disk', `${file.path}: cannot be used: ${file.describeError(error)}; ${consequence}`)
   }
 
   #noteUnusable(file: DataFile, error: DataFileUnusable): void {

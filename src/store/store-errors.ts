@@ -23,7 +23,7 @@ export const notStored = 'nothing was stored'
 export const perhapsStored = 'it is not known whether the pet was stored'
 
 /** The refusal when the disk or the storage fails. The outcome says what that means to the client. */
-export function storageFailure(isFull: boolean, outcome: string, cause: unknown): PetStoreError {
+export function storageFailure(isFull: boolean, outcome: string, cause?: unknown): PetStoreError {
   return isFull
     ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
     : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
