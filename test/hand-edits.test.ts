@@ -307,6 +307,24 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
   }
 })
 
+test('takes over an edit of the same length that falls into the sync of the first closing brackets', async (t) => {
+  const text = `${formatDataFile(rex)}\n\n`
+  const path = makeDataFile(text)
+  const gate = createSyncGate()
+  const { store } = await openStore(t, path, gate.fileSystem)
+  gate.hold()
+  const creation = store.create(newPet('Kit'))
+  await gate.reached
+  const { ctimeNs } = statSync(path, { bigint: true })
+  // Within one tick of the kernel's clock, the two would look the same.
+  do writeFileSync(path, formatDataFile(petLine(1, 'Max')))
+  while (statSync(path, { bigint: true }).ctimeNs === ctimeNs)
+  gate.open()
+  await creation
+  assert.deepEqual(namesIn(store), ['Max', 'Kit'])
+  assert.deepEqual(namesInFile(path), ['Max', 'Kit'])
+})
+
 test('keeps an edit in place that falls into a sync which then fails', async (t) => {
   const path = makeDataFile([rex, mia])
   const gate = createSyncGate('EIO')

@@ -186,6 +186,17 @@ describe('under load', { concurrency: true }, () => {
       for (const client of [...before, ...after]) assert.equal((await client.read()).status, 200)
     })
 
+    test('requests that are answered leave nothing in the total of what waits', async (t) => {
+      const { url } = await startApp(t)
+      const client = await connectRaw(t, url)
+      // Each makes a size of 51 wait for a moment: in all more than the limit of 20,000, at which it would be cut off.
+      const large = formatRequest('GET /healthz', Array(2_500).fill('a: b'))
+      for (let i = 0; i < 400; i++) {
+        client.write(large)
+        assert.equal((await client.read()).status, 200)
+      }
+    })
+
     test('clients that vanish with requests waiting leave nothing in the total of what waits', async (t) => {
       const app = await startApp(t, { delayMs: 10_000 })
       const open = createOpener(t, app.url)
