@@ -79,8 +79,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
-   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to be `/api`, or end with it if a proxy in
-   * front removes more, such as `/shop/api`: otherwise the link to the next page leads nowhere.
+   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to be `/api`, or else `/shop/api`, say, if a
+   * proxy in front removes `/shop`. Otherwise the link to the next page leads nowhere.
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -121,8 +121,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * An Express app, say, may have wrapped the response so that sending throws, even the 500 that says so. While it is calling the
-   * listener, it catches that itself. After a promise or a delay nobody would, and the process would end.
+   * An app around the service (Express, say) may have wrapped the response so that sending it throws. While that app is calling the
+   * listener, it catches the error. After a promise or a delay nobody would catch it, and the process would end.
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)

@@ -11,7 +11,7 @@ import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
 export class Appender {
   readonly #disk: Disk
   readonly #path: string
-  /** The file as it was last read or written here. Undefined: it was missing, or an append is being written into it. */
+  /** The file as it was last read or written here. */
   #identity: Identity
   /** -1: the file is not valid, and is not appended to. */
   #petsEnd: number
@@ -31,7 +31,10 @@ export class Appender {
     this.#isClosedByUs = end?.isClosedByUs ?? false
   }
 
-  /** After a failed append: whether its pets may still be in the file, or in an editor that has read them and may save them later. */
+  /**
+   * After a failed append: whether its pets may still be in the file. Or, if the file was found edited, in an editor, which may have read
+   * them and may save them later.
+   */
   get mayBeStored(): boolean {
     return this.#mayBeStored
   }
@@ -57,8 +60,13 @@ export class Appender {
     try {
       // 2. Overwrite the closing brackets with the pets and new closing brackets.
       this.#mayBeStored = true
-      this.#identity = undefined
-      this.#overwriteEnd(descriptor, bytes)
+      try {
+        this.#overwriteEnd(descriptor, bytes)
+      } catch (error) {
+        // What a failed write has left is undone at once, without a check: nobody else can have written in between.
+        await this.#writeClosingBrackets(descriptor, true).catch(() => {})
+        throw error
+      }
       // 3. Check: no editor has saved in place at this very moment.
       this.#throwUnlessLanded(descriptor, bytes, this.#petsEnd)
       // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
@@ -111,9 +119,9 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // The rest of a longer end is cut off. Otherwise nothing is: what follows our brackets then is an editor's, who has just saved.
-    const cutsOff = missing < 0
-    await this.#writeClosingBrackets(descriptor, cutsOff)
+    // If the person's end is longer than ours, its rest is cut off. Otherwise nothing is cut off: it could only be what an editor has saved
+    // since the check above.
+    await this.#writeClosingBrackets(descriptor, missing < 0)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }
 
@@ -164,10 +172,7 @@ export class Appender {
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
     if (!this.#mayLackBrackets || descriptor === undefined) return false
-    const expected = this.#identity
-    // Undefined: an append calls this at once when its write and then even fstat have failed. Later its state has to be known.
-    const isOurs = expected === undefined || isSame(this.#disk.fstatIdentity(descriptor), expected)
-    this.#identity = expected ?? unknownIdentity
+    const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
     if (isOurs) await this.#writeClosingBrackets(descriptor, true)
     return isOurs
   }

@@ -118,7 +118,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved is not: it is read again.
+   * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved is not remembered, but read again.
    */
   read(): Promise<PetData> {
     return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)

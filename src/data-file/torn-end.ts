@@ -54,9 +54,9 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 }
 
 /**
- * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, the disk has
- * written one sector and not the next one. If a sector ends within our bytes, they may be mixed with a person's: `]]`, say. If one ends
- * right after them, the rest of the person's end may still follow.
+ * Before the first append, Appender.#closeByUs cuts off a person's end, and writes our 7 bytes. If the power fails then, the disk may have
+ * written one sector and not the next one. If a sector ends within our 7 bytes, we find the beginning of one end and the rest of the other.
+ * For example, `⏎]⏎}` and our `⏎  ]⏎}⏎` may become `⏎]⏎]⏎}⏎`. If a sector ends right after our 7 bytes, the cut alone may be missing.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -69,7 +69,7 @@ function mayMixEnds(petsEnd: number): boolean {
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
  * A piece ends in one of two places: where the file ended at that moment, so that the whole old end (ours or a person's) comes before the
- * seam; or where a page ends. A seam anywhere else is none: in `…} ⏎    {"id":13…`, say, a person has typed a space for the comma.
+ * seam; or where a page ends. In `…} ⏎    {"id":13…`, neither is the case after the space: a person has typed it in the place of the comma.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -111,7 +111,7 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // The file ended after our brackets, whose 7 bytes the append may have overwritten by now, or after those of a person.
+  // Before an append, the file ended 7 bytes after the last pet; before the line feeds, it ended after a person's closing brackets.
   const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
   const startsAtSector = start % sectorBytes === 0
   const endsAtSector = end % sectorBytes === 0

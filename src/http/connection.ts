@@ -43,8 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Ends a response in the next tick: first all requests that are due (see callSoon) are handled, which is faster. Until then Node holds
- * back what was given to `write`; `end` would send it at once.
+ * Ends a response in the next tick. It is faster to handle all requests that are due (see callSoon) before any response is sent, and they
+ * are all handled before that tick. `end` would send the response at once; what is given to `write`, Node itself holds back until the tick.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether the 'resume' event has come since the last pause. Between resume() and that event, Node is not stopped by a pause(): so we
-   * wait for the event, and pause then.
+   * Whether the 'resume' event has come since the last pause. Between resume() and that event, a pause() does not stop Node. So until the
+   * event comes, #pauseIfNeeded does nothing; the event's listener calls it again.
    */
   #isReading = false
   #isSliced = false
@@ -256,7 +256,7 @@ export class Connection {
     this.#hasStoppedParsing = true
     const response = this.#lastResponse
     if (response === undefined || response.req.complete) {
-      // The error is in the head of a request, which has no response yet: the refusal is sent as one.
+      // All requests that were parsed are complete. So the error is in the head of another one, for which Node has made no response.
       this.#closeWhenAnswered(code)
     } else if (response.headersSent) {
       // The error is in the body of the last request, which has its response already.
@@ -295,7 +295,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // After a response with "Connection: close" nothing may follow. When Node calls this after such a response, that is still #current.
+    // Nothing may follow a response with "Connection: close". When Node calls this (see destroySoon), that response is still #current:
+    // #endExchange, which drops it, is called later.
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

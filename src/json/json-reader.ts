@@ -3,8 +3,8 @@ import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
 /**
- * What is wrong with a JSON text, and at which byte. If that is the text's length, the text is the beginning of a valid one, as far as it
- * was read. (In a string without an end, bytes that are not UTF-8 go unnoticed.)
+ * What is wrong with a JSON text, and at which byte. If the offset is the length of the text, the text ends too soon, and nothing before is
+ * wrong. (Exception: in a string without an end, bytes that are not UTF-8 go unnoticed.)
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -84,7 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // Of the whole character that begins here.
+    // Checks the whole character that begins here, not only its first byte.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -237,7 +237,7 @@ export class JsonReader {
       // A scalar, an empty object or an empty array is whole at once. Otherwise the first value within it is next.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
-      // A whole value goes into its container. If this ends with it, the container is the next whole value.
+      // A whole value goes into its container. If the container ends after that value, the container is the next whole value.
       while (value !== undefined) {
         const container = open.at(-1)
         if (container === undefined) return value
