@@ -121,8 +121,9 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * An app around the service (Express, say) may have wrapped the response so that sending it throws. While that app is calling the
-   * listener, it catches the error. After a promise or a delay nobody would catch it, and the process would end.
+   * For an error while a response is sent after a promise or a delay: an app around the service (Express, say) may have wrapped the
+   * response so that sending throws. Nobody else would catch it then, and the process would end. (Without a promise or a delay, Express
+   * is still calling the listener, and catches the error.)
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)

@@ -18,7 +18,7 @@ export class Appender {
   #isClosedByUs: boolean
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** What follows the last pet may not be our closing brackets: an append is under way or has failed, or so has the writing of brackets. */
+  /** Perhaps our closing brackets do not follow the last pet: something is being written there, or a write has failed. */
   #mayLackBrackets = false
   #mayBeStored = false
 
@@ -102,16 +102,15 @@ export class Appender {
   /**
    * A person may close the file in any way (`]}`, say), and a crash in the middle of an append over such an end could leave a mixture that
    * nobody can tell from a mistake. So before the first append our closing brackets take the place of whatever follows the last pet. They
-   * are written in place: for a new file, the folder would have to be writable too.
+   * are written into the file: to replace it, we would have to be allowed to write into its folder too.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     this.#throwIfEdited()
     const size = Number(this.#identity?.size)
     const missing = this.#petsEnd + closingBrackets.length - size
     if (missing > 0) {
-      // An end that is shorter than our brackets first grows by line feeds, which leave the text valid. So a full disk fails before
-      // anything is overwritten. And from then on at least 7 bytes follow the last pet, as many as our brackets have: findTornEnd relies
-      // on that.
+      // A person's end that is shorter than ours first grows to 7 bytes by line feeds, which leave the text valid. So if the disk is full,
+      // nothing is overwritten yet. And findTornEnd knows that no crash after this leaves fewer than 7 bytes.
       const lineFeeds = Buffer.alloc(missing, '\n')
       this.#disk.write(descriptor, lineFeeds, size)
       this.#identity = this.#disk.fstatIdentity(descriptor)
@@ -119,8 +118,8 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // If the person's end is longer than ours, its rest is cut off. Otherwise nothing is cut off: it could only be what an editor has saved
-    // since the check above.
+    // If the person's end is longer than ours, its rest is cut off. If it is not, the file is as long as it should be: should there be more
+    // by now, an editor has just saved it, and it stays.
     await this.#writeClosingBrackets(descriptor, missing < 0)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }

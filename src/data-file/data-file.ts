@@ -101,7 +101,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#highestId
   }
 
-  /** After a failed `write`: whether its pets may still be in the file, or in an editor's copy of it. */
+  /** After a failed `write`: whether its pets may still be in the file, or in an editor that has read it. */
   get mayBeStored(): boolean {
     return this.#appender.mayBeStored
   }

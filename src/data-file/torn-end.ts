@@ -42,7 +42,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. If they are more than one append can add, some were acknowledged: nothing is cut off.
+  // Whole pets may follow lost sectors. Those of the last append were not acknowledged. If there are more, nothing is cut off.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
@@ -54,9 +54,9 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 }
 
 /**
- * Before the first append, Appender.#closeByUs cuts off a person's end, and writes our 7 bytes. If the power fails then, the disk may have
- * written one sector and not the next one. If a sector ends within our 7 bytes, we find the beginning of one end and the rest of the other.
- * For example, `⏎]⏎}` and our `⏎  ]⏎}⏎` may become `⏎]⏎]⏎}⏎`. If a sector ends right after our 7 bytes, the cut alone may be missing.
+ * Before the first append, Appender.#closeByUs overwrites the first 7 bytes of a person's end with ours, and cuts off the rest. If the
+ * power fails then, and a sector ends among these bytes, the disk may have written one part and not the other: the first 3 bytes may be
+ * those of `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`. And if a sector ends right after them, the rest may still be there.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -68,8 +68,8 @@ function mayMixEnds(petsEnd: number): boolean {
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
- * A piece ends in one of two places: where the file ended at that moment, so that the whole old end (ours or a person's) comes before the
- * seam; or where a page ends. In `…} ⏎    {"id":13…`, neither is the case after the space: a person has typed it in the place of the comma.
+ * A piece ends where the file ended at that moment, so that the whole old end (ours or a person's) comes before the seam, or else where a
+ * page ends. What looks like a seam in any other place is taken for a person's mistake.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -88,12 +88,13 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 
 /** An append or its rollback was interrupted: the process was killed, or the disk was full. */
 function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
-  // A tail of 7 bytes: the append was still overwriting the old brackets, or its rollback was putting them back. So each byte is that of
-  // the one or of the other. (In a copy that was itself cut off, there may be fewer bytes.)
+  // A tail of 7 bytes: the append was still overwriting our brackets, or its rollback was putting them back. So each byte is that of the
+  // one or of the other. A tail of fewer bytes: this was copied, and the copy was cut off too.
   if (tail.length <= closingBrackets.length)
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
-  // A longer tail: the append had already made the file longer.
-  return endsTooSoon && tail.subarray(0, prefix.length).equals(prefix.subarray(0, tail.length))
+  // A longer tail: the append had begun to make the file longer.
+  const common = Math.min(tail.length, prefix.length)
+  return endsTooSoon && tail.subarray(0, common).equals(prefix.subarray(0, common))
 }
 
 /** How many pets begin in the tail, in the layout of an append. Both prefixes contain that of the first append. */
@@ -111,11 +112,10 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // Before an append, the file ended 7 bytes after the last pet; before the line feeds, it ended after a person's closing brackets.
+  // Before an append, the file ended 7 bytes after the last pet, whatever these are by now; before line feeds, after a person's brackets.
   const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
   const startsAtSector = start % sectorBytes === 0
-  const endsAtSector = end % sectorBytes === 0
-  return (startsAtOldEnd || startsAtSector) && (endsAtSector || end === bytes.length)
+  return (startsAtOldEnd || startsAtSector) && (end % sectorBytes === 0 || end === bytes.length)
 }
 
 /** Whether there is nothing but white space and closing brackets. */

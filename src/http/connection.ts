@@ -43,8 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Ends a response in the next tick. It is faster to handle all requests that are due (see callSoon) before any response is sent, and they
- * are all handled before that tick. `end` would send the response at once; what is given to `write`, Node itself holds back until the tick.
+ * Called in the place of `end`, when all of a response was given to `write`. Node sends that in the next tick, and by then all requests
+ * that are due (see callSoon) are handled, which is faster. `end` would send it at once.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether the 'resume' event has come since the last pause. Between resume() and that event, a pause() does not stop Node. So until the
-   * event comes, #pauseIfNeeded does nothing; the event's listener calls it again.
+   * True from a 'resume' event to the next pause. Between resume() and that event, a pause() does not stop Node. So until the event comes,
+   * #pauseIfNeeded does nothing; the event's listener calls it again.
    */
   #isReading = false
   #isSliced = false
@@ -215,7 +215,7 @@ export class Connection {
    * As a rule Node's parser takes the bytes from the system by itself, and there are no 'data' events. Two steps change that:
    * 1. We add a 'data' listener. From now on Node emits 'data', for ours and for a listener of its own, which parses.
    * 2. We remove Node's listener. Ours calls it with one slice after the other.
-   * While the socket is not being read, both steps wait for its 'resume' event. Taken earlier, they would leave it unread for ever.
+   * While the socket is not being read, both steps wait for its 'resume' event. If they are taken earlier, Node never reads it again.
    *
    * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
    */
@@ -262,6 +262,7 @@ export class Connection {
       // The error is in the body of the last request, which has its response already.
       this.#closeWhenAnswered()
     } else {
+      // The error is in the body of the last request. This response to it closes the connection.
       this.#context.handler.refuse(response, code)
     }
   }
@@ -295,8 +296,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Nothing may follow a response with "Connection: close". When Node calls this (see destroySoon), that response is still #current:
-    // #endExchange, which drops it, is called later.
+    // #current is still the response that was just sent, if Node calls this (as destroySoon). Nothing may follow "Connection: close".
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

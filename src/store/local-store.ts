@@ -100,7 +100,7 @@ export class LocalStore implements Store {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
-    /** Whether an attempt may have left the pets in the file or in an editor's copy of it. */
+    /** Whether an attempt may have left the pets in the file, or in an editor that has read it. */
     let mayBeStored = false
     let results = this.#assignIds(newPets, [])
     for (;;) {
@@ -124,7 +124,7 @@ export class LocalStore implements Store {
 
   /**
    * Assigns ids, in order. `attempted`: what the failed attempt assigned. An editor may have read its pets, and saved them since. A pet
-   * that is in the file keeps its id, and is not written a second time.
+   * that is in the file keeps its id, and #append leaves it out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
