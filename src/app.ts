@@ -110,6 +110,7 @@ export function createApp(options: AppOptions): App {
         (later) => send(exchange, later),
         (error: unknown) => sendError(exchange, error),
       )
+      // What sending itself throws.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
       sendError(exchange, error)

@@ -63,7 +63,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // What a failed write has left is undone at once, without a check: nobody else can have written in between.
+        // Undone at once, and without the check that rollBack makes: fstat may have failed too, and nobody else can have written since.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -118,8 +118,7 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // If the person's end is longer than ours, its rest is cut off. If it is not, the file is as long as it should be: should there be more
-    // by now, an editor has just saved it, and it stays.
+    // Only the rest of a longer end is cut off. So if an editor makes the file longer at this very moment, #throwUnlessLanded sees it.
     await this.#writeClosingBrackets(descriptor, missing < 0)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }
@@ -165,8 +164,8 @@ export class Appender {
   }
 
   /**
-   * If something has failed, puts our closing brackets back, and returns whether it has. Does nothing if somebody else has written to the
-   * file since. Throws the file system's error.
+   * If a write has failed, puts our closing brackets back. Does nothing if somebody else has written to the file since. Returns whether it
+   * has put them back. Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

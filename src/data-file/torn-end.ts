@@ -42,7 +42,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. Those of the last append were not acknowledged. If there are more, nothing is cut off.
+  // Whole pets may follow lost sectors. Those of one append were not acknowledged; if there are more than it can add, nothing is cut off.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
@@ -54,9 +54,9 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 }
 
 /**
- * Before the first append, Appender.#closeByUs overwrites the first 7 bytes of a person's end with ours, and cuts off the rest. If the
- * power fails then, and a sector ends among these bytes, the disk may have written one part and not the other: the first 3 bytes may be
- * those of `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`. And if a sector ends right after them, the rest may still be there.
+ * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, and a sector ends
+ * among these bytes, the disk may have written one part and not the other: the first 3 bytes may be those of `⏎]⏎}⏎⏎⏎`, say, and the last
+ * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), the rest of a longer end may still follow them.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -68,8 +68,9 @@ function mayMixEnds(petsEnd: number): boolean {
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
- * A piece ends where the file ended at that moment, so that the whole old end (ours or a person's) comes before the seam, or else where a
- * page ends. What looks like a seam in any other place is taken for a person's mistake.
+ * A piece ends in one of two places; what looks like a seam in any other place is taken for a person's mistake:
+ * - where the file ended at that moment: then the whole old end, ours or a person's, comes before the seam;
+ * - where a page ends.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -89,7 +90,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 /** An append or its rollback was interrupted: the process was killed, or the disk was full. */
 function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
   // A tail of 7 bytes: the append was still overwriting our brackets, or its rollback was putting them back. So each byte is that of the
-  // one or of the other. A tail of fewer bytes: this was copied, and the copy was cut off too.
+  // one or of the other. A tail of fewer bytes is in a copy of such a file, which was itself cut off.
   if (tail.length <= closingBrackets.length)
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   // A longer tail: the append had begun to make the file longer.
@@ -112,7 +113,7 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // Before an append, the file ended 7 bytes after the last pet, whatever these are by now; before line feeds, after a person's brackets.
+  // Before an append, the file ended 7 bytes after the last pet. Before the line feeds, it ended after a person's closing brackets.
   const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
   const startsAtSector = start % sectorBytes === 0
   return (startsAtOldEnd || startsAtSector) && (end % sectorBytes === 0 || end === bytes.length)

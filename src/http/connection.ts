@@ -43,8 +43,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Called in the place of `end`, when all of a response was given to `write`. Node sends that in the next tick, and by then all requests
- * that are due (see callSoon) are handled, which is faster. `end` would send it at once.
+ * Ends a response in the next tick, so that all requests that are due (see callSoon) are handled before the first response is sent, which
+ * is faster. Until then Node holds back what was given to `write`.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -296,7 +296,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // #current is still the response that was just sent, if Node calls this (as destroySoon). Nothing may follow "Connection: close".
+    // Node calls this (see destroySoon) before a response's 'close': that is still #current. Nothing may follow its "Connection: close".
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

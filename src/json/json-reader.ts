@@ -234,7 +234,7 @@ export class JsonReader {
     /** The objects and arrays around the next value, from the outside in. */
     const open: Container[] = []
     for (;;) {
-      // A scalar, an empty object or an empty array is whole at once. Otherwise the first value within it is next.
+      // A scalar, an empty object or an empty array is whole at once. Undefined: an object or array has begun, and its first value is next.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
       // A whole value goes into its container. If the container ends after that value, the container is the next whole value.
@@ -246,6 +246,7 @@ export class JsonReader {
         open.pop()
         value = valueOf(container)
       }
+      // If the next value is that of a member, its name comes first.
       const names = open.at(-1)?.names
       if (names !== undefined) names.push(this.#readName())
     }

@@ -44,7 +44,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** So that each failure is told once: the last message about the file, or `disk`; empty when it was told that all is well again. */
+  /** What onMessage was told of last, so that it is told once: the fault of the file, or `disk` for a system error. Empty: all is well. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -123,8 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. `attempted`: what the failed attempt assigned. An editor may have read its pets, and saved them since. A pet
-   * that is in the file keeps its id, and #append leaves it out.
+   * Assigns ids, in order. `attempted`: what a failed attempt has assigned. An editor may have read those pets in the file, and saved them
+   * with its edit. A pet that is in the file now keeps its id, and #append leaves it out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
@@ -176,7 +176,7 @@ export class LocalStore implements Store {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
-    // The file could not be used before, and nobody has edited it since.
+    // The file has not changed since it could not be used. (If it has, #noteWorking has cleared this.)
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
