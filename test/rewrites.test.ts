@@ -176,6 +176,19 @@ test('puts the file back that a killed process had moved aside, and says so', as
   )
 })
 
+test('leaves the file aside when it cannot be put back', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  const failing = new Set(['linkSync', 'renameSync'])
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (failing.delete(name)) throw systemError('EIO')
+    },
+  })
+  await assert.rejects(openFileStore(path, { fileSystem }), /pets\.json: cannot be opened: .*EIO/)
+  assert.equal(nodeFs.readFileSync(`${path}.petstore-old`, 'utf8'), edited)
+})
+
 test('keeps the file that was aside until the one at the path is valid', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(`${path}.petstore-old`, edited)
