@@ -180,7 +180,7 @@ export function createApp(options: AppOptions): App {
       const { req: request } = response
       // A creation that is in flight when the service ends: its body was read, so the store may have the pet.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
-      const error = isCreation ? storageFailure(false, perhapsStored) : new HttpError(code)
+      const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)
     },
     formatRefusal(code) {

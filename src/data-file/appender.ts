@@ -63,7 +63,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undone at once, and without the check that rollBack makes: fstat may have failed too, and nobody else can have written since.
+        // Undone at once, before anybody else has time to write. (rollBack looks first, and it may be the look that has failed here.)
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -74,7 +74,8 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, to be read again. If the rollback fails too, the next append or look for edits tries it again.
+      // An edited file is left alone, to be read again. Anything else is rolled back, unless it is undone already. If the rollback fails
+      // too, the next append or look for edits tries it again.
       if (error instanceof DataFileChanged) this.#forget()
       else await this.rollBack().catch(() => {})
       throw error
@@ -118,7 +119,7 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // Only the rest of a longer end is cut off. So if an editor makes the file longer at this very moment, #throwUnlessLanded sees it.
+    // Nothing is cut off unless the end was longer than ours. So if an editor makes the file longer just now, #throwUnlessLanded sees it.
     await this.#writeClosingBrackets(descriptor, missing < 0)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }

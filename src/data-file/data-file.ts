@@ -143,7 +143,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands in the place of the file. When the file comes back, even unchanged, isEdited() has to be true.
+      // A folder, say, stands in the place of the file. When the file comes back, even unchanged, it has to differ from what is remembered.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

@@ -46,7 +46,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
-  // editor was probably stopped before it had saved the first pet, and a repair would hide that.
+  // editor was probably stopped before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (isClosing(tail) && (endsTooSoon || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -56,7 +56,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 /**
  * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, and a sector ends
  * among these bytes, the disk may have written one part and not the other: the first 3 bytes may be those of `⏎]⏎}⏎⏎⏎`, say, and the last
- * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), the rest of a longer end may still follow them.
+ * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), the rest of a longer end may still follow them. (A rest
+ * in the same sector is written as NULs: see hasUnwrittenSectors.)
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -69,7 +70,8 @@ function mayMixEnds(petsEnd: number): boolean {
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
  * A piece ends in one of two places; what looks like a seam in any other place is taken for a person's mistake:
- * - where the file ended at that moment: then the whole old end, ours or a person's, comes before the seam;
+ * - where the file ended at that moment: then the whole old end comes before the seam. It may also be a person's, that was replaced and
+ *   appended to between the two pieces;
  * - where a page ends.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
@@ -113,7 +115,8 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // Before an append, the file ended 7 bytes after the last pet. Before the line feeds, it ended after a person's closing brackets.
+  // Before an append, the file ended 7 bytes after the last pet (by now, they may be the append's). Before the line feeds, it ended after a
+  // person's closing brackets.
   const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
   const startsAtSector = start % sectorBytes === 0
   return (startsAtOldEnd || startsAtSector) && (end % sectorBytes === 0 || end === bytes.length)

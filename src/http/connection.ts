@@ -213,7 +213,7 @@ export class Connection {
 
   /**
    * As a rule Node's parser takes the bytes from the system by itself, and there are no 'data' events. Two steps change that:
-   * 1. We add a 'data' listener. From now on Node emits 'data', for ours and for a listener of its own, which parses.
+   * 1. We add a 'data' listener. From now on Node emits 'data', for ours and for the listener that it had before, which parses.
    * 2. We remove Node's listener. Ours calls it with one slice after the other.
    * While the socket is not being read, both steps wait for its 'resume' event. If they are taken earlier, Node never reads it again.
    *
@@ -296,7 +296,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this (see destroySoon) before a response's 'close': that is still #current. Nothing may follow its "Connection: close".
+    // When Node calls this, the response that was just sent is still #current. If that said "Connection: close", nothing may follow it.
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -176,7 +176,7 @@ export class LocalStore implements Store {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
-    // The file has not changed since it could not be used. (If it has, #noteWorking has cleared this.)
+    // It is still the file that could not be used.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
