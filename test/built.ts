@@ -24,7 +24,13 @@ export function build(folder: string): string {
   const script = fileURLToPath(new URL('../src/build.ts', import.meta.url))
   const { status, stderr } = spawnSync(
     process.execPath,
-    ['--import', import.meta.resolve('tsx'), script, dist],
+    [
+      '--disable-warning=ExperimentalWarning',
+      '--import',
+      import.meta.resolve('./translated.mjs'),
+      script,
+      dist,
+    ],
     { encoding: 'utf8' },
   )
   if (status !== 0) throw new Error(`the build failed:\n${stderr}`)

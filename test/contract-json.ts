@@ -13,10 +13,15 @@ export function parseExactJson(text: string): unknown {
   const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) =>
     token.startsWith('"') ? token : `{"${mark}":"${token}"}`,
   )
-  return JSON.parse(marked, (_name, value: unknown) => {
-    const digits = isObject(value) ? value[mark] : undefined
-    return typeof digits === 'string' ? parseNumber(digits) : value
-  })
+  return withNumbers(JSON.parse(marked))
+}
+
+function withNumbers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withNumbers)
+  if (!isObject(value)) return value
+  const digits = value[mark]
+  if (typeof digits === 'string') return parseNumber(digits)
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, withNumbers(member)]))
 }
 
 function parseNumber(digits: string): bigint | number {
