@@ -63,7 +63,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undone at once, before anybody else has time to write. (rollBack looks first, and it may be the look that has failed here.)
+        // Undone at once. Not by rollBack: if fstat has failed too, #identity is out of date, and our own write would look like an edit.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -119,8 +119,9 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // Nothing is cut off unless the end was longer than ours. So if an editor makes the file longer just now, #throwUnlessLanded sees it.
-    await this.#writeClosingBrackets(descriptor, missing < 0)
+    // Nothing is cut off unless the end was longer than ours: should an editor make the file longer just now, #throwUnlessLanded has to
+    // see that.
+    await this.#writeClosingBrackets(descriptor, /* cutsOff: */ missing < 0)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }
 

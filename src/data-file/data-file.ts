@@ -143,7 +143,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands in the place of the file. When the file comes back, even unchanged, it has to differ from what is remembered.
+      // A folder, say, stands there. Remember a state that no file has, so that whatever comes back is read, even the same file.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

@@ -56,8 +56,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 /**
  * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, and a sector ends
  * among these bytes, the disk may have written one part and not the other: the first 3 bytes may be those of `⏎]⏎}⏎⏎⏎`, say, and the last
- * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), the rest of a longer end may still follow them. (A rest
- * in the same sector is written as NULs: see hasUnwrittenSectors.)
+ * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), the rest of a longer end may still follow them.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -70,8 +69,8 @@ function mayMixEnds(petsEnd: number): boolean {
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
  * A piece ends in one of two places; what looks like a seam in any other place is taken for a person's mistake:
- * - where the file ended at that moment: then the whole old end comes before the seam. It may also be a person's, that was replaced and
- *   appended to between the two pieces;
+ * - where the file ended at that moment: then the whole old end comes before the seam. That is ours, or one by a person, if #closeByUs and
+ *   the append both came between the two pieces;
  * - where a page ends.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
@@ -106,8 +105,8 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * The power failed before the disk had written all sectors of an append, or of the line feeds of Appender.#closeByUs. They are read as
- * NULs. Such a run of NULs begins where the file ended before or where a sector ends, and goes to the end of a sector or of the file.
+ * The power failed before the disk had written all sectors of an append, or all of what Appender.#closeByUs does. What is missing is read
+ * as NULs: from where the file ended before, or where a sector ends, to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
@@ -115,8 +114,7 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // Before an append, the file ended 7 bytes after the last pet (by now, they may be the append's). Before the line feeds, it ended after a
-  // person's closing brackets.
+  // The file ended after our 7 bytes, which an append may have overwritten by now, or after a person's closing brackets.
   const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
   const startsAtSector = start % sectorBytes === 0
   return (startsAtOldEnd || startsAtSector) && (end % sectorBytes === 0 || end === bytes.length)

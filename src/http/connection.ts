@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * True from a 'resume' event to the next pause. Between resume() and that event, a pause() does not stop Node. So until the event comes,
-   * #pauseIfNeeded does nothing; the event's listener calls it again.
+   * True from a 'resume' event to the next pause; isPaused() is false from the call of resume() on. Between the two, a pause() does not
+   * stop Node. So until the event comes, #pauseIfNeeded does nothing; the event's listener calls it again.
    */
   #isReading = false
   #isSliced = false
@@ -98,9 +98,9 @@ export class Connection {
     socket.on('pause', () => {
       this.#isReading = false
     })
-    // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
-    // own version resets the connection if the client is still sending, and the client may then never see the response.
-    // Test: "a body beyond the limit gets a 413 that arrives".
+    // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half; in
+    // both cases before the response's 'close' event. Node's own version resets the connection if the client is still sending, and the
+    // client may then never see the response. Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => this.#close()
   }
 
@@ -109,8 +109,8 @@ export class Connection {
   }
 
   /**
-   * Queues a request: a client may send its next one before it reads the response to this one. They take effect in their order, so that a
-   * list shows the pet that was created before it (RFC 9112 section 9.3.2).
+   * Queues a request: a client may send its next one before it reads the response to this one. They take effect in their order, so
+   * that a list shows the pet that was created before it (RFC 9112 section 9.3.2).
    */
   add(request: IncomingMessage, response: ServerResponse, expectation: Expectation): void {
     // The client has gone, or the last response has been sent and the connection is closing.
@@ -296,7 +296,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // When Node calls this, the response that was just sent is still #current. If that said "Connection: close", nothing may follow it.
+    // If Node has called this (see destroySoon), #current is the response that was just sent: nothing may follow "Connection: close".
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

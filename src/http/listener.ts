@@ -43,7 +43,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     maxHeaderSize: maxHeadBytes,
-    // Node's own check responds with an empty body; the handler's does not.
+    // Node's own check responds with an empty body; that in framing.ts does not.
     requireHostHeader: false,
   })
   // By default Node silently drops headers after the 2,000th; 0 means no limit.

@@ -176,7 +176,7 @@ export class LocalStore implements Store {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
-    // It is still the file that could not be used.
+    // The file has not changed since it was found unusable.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
