@@ -70,7 +70,7 @@ export function createApp(options: AppOptions): App {
     if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), url)
     exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)
-    return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
+    return operation.handle({ parameter, query, readBody: () => readJsonBody(exchange) })
   }
 
   function withoutBase(url: string): string {
@@ -110,7 +110,7 @@ export function createApp(options: AppOptions): App {
         (later) => send(exchange, later),
         (error: unknown) => sendError(exchange, error),
       )
-      // What sending itself throws.
+      // What sending itself throws, nobody else would catch.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
       sendError(exchange, error)
@@ -151,7 +151,7 @@ export function createApp(options: AppOptions): App {
     // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. Which of them comes cannot
-    // be told, so the connection closes. (After 100 Continue, `expectation` is none.)
+    // be told, so the connection closes. (After 100 Continue, the expectation is 'none'.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
@@ -195,13 +195,6 @@ export function createApp(options: AppOptions): App {
       delay?.end()
     },
   }
-}
-
-function readBody(exchange: Exchange): Promise<unknown> {
-  return readJsonBody(exchange.request, exchange.body, () => {
-    if (exchange.expectation === 'continue') exchange.response.writeContinue()
-    exchange.expectation = 'none'
-  })
 }
 
 const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'

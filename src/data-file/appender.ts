@@ -63,7 +63,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undone at once. Not by rollBack: if fstat has failed too, #identity is out of date, and our own write would look like an edit.
+        // Not by rollBack, which compares the file with #identity: that is out of date if the fstat in #overwriteEnd has failed too.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -119,8 +119,8 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // Nothing is cut off unless the end was longer than ours: should an editor make the file longer just now, #throwUnlessLanded has to
-    // see that.
+    // Nothing is cut off unless the end was longer than ours: a cut would hide from #throwUnlessLanded that an editor has made the file
+    // longer just now.
     await this.#writeClosingBrackets(descriptor, /* cutsOff: */ missing < 0)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }

@@ -56,7 +56,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 /**
  * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, and a sector ends
  * among these bytes, the disk may have written one part and not the other: the first 3 bytes may be those of `⏎]⏎}⏎⏎⏎`, say, and the last
- * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), the rest of a longer end may still follow them.
+ * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), they may be written while a longer end is not cut off
+ * yet: its rest still follows.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -68,10 +69,12 @@ function mayMixEnds(petsEnd: number): boolean {
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
- * A piece ends in one of two places; what looks like a seam in any other place is taken for a person's mistake:
- * - where the file ended at that moment: then the whole old end comes before the seam. That is ours, or one by a person, if #closeByUs and
- *   the append both came between the two pieces;
+ * A piece ends in one of two places:
+ * - where the file ended at that moment: the whole old end comes before the seam. (As a rule it is ours. It is a person's if #closeByUs
+ *   came between the pieces too.)
  * - where a page ends.
+ *
+ * What looks like a seam in any other place is taken for a person's mistake.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -114,10 +117,13 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // The file ended after our 7 bytes, which an append may have overwritten by now, or after a person's closing brackets.
-  const startsAtOldEnd = before.length === closingBrackets.length || (before.length > 0 && isClosing(before))
+  // An append: the file ended after our 7 bytes, which may be overwritten by now. Or #closeByUs has just written these.
+  const startsAfterOurs = before.length === closingBrackets.length
+  // The line feeds of #closeByUs: the file ended after a person's closing brackets.
+  const startsAfterPersons = before.length > 0 && isClosing(before)
   const startsAtSector = start % sectorBytes === 0
-  return (startsAtOldEnd || startsAtSector) && (end % sectorBytes === 0 || end === bytes.length)
+  const isStart = startsAfterOurs || startsAfterPersons || startsAtSector
+  return isStart && (end % sectorBytes === 0 || end === bytes.length)
 }
 
 /** Whether there is nothing but white space and closing brackets. */

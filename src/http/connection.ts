@@ -75,8 +75,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * True from a 'resume' event to the next pause; isPaused() is false from the call of resume() on. Between the two, a pause() does not
-   * stop Node. So until the event comes, #pauseIfNeeded does nothing; the event's listener calls it again.
+   * True from a 'resume' event to the next pause. Between the call of resume() and that event, a pause() does not stop Node. So until the
+   * event comes, #pauseIfNeeded does nothing; the event's listener calls it again.
    */
   #isReading = false
   #isSliced = false
@@ -98,9 +98,9 @@ export class Connection {
     socket.on('pause', () => {
       this.#isReading = false
     })
-    // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half; in
-    // both cases before the response's 'close' event. Node's own version resets the connection if the client is still sending, and the
-    // client may then never see the response. Test: "a body beyond the limit gets a 413 that arrives".
+    // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
+    // own version resets the connection if the client is still sending, and the client may then never see the response.
+    // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => this.#close()
   }
 
@@ -174,7 +174,7 @@ export class Connection {
 
   /**
    * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body of a request
-   * that waits behind another. (The body of a request that waits behind none may come, since that is handled in a moment.)
+   * that waits behind another. (If it waits behind no other, it is handled in a moment, so its body may come.)
    */
   get #mustPause(): boolean {
     // Only the last request can be incomplete.
@@ -296,7 +296,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // If Node has called this (see destroySoon), #current is the response that was just sent: nothing may follow "Connection: close".
+    // If Node has called this (see destroySoon), #current is still the last response. Nothing may follow its "Connection: close".
     const isOver = this.#current?.shouldKeepAlive === false
     const code = isOver ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -1,10 +1,12 @@
 /** What the listener needs of the app: the response to each request, and to what is none. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from './error-codes.ts'
-import type { CollectedBody } from './json-body.ts'
 
 /** What a request's Expect header asks for (RFC 9110 section 10.1.1). */
 export type Expectation = 'none' | 'continue' | 'unknown'
+
+/** The bytes of a body, or undefined as soon as there are more than `maxBodyBytes`. Never settles if the client goes away before. */
+export type CollectedBody = Promise<Buffer | undefined>
 
 /** A request as it arrives. One that comes through the app that mounts the service has only the first two. */
 export interface Arrival {

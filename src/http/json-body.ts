@@ -1,6 +1,7 @@
 /** Collects a request's body within the size limit, and reads it as JSON. Everything that can be wrong with it has its own error. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Arrival, CollectedBody, Expectation } from './handler-types.ts'
 import { describe } from '../json/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/json-reader.ts'
 import { EmbeddingError } from '../embedding-error.ts'
@@ -15,22 +16,17 @@ const lostQuotesHint =
 
 const readBefore = 'the body was read before; mount the listener ahead of body parsers such as express.json()'
 
-/** The bytes of a body, or undefined as soon as there are more than `maxBodyBytes`. Never settles if the client goes away before. */
-export type CollectedBody = Promise<Buffer | undefined>
-
 /**
  * Throws unsupported_media_type, content_too_large or malformed_json, and an EmbeddingError if the body was read before. Never
- * settles when the client goes away in the middle of its body: nobody waits for the response. `sendContinue` is called before
- * the body is awaited, for a client that waits for it (RFC 9110 section 10.1.1). `body` is given if it is collected already.
+ * settles when the client goes away in the middle of its body: nobody waits for the response. Sends 100 Continue to a client that
+ * waits for it before it sends its body (RFC 9110 section 10.1.1). Afterwards the expectation is 'none'.
  */
-export async function readJsonBody(
-  request: IncomingMessage,
-  body: CollectedBody | undefined,
-  sendContinue: () => void,
-): Promise<unknown> {
+export async function readJsonBody(arrival: Arrival & { expectation: Expectation }): Promise<unknown> {
+  const { request, response, body } = arrival
   checkMediaType(request)
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
-  sendContinue()
+  if (arrival.expectation === 'continue') response.writeContinue()
+  arrival.expectation = 'none'
   const bytes = await (body ?? collectBody(request))
   if (bytes === undefined) throw bodyTooLarge()
   return parseBody(bytes)

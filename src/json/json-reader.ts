@@ -84,7 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // Checks the whole character that begins here, not only its first byte.
+    // The range is that of first bytes: this checks the one character that begins here, to its end.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -221,7 +221,7 @@ export class JsonReader {
     while (numberBytes.includes(bytes[at] ?? 0)) at++
     const text = bytes.toString('latin1', this.at, at)
     if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(text)) {
-      // A number that the end cuts off, such as `-`, `1.` or `1e+`.
+      // A number that the end of the text cuts off: `-`, `1.`, `1e` or `1.5e+`, say.
       const isCut = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][-+]?))?$/.test(text)
       throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : this.at)
     }
