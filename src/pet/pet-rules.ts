@@ -4,10 +4,14 @@ import { expected, expectedFaultless, expectedMessage } from '../json/expected.t
 import { InexactNumber, isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
 
-/** What keeps a text from being a name, if anything. The schemas and the fast reader of the data file both ask here. */
+// The schemas and the fast reader of the data file both ask these three.
+
+/** What keeps a text from being a name, if anything. */
 export function nameFault(name: string): string | undefined {
   return name.isWellFormed() ? undefined : 'expected well-formed Unicode, got a lone surrogate'
 }
+
+export const isCategoryId = isInt64
 
 export function isId(id: unknown): id is Int64 {
   return isInt64(id) && id > 0
@@ -17,12 +21,15 @@ export function isId(id: unknown): id is Int64 {
 const required = 'is required'
 
 const PetStatusSchema = v.picklist(petStatuses, expectedMessage(petStatusChoice))
-const Int64Schema = v.pipe(expected<Int64>('an int64 integer', isInt64), v.transform(normalizeInt64))
+const CategoryIdSchema = v.pipe(
+  expected<Int64>('an int64 integer', isCategoryId),
+  v.transform(normalizeInt64),
+)
 const IdSchema = expected<Int64>('an integer from 1 to 2^63-1', isId)
 
 const entries = {
   name: expectedFaultless('a string', nameFault),
-  categoryId: Int64Schema,
+  categoryId: CategoryIdSchema,
   status: v.exactOptional(PetStatusSchema, defaultStatus),
 }
 

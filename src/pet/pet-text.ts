@@ -1,8 +1,7 @@
 /** The JSON text of a pet: how it is written, in the data file and in responses, and how one of the data file is read, with all faults. */
 import { type JsonReader, openBrace } from '../json/json-reader.ts'
-import { isInt64 } from '../json/int64.ts'
 import type { Pet } from './pet.ts'
-import { isId, nameFault } from './pet-rules.ts'
+import { isCategoryId, isId, nameFault } from './pet-rules.ts'
 import { defaultStatus, petStatuses } from './pet-status.ts'
 import { type CheckedSeed, checkSeed, petMembers, type SeedFault } from './seeds.ts'
 
@@ -49,7 +48,7 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
     else if (member === 'categoryId' && categoryId === undefined) value = categoryId = reader.readScalar()
     if (value === undefined) return undefined
   }
-  if (typeof name !== 'string' || nameFault(name) !== undefined || !isInt64(categoryId)) return undefined
+  if (typeof name !== 'string' || nameFault(name) !== undefined || !isCategoryId(categoryId)) return undefined
   status ??= defaultStatus
   if (id === undefined) return { name, categoryId, status }
   return isId(id) ? { id, name, categoryId, status } : undefined
