@@ -307,6 +307,27 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
   }
 })
 
+test('takes over an edit in place that is made right after the first closing brackets are written', async (t) => {
+  // A person's closing brackets that are shorter than ours, as long, and longer.
+  for (const end of [']}', '\n\n\n ]}\n', '\n  ]\n}\n\n']) {
+    const path = makeDataFile(`{"pets": [${rex}${end}`)
+    let expected = ''
+    const fileSystem = watchFileSystem({
+      before({ name }) {
+        // The state of the file is taken after each write.
+        if (name === expected && name === 'fstatSync')
+          writeFileSync(path, formatDataFile(petLine(1, 'Max'), mia))
+        if (name === expected) expected = name === 'writeSync' ? 'fstatSync' : ''
+      },
+    })
+    const { store } = await openStore(t, path, fileSystem)
+    expected = 'writeSync'
+    await store.create(newPet('Kit'))
+    assert.deepEqual(namesIn(store), ['Max', 'Mia', 'Kit'])
+    assert.deepEqual(namesInFile(path), ['Max', 'Mia', 'Kit'])
+  }
+})
+
 test('takes over an edit of the same length that falls into the sync of the first closing brackets', async (t) => {
   const text = `${formatDataFile(rex)}\n\n`
   const path = makeDataFile(text)

@@ -162,6 +162,7 @@ test('repairs sectors that were never written, and no other NULs', () => {
     [`${head}${append.slice(0, 12)}\0\0\0${append.slice(15)}`, false],
     [`${headBefore(20)}${append.slice(0, 20)}\0\0\0${append.slice(23)}`, false],
     [`{"pets":[${'\0'.repeat(503)}${petLine(1, 'Rex')}]}`, false],
+    [`${'x'.repeat(512)}\0`, false],
   ]
   for (const [text, isRepaired] of cases) assert.equal(repair(text) !== undefined, isRepaired, text)
 })
