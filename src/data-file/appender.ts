@@ -31,10 +31,7 @@ export class Appender {
     this.#isClosedByUs = end?.isClosedByUs ?? false
   }
 
-  /**
-   * After a failed append: whether its pets may still be in the file. Or, if the file was found edited, in an editor, which may have read
-   * them and may save them later.
-   */
+  /** After a failed append: whether its pets may still be in the file, or in an editor that has read it and may save it again. */
   get mayBeStored(): boolean {
     return this.#mayBeStored
   }
@@ -63,7 +60,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Not by rollBack, which compares the file with #identity: that is out of date if the fstat in #overwriteEnd has failed too.
+        // Puts our closing brackets back at once: rollBack, below, could not if the fstat in #overwriteEnd has failed too.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -119,15 +116,15 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // Nothing is cut off unless the end was longer than ours: a cut would hide from #throwUnlessLanded that an editor has made the file
-    // longer just now.
-    await this.#writeClosingBrackets(descriptor, /* cutsOff: */ missing < 0)
+    // A file of the right length is not cut: if it gets longer at this very moment, an editor has saved, and #throwUnlessLanded sees it.
+    const cutsOff = missing < 0
+    await this.#writeClosingBrackets(descriptor, cutsOff)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
   }
 
   /**
-   * After a write at `position`, the file has to end with what was written. If it does not, an editor has saved at the same time. (If the
-   * editor had just emptied the file, its length is right, but there are NULs up to `position`.)
+   * After a write at `position`, the file (whose state is #identity now) has to end with what was written. If it does not, an editor has
+   * saved at the same time. If the editor had just emptied the file, its length is right, but there is a NUL before `position`.
    */
   #throwUnlessLanded(descriptor: number, bytes: Buffer, position: number): void {
     const found = Buffer.alloc(1 + bytes.length)

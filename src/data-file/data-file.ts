@@ -23,7 +23,7 @@ import {
 } from './file-text.ts'
 import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
-import { describeFileError, describeUnwritable } from './writability.ts'
+import { describeFileError, describeUnwritable } from './describe-file-error.ts'
 
 /** While a file is being saved, it is looked at again this often. */
 const lookAgainMs = 40

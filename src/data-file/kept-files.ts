@@ -9,7 +9,7 @@ import { errorCode } from '../system-error.ts'
 import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
 import type { Disk } from './disk.ts'
 import { isBlank } from './file-text.ts'
-import { describeFileError } from './writability.ts'
+import { describeFileError } from './describe-file-error.ts'
 
 /** Keeps a damaged end as `pets.json.torn-<time>`. Returns the path. */
 export function keepTornEnd(disk: Disk, target: string, bytes: Buffer): Promise<string> {

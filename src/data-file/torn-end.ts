@@ -10,8 +10,12 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * A file that a person has closed in another way gets our closing brackets before the first append (Appender.#closeByUs). A crash while
- * they are written leaves a mixture of that end and ours (see mayMixEnds).
+ * A person may have closed the file in another way. Before the first append, Appender.#closeByUs puts our closing brackets there:
+ *
+ * 1. An end that is shorter, such as `⏎]⏎}`, grows to 7 bytes by line feeds. If the power fails, there may be NULs instead of them.
+ * 2. One that is longer is cut to 7 bytes. If the power fails, the old length may be back, with NULs instead of what was cut off. Or, if a
+ *    sector ends after the 7 bytes, what was cut off may be back.
+ * 3. Our 7 bytes overwrite what is there. If the power fails, and a sector ends among them, some may be ours and some a person's.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -42,7 +46,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. Those of one append were not acknowledged; if there are more than it can add, nothing is cut off.
+  // Whole pets may follow lost sectors. If they are more than one append can add, some were acknowledged: a person has to look at them.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
@@ -54,10 +58,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 }
 
 /**
- * Before the first append, Appender.#closeByUs puts our 7 bytes in the place of a person's end. If the power fails then, and a sector ends
- * among these bytes, the disk may have written one part and not the other: the first 3 bytes may be those of `⏎]⏎}⏎⏎⏎`, say, and the last
- * 4 those of our `⏎  ]⏎}⏎`. If a sector ends right after our 7 bytes (hence `>=`), they may be written while a longer end is not cut off
- * yet: its rest still follows.
+ * Whether the power may have failed in step 2 or 3 of #closeByUs (see above). A sector ends among the 7 bytes: the first 3 may be those of
+ * `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`. Or one ends right after them (`>=`): what step 2 cut off may be back.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -70,8 +72,8 @@ function mayMixEnds(petsEnd: number): boolean {
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
  * A piece ends in one of two places:
- * - where the file ended at that moment: the whole old end comes before the seam. (As a rule it is ours. It is a person's if #closeByUs
- *   came between the pieces too.)
+ * - where the file ended at that moment: the whole old end comes before the seam. (It is ours, or a person's if #closeByUs came between
+ *   the pieces too.)
  * - where a page ends.
  *
  * What looks like a seam in any other place is taken for a person's mistake.
@@ -94,7 +96,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 /** An append or its rollback was interrupted: the process was killed, or the disk was full. */
 function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
   // A tail of 7 bytes: the append was still overwriting our brackets, or its rollback was putting them back. So each byte is that of the
-  // one or of the other. A tail of fewer bytes is in a copy of such a file, which was itself cut off.
+  // one or of the other. A tail of fewer bytes: such a file was copied, and the copy was cut off.
   if (tail.length <= closingBrackets.length)
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   // A longer tail: the append had begun to make the file longer.
@@ -108,8 +110,8 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * The power failed before the disk had written all sectors of an append, or all of what Appender.#closeByUs does. What is missing is read
- * as NULs: from where the file ended before, or where a sector ends, to the end of a sector or of the file.
+ * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs (see above). What is
+ * missing is read as NULs, up to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
@@ -117,13 +119,13 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // An append: the file ended after our 7 bytes, which may be overwritten by now. Or #closeByUs has just written these.
-  const startsAfterOurs = before.length === closingBrackets.length
-  // The line feeds of #closeByUs: the file ended after a person's closing brackets.
-  const startsAfterPersons = before.length > 0 && isClosing(before)
-  const startsAtSector = start % sectorBytes === 0
-  const isStart = startsAfterOurs || startsAfterPersons || startsAtSector
-  return isStart && (end % sectorBytes === 0 || end === bytes.length)
+  // An append makes the file longer from here on, and step 2 cuts it here.
+  const isAfter7Bytes = before.length === closingBrackets.length
+  // Step 1.
+  const isAfterPersonsEnd = before.length > 0 && isClosing(before)
+  const isAfterSector = start % sectorBytes === 0
+  const isRun = isAfter7Bytes || isAfterPersonsEnd || isAfterSector
+  return isRun && (end % sectorBytes === 0 || end === bytes.length)
 }
 
 /** Whether there is nothing but white space and closing brackets. */

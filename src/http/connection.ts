@@ -9,12 +9,10 @@ import type { ErrorCode } from './error-codes.ts'
 import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'
 import { maxWaitingSize } from './limits.ts'
+import { lingerMs } from './timeouts.ts'
 
 /** How much of a connection is parsed at once under overload: some dozens of requests at most. */
 const sliceBytes = 1_024
-
-/** How long a client may go on sending after its last response. */
-const lingerMs = 1_000
 
 /** What Node's errors mean to a client, where they are not bad syntax. */
 const codes: Readonly<Record<string, ErrorCode>> = {
@@ -75,8 +73,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * True from a 'resume' event to the next pause. Between the call of resume() and that event, a pause() does not stop Node. So until the
-   * event comes, #pauseIfNeeded does nothing; the event's listener calls it again.
+   * Between a call of resume() and its 'resume' event, a pause() does not stop Node. So #pauseIfNeeded does nothing then, and the listener
+   * of that event calls it again. This is true from the event to the next pause.
    */
   #isReading = false
   #isSliced = false
@@ -296,9 +294,9 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // If Node has called this (see destroySoon), #current is still the last response. Nothing may follow its "Connection: close".
-    const isOver = this.#current?.shouldKeepAlive === false
-    const code = isOver ? undefined : this.#finalRefusal
+    // No refusal may follow a response that said so. (Node calls this before the 'close' event that drops it from #current.)
+    const saidClose = this.#current?.shouldKeepAlive === false
+    const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()

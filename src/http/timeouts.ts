@@ -1,4 +1,4 @@
-/** How long a request, an idle connection and a close may take. */
+/** How long a request, an idle connection and a close may take, and what follows a last response. */
 
 /** In milliseconds. */
 export interface Timeouts {
@@ -19,3 +19,6 @@ export const defaultTimeouts: Timeouts = {
   idleMs: 75_000,
   closeMs: 5_000,
 }
+
+/** How long a client may go on sending after the last response of its connection, in milliseconds. */
+export const lingerMs = 1_000

@@ -84,7 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // The range is that of first bytes: this checks the one character that begins here, to its end.
+    // Checks the character that begins here, to its end.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -242,7 +242,8 @@ export class JsonReader {
         const container = open.at(-1)
         if (container === undefined) return value
         container.items.push(value)
-        if (this.acceptMore(container.names ? '}' : ']', false)) break
+        const hasMore = this.acceptMore(container.names ? '}' : ']', false)
+        if (hasMore) break
         open.pop()
         value = valueOf(container)
       }
