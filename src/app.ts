@@ -79,8 +79,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
-   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to be `/api`, or else `/shop/api`, say, if a
-   * proxy in front removes `/shop`. Otherwise the link to the next page leads nowhere.
+   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to end with `/api`, or the link to the next
+   * page leads nowhere. (It is `/shop/api` if a proxy in front removes `/shop`.)
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request

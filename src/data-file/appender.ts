@@ -60,7 +60,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Puts our closing brackets back at once: rollBack, below, could not if the fstat in #overwriteEnd has failed too.
+        // Undoes it at once. If the fstat in #overwriteEnd has failed, #identity is out of date, and rollBack would do nothing.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -124,7 +124,7 @@ export class Appender {
 
   /**
    * After a write at `position`, the file (whose state is #identity now) has to end with what was written. If it does not, an editor has
-   * saved at the same time. If the editor had just emptied the file, its length is right, but there is a NUL before `position`.
+   * saved at the same time. If the editor had just emptied the file, our write has made it as long, with NULs before `position`.
    */
   #throwUnlessLanded(descriptor: number, bytes: Buffer, position: number): void {
     const found = Buffer.alloc(1 + bytes.length)

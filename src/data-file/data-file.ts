@@ -163,7 +163,8 @@ export class DataFile implements Adapter<PetData> {
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |
    * | was moved aside by a replacement | is put back                          | is put back                      |
-   * | is missing                       | is created, but see throwIfPetsAreKept | is an error                    |
+   * | is missing or empty, pets kept   | is an error (throwIfPetsAreKept)     | is an error                      |
+   * | is missing otherwise             | is created                           | is an error                      |
    * | has a damaged end (torn-end.ts)  | is repaired                          | is an error                      |
    * | was copied during an append      | is repaired                          | is repaired                      |
    * | is empty, or wrong otherwise     | is an error                          | is an error                      |
@@ -287,7 +288,6 @@ export class DataFile implements Adapter<PetData> {
     const isKept = cause !== 'brackets'
     const keptPath = isKept ? await keepTornEnd(this.#disk, this.#followLinks(), tail) : ''
     await this.#replace(identity, repairedText).catch((error: unknown) => {
-      // Nothing was cut off.
       if (isKept) this.#disk.removeQuietly(keptPath)
       throw error
     })

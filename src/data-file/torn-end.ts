@@ -13,8 +13,8 @@
  * A person may have closed the file in another way. Before the first append, Appender.#closeByUs puts our closing brackets there:
  *
  * 1. An end that is shorter, such as `⏎]⏎}`, grows to 7 bytes by line feeds. If the power fails, there may be NULs instead of them.
- * 2. One that is longer is cut to 7 bytes. If the power fails, the old length may be back, with NULs instead of what was cut off. Or, if a
- *    sector ends after the 7 bytes, what was cut off may be back.
+ * 2. One that is longer is cut to 7 bytes. If the power fails, the file may have its old length again: the cut has filled the rest of its
+ *    sector with NULs, and the next sectors still have their old bytes.
  * 3. Our 7 bytes overwrite what is there. If the power fails, and a sector ends among them, some may be ours and some a person's.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
@@ -59,7 +59,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 
 /**
  * Whether the power may have failed in step 2 or 3 of #closeByUs (see above). A sector ends among the 7 bytes: the first 3 may be those of
- * `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`. Or one ends right after them (`>=`): what step 2 cut off may be back.
+ * `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`. Or one ends right after them (`>=`), and the old bytes of the next one follow.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -110,7 +110,7 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs (see above). What is
+ * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs. What is
  * missing is read as NULs, up to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
@@ -119,9 +119,9 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // An append makes the file longer from here on, and step 2 cuts it here.
+  // Where an append begins to make the file longer, and where #closeByUs cuts a longer end.
   const isAfter7Bytes = before.length === closingBrackets.length
-  // Step 1.
+  // Where #closeByUs adds line feeds.
   const isAfterPersonsEnd = before.length > 0 && isClosing(before)
   const isAfterSector = start % sectorBytes === 0
   const isRun = isAfter7Bytes || isAfterPersonsEnd || isAfterSector

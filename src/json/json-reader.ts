@@ -84,7 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // Checks the character that begins here, to its end.
+    // Checks all bytes of the character that begins here.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -185,7 +185,7 @@ export class JsonReader {
     return escape.length
   }
 
-  /** Throws if a character that begins between `start` and `end` is not UTF-8. */
+  /** Throws if a character that begins between `start` and `end` is not UTF-8; it may go on after `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return

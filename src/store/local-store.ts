@@ -123,8 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order; after an edit, again. `attempted`: what was assigned before it. The editor may have read those pets in the file,
-   * and saved them with its edit. A pet that is in the file now keeps its id, and #append leaves it out.
+   * Assigns ids, in order. It is called again when an edit came in between: `attempted` is then the result of the call before. The editor
+   * may have read those pets in the file, and saved them. A pet that is in the file now keeps its id, and #append leaves it out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
