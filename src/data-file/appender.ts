@@ -60,7 +60,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undoes it at once. If the fstat in #overwriteEnd has failed, #identity is out of date, and rollBack would do nothing.
+        // Undoes it without another check: no time has passed since the one above. Then the rollBack below has nothing to do.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -116,7 +116,7 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // A file of the right length is not cut: if it gets longer at this very moment, an editor has saved, and #throwUnlessLanded sees it.
+    // Not cut unless it is too long: if an editor is saving at this very moment, #throwUnlessLanded has to see what it has added.
     const cutsOff = missing < 0
     await this.#writeClosingBrackets(descriptor, cutsOff)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
@@ -124,11 +124,12 @@ export class Appender {
 
   /**
    * After a write at `position`, the file (whose state is #identity now) has to end with what was written. If it does not, an editor has
-   * saved at the same time. If the editor had just emptied the file, our write has made it as long, with NULs before `position`.
+   * saved at the same time.
    */
   #throwUnlessLanded(descriptor: number, bytes: Buffer, position: number): void {
     const found = Buffer.alloc(1 + bytes.length)
     this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
+    // If an editor has emptied the file before our write, the length is right all the same: there are NULs up to `position`.
     const isAtEnd = this.#identity?.size === BigInt(position + bytes.length)
     if (isAtEnd && found[0] !== 0 && found.subarray(1).equals(bytes)) return
     this.#forget()

@@ -13,8 +13,8 @@
  * A person may have closed the file in another way. Before the first append, Appender.#closeByUs puts our closing brackets there:
  *
  * 1. An end that is shorter, such as `⏎]⏎}`, grows to 7 bytes by line feeds. If the power fails, there may be NULs instead of them.
- * 2. One that is longer is cut to 7 bytes. If the power fails, the file may have its old length again: the cut has filled the rest of its
- *    sector with NULs, and the next sectors still have their old bytes.
+ * 2. One that is longer is cut to 7 bytes. The cut fills the rest of the sector with NULs. If the power fails, these may be written, but
+ *    not the new length: then the NULs follow the 7 bytes, and after them what the next sectors had before.
  * 3. Our 7 bytes overwrite what is there. If the power fails, and a sector ends among them, some may be ours and some a person's.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
@@ -46,7 +46,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. If they are more than one append can add, some were acknowledged: a person has to look at them.
+  // Whole pets may follow lost sectors. If their number is too high for a single append, some were acknowledged: a person has to look.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
@@ -58,8 +58,9 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 }
 
 /**
- * Whether the power may have failed in step 2 or 3 of #closeByUs (see above). A sector ends among the 7 bytes: the first 3 may be those of
- * `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`. Or one ends right after them (`>=`), and the old bytes of the next one follow.
+ * Whether the power may have failed in a step of #closeByUs (see above) that leaves no NULs:
+ * - in step 3, if a sector ends among the 7 bytes: the first 3 may be those of `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`;
+ * - in step 2, if one ends right after them (hence `>=`): the old bytes of the next sector may follow.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -72,8 +73,7 @@ function mayMixEnds(petsEnd: number): boolean {
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
  * A piece ends in one of two places:
- * - where the file ended at that moment: the whole old end comes before the seam. (It is ours, or a person's if #closeByUs came between
- *   the pieces too.)
+ * - where the file ended at that moment: the whole old end comes before the seam;
  * - where a page ends.
  *
  * What looks like a seam in any other place is taken for a person's mistake.
@@ -85,6 +85,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
     const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
+    // Not only ours: between the pieces, #closeByUs may have replaced a person's end before the append.
     const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
     // A page ends where a sector ends.
     const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
@@ -96,7 +97,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
 /** An append or its rollback was interrupted: the process was killed, or the disk was full. */
 function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
   // A tail of 7 bytes: the append was still overwriting our brackets, or its rollback was putting them back. So each byte is that of the
-  // one or of the other. A tail of fewer bytes: such a file was copied, and the copy was cut off.
+  // one or of the other. (There may be fewer bytes in a copy that was not finished.)
   if (tail.length <= closingBrackets.length)
     return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   // A longer tail: the append had begun to make the file longer.
@@ -110,8 +111,8 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs. What is
- * missing is read as NULs, up to the end of a sector or of the file.
+ * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs (see above). Then there
+ * are NULs, up to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
@@ -119,10 +120,11 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // Where an append begins to make the file longer, and where #closeByUs cuts a longer end.
+  // An append that made the file longer, or step 2.
   const isAfter7Bytes = before.length === closingBrackets.length
-  // Where #closeByUs adds line feeds.
+  // Step 1.
   const isAfterPersonsEnd = before.length > 0 && isClosing(before)
+  // An append over several sectors.
   const isAfterSector = start % sectorBytes === 0
   const isRun = isAfter7Bytes || isAfterPersonsEnd || isAfterSector
   return isRun && (end % sectorBytes === 0 || end === bytes.length)

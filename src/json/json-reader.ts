@@ -247,7 +247,7 @@ export class JsonReader {
         open.pop()
         value = valueOf(container)
       }
-      // If the next value is that of a member, its name comes first.
+      // Another value is due, within the innermost container. If that is an object, the name comes first.
       const names = open.at(-1)?.names
       if (names !== undefined) names.push(this.#readName())
     }
