@@ -60,7 +60,7 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undoes it without another check: no time has passed since the one above. Then the rollBack below has nothing to do.
+        // Undoes what was written. The rollBack below would not, if the fstat in #overwriteEnd has failed as well.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }
@@ -100,7 +100,7 @@ export class Appender {
   /**
    * A person may close the file in any way (`]}`, say), and a crash in the middle of an append over such an end could leave a mixture that
    * nobody can tell from a mistake. So before the first append our closing brackets take the place of whatever follows the last pet. They
-   * are written into the file: to replace it, we would have to be allowed to write into its folder too.
+   * are written in place, without replaceFile, which has to be allowed to write into the folder.
    */
   async #closeByUs(descriptor: number): Promise<void> {
     this.#throwIfEdited()
@@ -116,7 +116,7 @@ export class Appender {
       await this.#disk.sync('fdatasync', descriptor)
       this.#throwIfEdited()
     }
-    // Not cut unless it is too long: if an editor is saving at this very moment, #throwUnlessLanded has to see what it has added.
+    // Cuts the file only if it is too long: a cut would also remove what an editor adds at this very moment, before it is noticed.
     const cutsOff = missing < 0
     await this.#writeClosingBrackets(descriptor, cutsOff)
     this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)

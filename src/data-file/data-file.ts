@@ -163,7 +163,7 @@ export class DataFile implements Adapter<PetData> {
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |
    * | was moved aside by a replacement | is put back                          | is put back                      |
-   * | is lost, its pets kept beside it | is an error (throwIfPetsAreKept)     | is an error                      |
+   * | is missing or empty, pets kept   | is an error (throwIfPetsAreKept)     | is an error                      |
    * | is missing otherwise             | is created                           | is an error                      |
    * | has a damaged end (torn-end.ts)  | is repaired                          | is an error                      |
    * | was copied during an append      | is repaired                          | is repaired                      |

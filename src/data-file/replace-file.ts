@@ -67,8 +67,8 @@ async function swapFiles(disk: Disk, target: string, expected: Identity): Promis
 }
 
 /**
- * If an interrupted replacement has left the old file aside, puts it back at the path, unless there is a file by now. Then the old one
- * stays aside until removeLeftovers. Returns whether it was put back.
+ * If an interrupted replacement has left the old file aside, puts it back at the path, unless there is a file by now. If there is
+ * one, the old one stays aside until removeLeftovers. Returns whether it was put back.
  */
 export async function putBackOldFile(disk: Disk, target: string): Promise<boolean> {
   const oldPath = oldName(target)

@@ -13,8 +13,8 @@
  * A person may have closed the file in another way. Before the first append, Appender.#closeByUs puts our closing brackets there:
  *
  * 1. An end that is shorter, such as `⏎]⏎}`, grows to 7 bytes by line feeds. If the power fails, there may be NULs instead of them.
- * 2. One that is longer is cut to 7 bytes. The cut fills the rest of the sector with NULs. If the power fails, these may be written, but
- *    not the new length: then the NULs follow the 7 bytes, and after them what the next sectors had before.
+ * 2. One that is longer is cut to 7 bytes. On the disk, that is two writes: NULs over the rest of the sector, and the new length. If the
+ *    power fails between them, the NULs follow the 7 bytes, and after them comes what the next sectors had before.
  * 3. Our 7 bytes overwrite what is there. If the power fails, and a sector ends among them, some may be ours and some a person's.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
@@ -59,8 +59,9 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 
 /**
  * Whether the power may have failed in a step of #closeByUs (see above) that leaves no NULs:
- * - in step 3, if a sector ends among the 7 bytes: the first 3 may be those of `⏎]⏎}⏎⏎⏎`, say, and the last 4 those of our `⏎  ]⏎}⏎`;
- * - in step 2, if one ends right after them (hence `>=`): the old bytes of the next sector may follow.
+ * - in step 2, if a sector ends right after the 7 bytes (hence `>=`): there is no room for NULs, and what the next sector had follows;
+ * - in step 3, if a sector ends among the 7 bytes: the first 3 may be those of `⏎]⏎}` with the line feeds of step 1, say, and the last 4
+ *   those of our `⏎  ]⏎}⏎`.
  */
 function mayMixEnds(petsEnd: number): boolean {
   return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
@@ -85,7 +86,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
     const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // Not only ours: between the pieces, #closeByUs may have replaced a person's end before the append.
+    // It may be a person's, such as `⏎]⏎}`: #closeByUs may have replaced that between the two pieces, too.
     const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
     // A page ends where a sector ends.
     const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
@@ -120,11 +121,11 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // An append that made the file longer, or step 2.
+  // The file ended here before an append, or was cut here in step 2.
   const isAfter7Bytes = before.length === closingBrackets.length
-  // Step 1.
+  // The file ended here before step 1.
   const isAfterPersonsEnd = before.length > 0 && isClosing(before)
-  // An append over several sectors.
+  // An append had more than one sector, and this one was not written.
   const isAfterSector = start % sectorBytes === 0
   const isRun = isAfter7Bytes || isAfterPersonsEnd || isAfterSector
   return isRun && (end % sectorBytes === 0 || end === bytes.length)

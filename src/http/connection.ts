@@ -73,8 +73,8 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether a pause() would stop Node: true from a 'resume' event to the next pause. Between the call of resume() and that event, it would
-   * not. #pauseIfNeeded then does nothing, and the 'resume' listener calls it again.
+   * Whether Node reads, and can be paused: true from a 'resume' event to the next pause. Between the call of resume() and that event, a
+   * pause() has no effect. #pauseIfNeeded then does nothing, and the 'resume' listener calls it again.
    */
   #isReading = false
   #isSliced = false
@@ -249,7 +249,7 @@ export class Connection {
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
     // While we have paused the connection, a timeout is not the client's fault: the rest of its request may lie unread in the system's
-    // buffer. The price: Node reports it only once for a request, so from now on only idleMs, without any traffic, ends this one.
+    // buffer. The price: Node reports it only once. From now on a slow request ends only when there is no traffic at all for idleMs.
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastResponse
@@ -294,7 +294,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal may follow "Connection: close". (After such a response, Node calls this first, and before #endExchange drops #current.)
+    // No refusal may follow "Connection: close". After such a response Node calls destroySoon, before #endExchange drops #current.
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -1,5 +1,5 @@
 /** The page's script: creates its parts and connects them. */
-import { extractKeyFromAddress, scrollToFragment, unfold } from './fragment.ts'
+import { extractKeyFromAddress, scrollToFragment, unfold } from './address-fragment.ts'
 import { loadDocument } from './openapi-document.ts'
 import { createReferenceView } from './reference-view.ts'
 import { ApiKey } from './api-key.ts'
