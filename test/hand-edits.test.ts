@@ -23,9 +23,12 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { clock } from '../src/clock.ts'
+import { lookAtIntervals } from '../src/store/edit-timer.ts'
 import { PetStoreError } from '../src/store/store-errors.ts'
 import {
   countTime,
+  createGate,
   createSyncGate,
   holdLooks,
   makeFastFolder,
@@ -144,6 +147,29 @@ describe('sees an edit and swaps it in whole', () => {
     assert.match(readFileSync(path, 'utf8'), /\n\{"id":10, "name": "Kit",\t"categoryId": 5 \},\n/)
     assert.equal((await store.create(newPet('next'))).id, 11)
   })
+})
+
+test('begins no look for edits while another is under way', async (t) => {
+  const calls: (() => unknown)[] = []
+  t.mock.method(clock, 'setInterval', (call: () => unknown) => {
+    calls.push(call)
+    return setInterval(() => {}, 2 ** 31 - 1)
+  })
+  const gate = createGate()
+  let looks = 0
+  const timer = lookAtIntervals(async () => {
+    looks++
+    await gate.pass()
+  })
+  t.after(() => clearInterval(timer))
+  const [tick] = calls
+  const first = tick?.()
+  tick?.()
+  assert.equal(looks, 1)
+  gate.open()
+  await first
+  tick?.()
+  assert.equal(looks, 2)
 })
 
 test('reads it again after a touch, without a change', async (t) => {
