@@ -60,7 +60,8 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undoes what was written. The rollBack below would not, if the fstat in #overwriteEnd has failed as well.
+        // Undoes what was written, without a look for edits: the last one was just now. The rollBack below does look. If the fstat in
+        // #overwriteEnd has failed too, #identity is out of date, and our own write would look like an edit.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }

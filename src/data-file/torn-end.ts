@@ -13,9 +13,11 @@
  * A person may have closed the file in another way. Before the first append, Appender.#closeByUs puts our closing brackets there:
  *
  * 1. An end that is shorter, such as `⏎]⏎}`, grows to 7 bytes by line feeds. If the power fails, there may be NULs instead of them.
- * 2. One that is longer is cut to 7 bytes. On the disk, that is two writes: NULs over the rest of the sector, and the new length. If the
- *    power fails between them, the NULs follow the 7 bytes, and after them comes what the next sectors had before.
+ * 2. One that is longer is cut to 7 bytes. For that the file system makes two writes: NULs over the rest of the sector, and the new length.
+ *    If the power fails between them, NULs follow the 7 bytes, and after the NULs comes what the next sectors had before.
  * 3. Our 7 bytes overwrite what is there. If the power fails, and a sector ends among them, some may be ours and some a person's.
+ *
+ * Steps 2 and 3 are synced together, so either may reach the disk without the other.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -59,7 +61,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
 
 /**
  * Whether the power may have failed in a step of #closeByUs (see above) that leaves no NULs:
- * - in step 2, if a sector ends right after the 7 bytes (hence `>=`): there is no room for NULs, and what the next sector had follows;
+ * - in step 2, if a sector ends right after the 7 bytes (hence `>=`): these may be ours already, while the new length is not written. There
+ *   is no room for NULs, so the rest of the person's end follows our closing brackets;
  * - in step 3, if a sector ends among the 7 bytes: the first 3 may be those of `⏎]⏎}` with the line feeds of step 1, say, and the last 4
  *   those of our `⏎  ]⏎}⏎`.
  */
@@ -86,7 +89,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
     const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // It may be a person's, such as `⏎]⏎}`: #closeByUs may have replaced that between the two pieces, too.
+    // The old end may also be a person's, such as `⏎]⏎}`: then both #closeByUs and the append came between the two pieces.
     const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
     // A page ends where a sector ends.
     const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
@@ -112,8 +115,8 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs (see above). Then there
- * are NULs, up to the end of a sector or of the file.
+ * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs (see above). If a new
+ * length was written, but not the bytes, these are read as NULs, up to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)

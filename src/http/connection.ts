@@ -73,8 +73,9 @@ export class Connection {
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
   /**
-   * Whether Node reads, and can be paused: true from a 'resume' event to the next pause. Between the call of resume() and that event, a
-   * pause() has no effect. #pauseIfNeeded then does nothing, and the 'resume' listener calls it again.
+   * Whether Node reads, and can be paused: true from a 'resume' event to the next pause. (isPaused() is false from the call of resume()
+   * on.) Between that call and the event, a pause() has no effect. #pauseIfNeeded then does nothing, and the 'resume' listener calls it
+   * again.
    */
   #isReading = false
   #isSliced = false
@@ -294,7 +295,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal may follow "Connection: close". After such a response Node calls destroySoon, before #endExchange drops #current.
+    // No refusal may follow "Connection: close". After such a response Node calls this method (as destroySoon) before #endExchange drops
+    // #current, so #current still tells.
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
