@@ -60,8 +60,8 @@ export class Appender {
       try {
         this.#overwriteEnd(descriptor, bytes)
       } catch (error) {
-        // Undoes what was written, without a look for edits: the last one was just now. The rollBack below does look. If the fstat in
-        // #overwriteEnd has failed too, #identity is out of date, and our own write would look like an edit.
+        // rollBack, below, does nothing if the file is not as #identity says, which is out of date if the fstat in #overwriteEnd has failed
+        // too. So the write is undone here without that check: the one in step 1 was just now.
         await this.#writeClosingBrackets(descriptor, true).catch(() => {})
         throw error
       }

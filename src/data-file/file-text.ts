@@ -77,7 +77,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The same text, with the ids that were filled in. Each comes first in its pet, and a comma after it: a name follows in any case. */
+/** The same text, with the ids that were filled in. Each comes first in its pet, before a comma: at least the `name` follows. */
 export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const pieces: Buffer[] = []
   let from = 0

@@ -48,7 +48,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. If their number is too high for a single append, some were acknowledged: a person has to look.
+  // Whole pets may follow lost sectors. A crash loses those of one append. If there are more pets than it can add, a person has to look.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
@@ -124,11 +124,11 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   const before = bytes.subarray(petsEnd, start)
-  // The file ended here before an append, or was cut here in step 2.
+  // The NULs begin where the file ended before an append, or was cut in step 2,
   const isAfter7Bytes = before.length === closingBrackets.length
-  // The file ended here before step 1.
+  // or where it ended before step 1,
   const isAfterPersonsEnd = before.length > 0 && isClosing(before)
-  // An append had more than one sector, and this one was not written.
+  // or with a sector that was not written, of an append that has several.
   const isAfterSector = start % sectorBytes === 0
   const isRun = isAfter7Bytes || isAfterPersonsEnd || isAfterSector
   return isRun && (end % sectorBytes === 0 || end === bytes.length)

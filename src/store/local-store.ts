@@ -123,8 +123,9 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. It is called again when an edit came in between: `attempted` is then the result of the call before. The editor
-   * may have read those pets in the file, and saved them. A pet that is in the file now keeps its id, and #append leaves it out.
+   * Assigns ids, in order. It is called again when an edit came in between: `attempted` is then the result of the call before. If the
+   * editor read the file while our failed append was in it, it may have saved those pets too. They keep their ids, and #append leaves
+   * them out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
