@@ -89,7 +89,7 @@ export function readPetLines(path: string): readonly string[] {
 
 export interface ReceivedAnswer {
   readonly status: number
-  /** By small name. */
+  /** By name, in small letters. */
   readonly headers: ReadonlyMap<string, string>
   readonly text: string
 }
@@ -112,7 +112,7 @@ export async function send(url: string, path: string, options: RequestOptions = 
     else headers.set(name.toLowerCase(), value)
   }
   const isRaw = typeof body === 'string' || body instanceof Uint8Array
-  // Not by fetch, which takes several times as much of the processor.
+  // By node:http: with fetch, all tests together take longer.
   const sent = openRequest(url + path, { method, headers: Object.fromEntries(headers) })
   sent.end(body === undefined || isRaw ? body : JSON.stringify(body))
   const [response]: IncomingMessage[] = await once(sent, 'response')
@@ -292,7 +292,7 @@ export function holdClock(folder: string): NodeJS.ProcessEnv {
 export interface RawAnswer {
   readonly status: number
   readonly reason: string
-  /** By small name; the last line of a name that came twice. */
+  /** By name, in small letters; the last line of a name that came twice. */
   readonly headers: ReadonlyMap<string, string>
   readonly headerLines: readonly string[]
   readonly body: string

@@ -1,4 +1,4 @@
-/** Why the data file, or its folder, cannot be written: in words, for the person who runs the server. */
+/** System errors of the data file and of its folder in words, for the person who runs the server: above all why one cannot be written. */
 import { dirname, resolve } from 'node:path'
 import { describeSystemError, errorCode } from '../system-error.ts'
 import type { Disk } from './disk.ts'

@@ -1,4 +1,4 @@
-/** How long a request, an idle connection and a close may take, and what follows a last response. */
+/** How long requests, idle connections, a close, and what a client still sends after its last response may take. */
 
 /** In milliseconds. */
 export interface Timeouts {
