@@ -27,7 +27,7 @@ test('reads back what it wrote', () => {
   const text = Buffer.from(head + formatAppend([pet], false).toString())
   const parsed = parseFileText('pets.json', text)
   assert.deepEqual(parsed.pets[1], pet)
-  assert.deepEqual(parsed.end, { petsEnd: text.length - closing.length, isClosedByUs: true })
+  assert.deepEqual(parsed.end, { petsEnd: text.length - closing.length, closing: Buffer.from(closing) })
   assert.deepEqual(formatWithIds(parsed), text)
 })
 

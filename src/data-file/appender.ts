@@ -1,6 +1,6 @@
 /**
- * Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and in which state the
- * file was last seen; does not parse it.
+ * Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends, what follows it, and in which state
+ * the file was last seen; does not parse it.
  */
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
@@ -13,13 +13,12 @@ export class Appender {
   readonly #path: string
   /** The file as it was last read or written here. */
   #identity: Identity
-  /** -1: the file is not valid, and is not appended to. */
-  #petsEnd: number
-  #isClosedByUs: boolean
+  /** What follows the last pet. Undefined: the file is not valid, and is not appended to. */
+  #end: TextEnd | undefined
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** Perhaps our closing brackets do not follow the last pet: something is being written there, or a write has failed. */
-  #mayLackBrackets = false
+  /** Perhaps #end does not follow the last pet: something is being written there, or a write has failed. */
+  #mayBeTorn = false
   #mayBeStored = false
 
   /** `end` is that of a valid file, and undefined for any other. */
@@ -27,8 +26,7 @@ export class Appender {
     this.#disk = disk
     this.#path = path
     this.#identity = identity
-    this.#petsEnd = end?.petsEnd ?? -1
-    this.#isClosedByUs = end?.isClosedByUs ?? false
+    this.#end = end
   }
 
   /** After a failed append: whether its pets may still be in the file, or in an editor that has read it and may save it again. */
@@ -47,40 +45,42 @@ export class Appender {
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
     this.#mayBeStored = false
-    if (this.#petsEnd === -1) throw new DataFileChanged()
     await this.rollBack()
+    const end = this.#end
+    if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
-    if (!this.#isClosedByUs) await this.#closeByUs(descriptor)
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
+    // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, it is undone, also at once.
+    this.#mayBeStored = true
+    // A person's end may have that much white space.
+    const isShorter = bytes.length < end.closing.length
     try {
-      // 2. Overwrite the closing brackets with the pets and new closing brackets.
-      this.#mayBeStored = true
-      try {
-        this.#overwriteEnd(descriptor, bytes)
-      } catch (error) {
-        // rollBack, below, does nothing if the file is not as #identity says, which is out of date if the fstat in #overwriteEnd has failed
-        // too. So the write is undone here without that check: the one in step 1 was just now.
-        await this.#writeClosingBrackets(descriptor, true).catch(() => {})
-        throw error
-      }
+      this.#writeEnd(descriptor, end.petsEnd, bytes, isShorter)
+    } catch (error) {
+      await this.#restoreEnd(descriptor, end).catch(() => {})
+      throw error
+    }
+    try {
       // 3. Check: no editor has saved in place at this very moment.
-      this.#throwUnlessLanded(descriptor, bytes, this.#petsEnd)
+      this.#throwUnlessLanded(descriptor, end.petsEnd, bytes)
       // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.sync('fdatasync', descriptor)
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, to be read again. Anything else is rolled back, unless it is undone already. If the rollback fails
-      // too, the next append or look for edits tries it again.
-      if (error instanceof DataFileChanged) this.#forget()
-      else await this.rollBack().catch(() => {})
+      // An edited file is left alone, to be read again: from now on it counts as edited, whatever `stat` says. Anything else is rolled
+      // back. If that fails too, the next append or look for edits tries it again.
+      if (error instanceof DataFileChanged) {
+        this.close()
+        this.#identity = unknownIdentity
+      } else await this.rollBack().catch(() => {})
       throw error
     }
-    this.#mayLackBrackets = false
+    this.#mayBeTorn = false
     this.#mayBeStored = false
-    this.#petsEnd += bytes.length - closingBrackets.length
+    this.#end = { petsEnd: end.petsEnd + bytes.length - closingBrackets.length, closing: closingBrackets }
   }
 
   #throwIfEdited(): void {
@@ -99,80 +99,49 @@ export class Appender {
   }
 
   /**
-   * A person may close the file in any way (`]}`, say), and a crash in the middle of an append over such an end could leave a mixture that
-   * nobody can tell from a mistake. So before the first append our closing brackets take the place of whatever follows the last pet. They
-   * are written in place, without replaceFile, which has to be allowed to write into the folder.
+   * Writes bytes at `position` with which the file is to end; if they make it shorter, it is cut first. (It is not cut otherwise: that
+   * would also remove what an editor adds at this very moment, before it is noticed.)
    */
-  async #closeByUs(descriptor: number): Promise<void> {
-    this.#throwIfEdited()
-    const size = Number(this.#identity?.size)
-    const missing = this.#petsEnd + closingBrackets.length - size
-    if (missing > 0) {
-      // A person's end that is shorter than ours first grows to 7 bytes by line feeds, which leave the text valid. So if the disk is full,
-      // nothing is overwritten yet. And findTornEnd knows that no crash after this leaves fewer than 7 bytes.
-      const lineFeeds = Buffer.alloc(missing, '\n')
-      this.#disk.write(descriptor, lineFeeds, size)
-      this.#identity = this.#disk.fstatIdentity(descriptor)
-      this.#throwUnlessLanded(descriptor, lineFeeds, size)
-      await this.#disk.sync('fdatasync', descriptor)
-      this.#throwIfEdited()
-    }
-    // Cuts the file only if it is too long: a cut would also remove what an editor adds at this very moment, before it is noticed.
-    const cutsOff = missing < 0
-    await this.#writeClosingBrackets(descriptor, cutsOff)
-    this.#throwUnlessLanded(descriptor, closingBrackets, this.#petsEnd)
-  }
-
-  /**
-   * After a write at `position`, the file (whose state is #identity now) has to end with what was written. If it does not, an editor has
-   * saved at the same time.
-   */
-  #throwUnlessLanded(descriptor: number, bytes: Buffer, position: number): void {
-    const found = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
-    // If an editor has emptied the file before our write, the length is right all the same: there are NULs up to `position`.
-    const isAtEnd = this.#identity?.size === BigInt(position + bytes.length)
-    if (isAtEnd && found[0] !== 0 && found.subarray(1).equals(bytes)) return
-    this.#forget()
-    throw new DataFileChanged()
-  }
-
-  /** From now on the file counts as edited, whatever `stat` says. */
-  #forget(): void {
-    this.close()
-    this.#identity = unknownIdentity
-  }
-
-  /** Writes over what follows the last pet; with `cutsOff`, first cuts the file to the length that it will have. */
-  #overwriteEnd(descriptor: number, bytes: Buffer, cutsOff = false): void {
-    this.#mayLackBrackets = true
+  #writeEnd(descriptor: number, position: number, bytes: Buffer, isShorter: boolean): void {
+    this.#mayBeTorn = true
     try {
-      if (cutsOff) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + bytes.length)
-      this.#disk.write(descriptor, bytes, this.#petsEnd)
+      if (isShorter) this.#disk.fs.ftruncateSync(descriptor, position + bytes.length)
+      this.#disk.write(descriptor, bytes, position)
     } finally {
       // Even a write that fails may have changed the file.
       this.#identity = this.#disk.fstatIdentity(descriptor)
     }
   }
 
-  /** Puts our closing brackets after the last pet. If the process dies in the middle, the next start repairs the file. */
-  async #writeClosingBrackets(descriptor: number, cutsOff: boolean): Promise<void> {
-    this.#overwriteEnd(descriptor, closingBrackets, cutsOff)
+  /**
+   * After a write at `position`, the file (whose state is #identity now) has to end with what was written. If it does not, an editor has
+   * saved at the same time.
+   */
+  #throwUnlessLanded(descriptor: number, position: number, bytes: Buffer): void {
+    const found = Buffer.alloc(1 + bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
+    // If an editor has emptied the file before our write, the length is right all the same: there are NULs up to `position`.
+    const isAtEnd = this.#identity?.size === BigInt(position + bytes.length)
+    if (!isAtEnd || found[0] === 0 || !found.subarray(1).equals(bytes)) throw new DataFileChanged()
+  }
+
+  /** Undoes an append: puts back what followed the last pet before. If the process dies meanwhile, the next start repairs the file. */
+  async #restoreEnd(descriptor: number, { petsEnd, closing }: TextEnd): Promise<void> {
+    this.#writeEnd(descriptor, petsEnd, closing, true)
     await this.#disk.sync('fdatasync', descriptor)
-    this.#isClosedByUs = true
-    this.#mayLackBrackets = false
+    this.#mayBeTorn = false
     this.#mayBeStored = false
   }
 
   /**
-   * If a write has failed, puts our closing brackets back. Does nothing if somebody else has written to the file since. Returns whether it
-   * has put them back. Throws the file system's error.
+   * Undoes a failed append, unless that is done, or somebody else has written to the file since. Returns whether it has undone one. Throws
+   * the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
-    if (!this.#mayLackBrackets || descriptor === undefined) return false
+    if (!this.#mayBeTorn || descriptor === undefined || this.#end === undefined) return false
     const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
-    if (isOurs) await this.#writeClosingBrackets(descriptor, true)
+    if (isOurs) await this.#restoreEnd(descriptor, this.#end)
     return isOurs
   }
 
@@ -180,6 +149,6 @@ export class Appender {
   close(): void {
     if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
     this.#descriptor = undefined
-    this.#mayLackBrackets = false
+    this.#mayBeTorn = false
   }
 }

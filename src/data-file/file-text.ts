@@ -12,7 +12,7 @@ import type { Pet } from '../pet/pet.ts'
 import { DataFileUnusable } from './data-file-error.ts'
 
 const closingText = '\n  ]\n}\n'
-/** How the file ends after its last pet. An append overwrites these bytes; a rollback writes them again. */
+/** How we end the file after its last pet. An append overwrites these bytes. */
 export const closingBrackets = Buffer.from(closingText)
 
 /** What stands between two pets. */
@@ -21,12 +21,12 @@ export const separator = ',\n    '
 /** One write of the store adds at most this many pets, so that a crash cannot damage more. */
 export const maxAppendPets = 128
 
-/** The end of a valid text. */
+/** The end of a valid text: an append overwrites it, and a failed one puts it back. */
 export interface TextEnd {
   /** After the last pet, where the next one goes. */
   readonly petsEnd: number
-  /** Whether our closing brackets follow, and nothing else: an append overwrites them. */
-  readonly isClosedByUs: boolean
+  /** What follows: our closing brackets or, with any white space, a person's. */
+  readonly closing: Buffer
 }
 
 /** A valid text. Offsets are in bytes. */
@@ -44,8 +44,9 @@ export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0)
   const parsed = parsePets(bytes, highestId)
   const { pets, filledIds, petsEnd } = parsed
   if (parsed.faultCount > 0) throw invalidText(path, bytes, parsed)
-  const isClosedByUs = bytes.subarray(petsEnd).equals(closingBrackets)
-  return { bytes, pets, filledIds, end: { petsEnd, isClosedByUs } }
+  // A copy: a part of the buffer would keep all of it in memory.
+  const closing = Buffer.from(bytes.subarray(petsEnd))
+  return { bytes, pets, filledIds, end: { petsEnd, closing } }
 }
 
 /** A power cut, or `jq … pets.json > pets.json`, leaves an empty file: to take it for a store without pets would hide the loss. */

@@ -1,7 +1,7 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. Some mistakes of a person
- * look the same, and are repaired too: closing brackets that are missing or mixed, or a pet in our layout that has no end. Does no file
- * I/O: what is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
+ * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O: what
+ * is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
  *
  * An append overwrites the last 7 bytes of the file (`⏎  ]⏎}⏎`, the *closing brackets*) with the first 7 bytes of what it
  * appends (`,⏎    {`, or `⏎    {"` for the first pet of all), and goes on after them:
@@ -10,14 +10,8 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * A person may have closed the file in another way. Before the first append, Appender.#closeByUs puts our closing brackets there:
- *
- * 1. An end that is shorter, such as `⏎]⏎}`, grows to 7 bytes by line feeds. If the power fails, there may be NULs instead of them.
- * 2. One that is longer is cut to 7 bytes. For that the file system makes two writes: NULs over the rest of the sector, and the new length.
- *    If the power fails between them, NULs follow the 7 bytes, and after the NULs comes what the next sectors had before.
- * 3. Our 7 bytes overwrite what is there. If the power fails, and a sector ends among them, some may be ours and some a person's.
- *
- * Steps 2 and 3 are synced together, so either may reach the disk without the other.
+ * A person may have closed the file in another way, and the first append writes over that. If the power fails in this very write, and a
+ * sector ends within the person's end, what is left may look like a mistake of theirs, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -51,23 +45,12 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // Whole pets may follow lost sectors. A crash loses those of one append. If there are more pets than it can add, a person has to look.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
-  // After the `[` of an empty list, a crash of this server leaves at least 7 bytes (see Appender.#closeByUs). If there are fewer, an
-  // editor was probably stopped before it had saved the first pet, and a repair would make an empty store of that.
+  // With fewer than 7 bytes after the `[` of the list, an editor was probably stopped before it had saved the first pet. A repair would
+  // make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  if (isClosing(tail) && (endsTooSoon || mayMixEnds(petsEnd))) return { petsEnd, cause: 'brackets' }
+  if (isClosing(tail) && endsTooSoon) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
   return isCutOff(tail, prefix, endsTooSoon) ? { petsEnd, cause: 'append' } : undefined
-}
-
-/**
- * Whether the power may have failed in a step of #closeByUs (see above) that leaves no NULs:
- * - in step 2, if a sector ends right after the 7 bytes (hence `>=`): these may be ours already, while the new length is not written. There
- *   is no room for NULs, so the rest of the person's end follows our closing brackets;
- * - in step 3, if a sector ends among the 7 bytes: the first 3 may be those of `⏎]⏎}` with the line feeds of step 1, say, and the last 4
- *   those of our `⏎  ]⏎}⏎`.
- */
-function mayMixEnds(petsEnd: number): boolean {
-  return (petsEnd % sectorBytes) + closingBrackets.length >= sectorBytes
 }
 
 /**
@@ -89,7 +72,7 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const oldEnd = tail.subarray(0, seam)
     if (!isClosing(oldEnd)) return false
     const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // The old end may also be a person's, such as `⏎]⏎}`: then both #closeByUs and the append came between the two pieces.
+    // The old end may also be a person's, such as `⏎]⏎}`.
     const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
     // A page ends where a sector ends.
     const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
@@ -115,23 +98,15 @@ function countPets(tail: Buffer): number {
 }
 
 /**
- * Whether the power failed before the disk had written all sectors of an append, or in step 1 or 2 of #closeByUs (see above). If a new
- * length was written, but not the bytes, these are read as NULs, up to the end of a sector or of the file.
+ * Whether the power failed before the disk had written all sectors of an append: its new length may be there before its bytes. These are
+ * then read as NULs, up to the end of a sector or of the file.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
   if (start === -1) return false
   let end = start
   while (bytes[end] === 0) end++
-  const before = bytes.subarray(petsEnd, start)
-  // The NULs begin where the file ended before an append, or was cut in step 2,
-  const isAfter7Bytes = before.length === closingBrackets.length
-  // or where it ended before step 1,
-  const isAfterPersonsEnd = before.length > 0 && isClosing(before)
-  // or with a sector that was not written, of an append that has several.
-  const isAfterSector = start % sectorBytes === 0
-  const isRun = isAfter7Bytes || isAfterPersonsEnd || isAfterSector
-  return isRun && (end % sectorBytes === 0 || end === bytes.length)
+  return end % sectorBytes === 0 || end === bytes.length
 }
 
 /** Whether there is nothing but white space and closing brackets. */
