@@ -26,14 +26,24 @@ export interface TornEnd {
   readonly cause: 'brackets' | 'append' | 'copy'
 }
 
-/** A disk writes whole sectors, and `cp` reads whole pages, of several sectors each: where one of them ends, old and new bytes may meet. */
+/** A disk writes whole sectors, and `cp` reads whole pages, of several sectors each. So where a sector ends, old and new bytes may meet. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
 const appendPrefix = Buffer.from(`${separator}{"id":`)
 const firstAppendPrefix = appendPrefix.subarray(1)
 
-/** Returns undefined when the text is not damaged in one of these ways. */
+/**
+ * The *tail* is what follows the last whole pet. It is damaged if it is one of these; otherwise returns undefined:
+ *
+ * | Tail                          | What has happened                                                                              |
+ * | ----------------------------- | ---------------------------------------------------------------------------------------------- |
+ * | `⏎  ]`                        | only closing brackets are missing                                                              |
+ * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                                                   |
+ * | `,⏎ ]⏎}⏎`                     | the same within the first 7 bytes: each is that of the append, or that of our closing brackets |
+ * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                                                      |
+ * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile: see isCopySeam                                                  |
+ */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
   // Any fault besides the syntax error means that a person made it.
@@ -48,22 +58,32 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // With fewer than 7 bytes after the `[` of the list, an editor was probably stopped before it had saved the first pet. A repair would
   // make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  if (isClosing(tail) && endsTooSoon) return { petsEnd, cause: 'brackets' }
+  if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
-  return isCutOff(tail, prefix, endsTooSoon) ? { petsEnd, cause: 'append' } : undefined
+  const isCutOff = (endsTooSoon && beginsLike(tail, prefix)) || isHalfOverwritten(tail, prefix)
+  return isCutOff ? { petsEnd, cause: 'append' } : undefined
+}
+
+function beginsLike(tail: Buffer, prefix: Buffer): boolean {
+  const length = Math.min(tail.length, prefix.length)
+  return tail.subarray(0, length).equals(prefix.subarray(0, length))
+}
+
+/** An append was overwriting our closing brackets, or its rollback was putting them back. */
+function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
+  return (
+    tail.length === closingBrackets.length &&
+    tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
+  )
 }
 
 /**
- * `cp` reads in pieces. If an append comes between two of them, the copy has the old end up to the seam between the pieces, and the append
- * from there on. For example, with the seam after our brackets, at the `^`:
+ * Whether the tail begins as the file ended before an append, and goes on like that append. `cp` reads in pieces, and the append may have
+ * come between two of them. For example, with the seam at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
- * A piece ends in one of two places:
- * - where the file ended at that moment: the whole old end comes before the seam;
- * - where a page ends.
- *
- * What looks like a seam in any other place is taken for a person's mistake.
+ * A seam is either where the file ended before, or where a sector ends. In any other place, a person has made a mistake.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.
@@ -74,22 +94,10 @@ function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
     const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
     // The old end may also be a person's, such as `⏎]⏎}`.
     const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
-    // A page ends where a sector ends.
-    const maybePageEnd = (petsEnd + seam) % sectorBytes === 0
-    if (goesOnAsAppend && (isWholeOldEnd || maybePageEnd)) return true
+    const isSectorEnd = (petsEnd + seam) % sectorBytes === 0
+    if (goesOnAsAppend && (isWholeOldEnd || isSectorEnd)) return true
   }
   return false
-}
-
-/** An append or its rollback was interrupted: the process was killed, or the disk was full. */
-function isCutOff(tail: Buffer, prefix: Buffer, endsTooSoon: boolean): boolean {
-  // A tail of 7 bytes: the append was still overwriting our brackets, or its rollback was putting them back. So each byte is that of the
-  // one or of the other. (There may be fewer bytes in a copy that was not finished.)
-  if (tail.length <= closingBrackets.length)
-    return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
-  // A longer tail: the append had begun to make the file longer.
-  const common = Math.min(tail.length, prefix.length)
-  return endsTooSoon && tail.subarray(0, common).equals(prefix.subarray(0, common))
 }
 
 /** How many pets begin in the tail, in the layout of an append. Both prefixes contain that of the first append. */
