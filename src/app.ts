@@ -5,17 +5,18 @@ import { createBearerAuth } from './http/bearer-auth.ts'
 import { createCors, isPreflight } from './http/cors.ts'
 import { createDelay } from './http/delay.ts'
 import { EmbeddingError } from './embedding-error.ts'
-import { errorCodes, HttpError } from './http/error-codes.ts'
+import { HttpError } from './http/error-codes.ts'
 import { checkFraming } from './http/framing.ts'
 import type { Arrival, Expectation, Handler } from './http/handler-types.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
 import { createRouter, findPath } from './http/router.ts'
+import { formatAllow, methodNotAllowed, notFound } from './missing-route.ts'
 import type { Operation } from './operations.ts'
 import { perhapsStored, PetStoreError, storageFailure } from './store/store-errors.ts'
 import { createRequestLog } from './request-log.ts'
 import { isError } from './system-error.ts'
-import { createRoutes, type Operations, type RouteSources } from './routes.ts'
+import { createRoutes, type RouteSources } from './routes.ts'
 import type { PetStoreOptions } from './types.ts'
 
 /**
@@ -57,15 +58,15 @@ export function createApp(options: AppOptions): App {
     const { request, response, expectation } = exchange
     const { method = '', url = '' } = request
     checkFraming(request, response, expectation)
-    if (method === 'OPTIONS' && url === '*') return optionsReply(allMethods)
+    if (method === 'OPTIONS' && url === '*') return cors.optionsReply(allMethods)
     const route = findRoute(url) ?? findRoute(withoutBase(url))
     if (route === undefined) {
       // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
-      if (method === 'OPTIONS' && isPreflight(request.headers)) return optionsReply(allMethods)
-      throw new HttpError('not_found', describeMissing(url))
+      if (method === 'OPTIONS' && isPreflight(request.headers)) return cors.optionsReply(allMethods)
+      throw notFound(withoutBase(findPath(url)), basePath)
     }
     const { resource: operations, parameter, query } = route
-    if (method === 'OPTIONS') return optionsReply(formatAllow(operations))
+    if (method === 'OPTIONS') return cors.optionsReply(formatAllow(operations))
     const operation = operations[method === 'HEAD' ? 'GET' : method]
     if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), url)
     exchange.operation = operation
@@ -90,16 +91,6 @@ export function createApp(options: AppOptions): App {
     isMountTold = true
     const consequence = 'or Link, Location and openapi.json name paths that do not exist'
     onError?.(`the listener is mounted under ${mount}; pass this as basePath, ${consequence}`)
-  }
-
-  /** A hint for clients that come close: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`. */
-  function describeMissing(url: string): string | undefined {
-    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(withoutBase(findPath(url)))
-    return isNear ? `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.` : undefined
-  }
-
-  function optionsReply(allow: string): Reply {
-    return { status: 204, headers: ['Allow', allow, ...cors.preflightHeaders(allow)] }
   }
 
   function handleNow(exchange: Exchange): void {
@@ -195,20 +186,4 @@ export function createApp(options: AppOptions): App {
       delay?.end()
     },
   }
-}
-
-const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'
-
-/** Names the methods in its message too, since a plain `curl` shows no headers. */
-function methodNotAllowed(method: string, allow: string, url = ''): HttpError {
-  const isChange = url.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
-  const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
-  return new HttpError('method_not_allowed', message, ['Allow', allow])
-}
-
-/** The value of an Allow header for these paths. */
-function formatAllow(...paths: readonly Operations[]): string {
-  const methods = paths.flatMap((operations) => Object.keys(operations))
-  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
 }

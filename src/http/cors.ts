@@ -1,12 +1,13 @@
-/** Which other origins' pages may read the responses (Fetch standard, CORS protocol). No credentials mode. */
+/** Which other origins' pages may read the responses, and the reply to a preflight (Fetch standard, CORS protocol). No credentials mode. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { describe } from '../json/describe.ts'
+import type { Reply } from './reply.ts'
 
 export interface Cors {
   /** The CORS headers of a response to this origin; undefined when none was sent, or the request could not be parsed. */
   responseHeaders(origin: string | undefined): readonly string[]
-  /** The further headers of a response to OPTIONS. */
-  preflightHeaders(allow: string): readonly string[]
+  /** The reply to OPTIONS, a preflight or not. `allow`: the value of its Allow header. */
+  optionsReply(allow: string): Reply
 }
 
 const exposed = [
@@ -36,19 +37,23 @@ export function originFault(text: string): string | undefined {
 export function createCors(origins: '*' | readonly string[]): Cors {
   if (origins === '*') {
     const headers = ['Access-Control-Allow-Origin', '*', ...exposed]
-    return { responseHeaders: () => headers, preflightHeaders }
+    return { responseHeaders: () => headers, optionsReply: preflightReply }
   }
-  if (origins.length === 0) return { responseHeaders: () => [], preflightHeaders: () => [] }
+  if (origins.length === 0) return { responseHeaders: () => [], optionsReply: allowReply }
   // The response depends on the origin, also when it allows none (RFC 9110 section 12.5.5).
   const refused = ['Vary', 'Origin']
   const allowed = new Map(
     origins.map((origin) => [origin, ['Access-Control-Allow-Origin', origin, ...exposed, ...refused]]),
   )
-  return { responseHeaders: (origin) => allowed.get(origin ?? '') ?? refused, preflightHeaders }
+  return { responseHeaders: (origin) => allowed.get(origin ?? '') ?? refused, optionsReply: preflightReply }
 }
 
-function preflightHeaders(allow: string): readonly string[] {
-  return [
+function allowReply(allow: string): Reply {
+  return { status: 204, headers: ['Allow', allow] }
+}
+
+function preflightReply(allow: string): Reply {
+  const preflight = [
     'Access-Control-Allow-Methods',
     allow,
     'Access-Control-Allow-Headers',
@@ -56,4 +61,5 @@ function preflightHeaders(allow: string): readonly string[] {
     'Access-Control-Max-Age',
     '600',
   ]
+  return { status: 204, headers: ['Allow', allow, ...preflight] }
 }

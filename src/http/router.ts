@@ -1,6 +1,6 @@
 /**
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
- * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Methods, 404, 405 and OPTIONS are for app.ts.
+ * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. It knows no methods.
  */
 import { HttpError } from './error-codes.ts'
 
