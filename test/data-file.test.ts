@@ -15,7 +15,7 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { clock } from '../src/clock.ts'
-import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { PetStoreError } from '../src/store/store-errors.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'

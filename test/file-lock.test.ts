@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import nodeFs, { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
-import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { lockAddresses, lockFile } from '../src/data-file/file-lock.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
@@ -78,9 +78,13 @@ test('gives the lock back, and takes it again and again', async () => {
     [join(folder, 'a.sock'), join(folder, 'b.sock')],
   ]) {
     for (let i = 0; i < 20; i++) {
-      const lock = await lockFile(addresses)
-      assert.ok(lock)
-      for (const address of addresses) assert.equal(await lockFile([address]), undefined)
+      const lock = await lockFile('pets.json', addresses)
+      for (const address of addresses) {
+        await assert.rejects(
+          lockFile('pets.json', [address]),
+          /^Error: pets\.json: is in use by another server;/,
+        )
+      }
       await lock.release()
     }
   }
@@ -91,8 +95,7 @@ test('takes a lock that a killed process has left as a file', async () => {
   const holder = `require('node:net').createServer().listen(${JSON.stringify(address)}, () => process.kill(process.pid, 'SIGKILL'))`
   spawnSync(process.execPath, ['-e', holder])
   assert.ok(existsSync(address))
-  const lock = await lockFile([address])
-  assert.ok(lock)
+  const lock = await lockFile('pets.json', [address])
   await lock.release()
 })
 

@@ -1,7 +1,7 @@
 /** The text of the data file, without a file: what is read from it, and what is appended. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DataFileUnusable } from '../src/data-file/data-file-error.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { formatAppend, formatFile, formatWithIds, parseFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/types.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'

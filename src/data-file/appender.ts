@@ -4,7 +4,7 @@
  */
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
-import { DataFileChanged } from './data-file-error.ts'
+import { DataFileChanged } from './data-file-errors.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
 

@@ -4,12 +4,16 @@
  */
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Adapter } from 'lowdb'
-import { clock, delay } from '../clock.ts'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system-error.ts'
 import { Appender } from './appender.ts'
-import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
+import {
+  DataFileChanged,
+  DataFileUnusable,
+  describeFileError,
+  describeUnwritable,
+} from './data-file-errors.ts'
 import { Disk, type FileSystem, type Identity, unknownIdentity, type WholeFile } from './disk.ts'
 import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
 import { keepPetsIfLost, keepTornEnd, throwIfPetsAreKept } from './kept-files.ts'
@@ -23,15 +27,8 @@ import {
 } from './file-text.ts'
 import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
-import { describeFileError, describeUnwritable } from './describe-file-error.ts'
+import { maxEditWaitMs, readUntilWhole, waitForSave } from './wait-for-save.ts'
 
-/** While a file is being saved, it is looked at again this often. */
-const lookAgainMs = 40
-/** When a file has stayed invalid, empty or missing for this long, nobody is saving it any more. */
-const settleMs = 400
-/** For how long an edited file that keeps changing is read again and again. */
-const maxWaitMs = 1500
-const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 const mountedByItself = 'has to be rewritten, but is a mount of its own; mount its folder instead'
 const restoredMessage = 'restored: a crash had interrupted the server while it replaced this file'
 const reclosedMessage = 'repaired: its closing brackets were missing or damaged'
@@ -58,8 +55,7 @@ export async function openDataFile(
   try {
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
-    lock = await lockFile(lockAddresses(target, disk.statIdentity(dirname(target))))
-    if (lock === undefined) throw DataFileUnusable.ofFile(path, usedByAnother)
+    lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
     const unwritable = describeUnwritable(disk, path)
@@ -113,28 +109,15 @@ export class DataFile implements Adapter<PetData> {
 
   /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
   open(): Promise<PetData> {
-    return this.#readUntilWhole(true, Infinity)
+    return readUntilWhole(this.path, Infinity, () => this.#readOnce(true))
   }
 
   /**
-   * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxWaitMs`; or a system error.
+   * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
    * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved is not remembered, but read again.
    */
   read(): Promise<PetData> {
-    return this.#readUntilWhole(false, clock.performanceNow() + maxWaitMs)
-  }
-
-  async #readUntilWhole(isStart: boolean, deadline: number): Promise<PetData> {
-    for (;;) {
-      try {
-        return await this.#readOnce(isStart)
-      } catch (error) {
-        if (!(error instanceof DataFileChanged)) throw error
-      }
-      if (clock.performanceNow() > deadline)
-        throw DataFileUnusable.ofFile(this.path, 'is being written', 'being saved')
-      await delay(lookAgainMs)
-    }
+    return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
   }
 
   /** Throws a DataFileChanged when the file has to be read again in a moment. */
@@ -171,9 +154,7 @@ export class DataFile implements Adapter<PetData> {
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
     const { bytes, identity } = whole
-    // An editor may empty the file first, and take its time to write the rest. At a start, we wait only if it was written just now.
-    const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
-    if (!isStart || ageMs < settleMs) await this.#disk.waitForSave(this.path, identity, settleMs, lookAgainMs)
+    await waitForSave(this.#disk, this.path, identity, isStart)
     if (await putBackOldFile(this.#disk, this.#followLinks())) {
       if (isStart) this.#say(restoredMessage)
       throw new DataFileChanged()

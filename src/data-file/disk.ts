@@ -1,12 +1,11 @@
 /**
- * What the data file needs of a disk: the identity of a file, its bytes in one state, complete writes, syncs, waits for
- * saves, and new files with their folders. Does not depend on what a file contains. Every file system call goes through
+ * What the data file needs of a disk: the identity of a file, its bytes in one state, complete writes, syncs, and new
+ * files with their folders. Does not depend on what a file contains. Every file system call goes through
  * `FileSystem`, the seam where tests record the calls, delay them and make them fail.
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
-import { clock, delay } from '../clock.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
 import { errorCode } from '../system-error.ts'
 
 export type FileSystem = typeof nodeFs
@@ -95,15 +94,6 @@ export class Disk {
     const flags = process.platform === 'win32' ? 'r+' : 'r'
     await this.withFile(path, flags, (descriptor) => this.sync('fdatasync', descriptor))
     await this.syncFolder(dirname(this.followLinks(path)))
-  }
-
-  /** Waits until the file was left alone for this long. Throws a DataFileChanged as soon as somebody writes to it, or replaces it. */
-  async waitForSave(path: string, identity: Identity, settleMs: number, lookMs: number): Promise<void> {
-    const start = clock.performanceNow()
-    while (clock.performanceNow() - start < settleMs) {
-      await delay(lookMs)
-      if (!isSame(this.read(path).identity, identity)) throw new DataFileChanged()
-    }
   }
 
   /** Creates a folder and those above it, as far as they are missing. */

@@ -8,21 +8,27 @@ import { rmSync, statSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { DataFileUnusable } from './data-file-errors.ts'
 import type { Identity } from './disk.ts'
 
 export interface FileLock {
   release(): Promise<void>
 }
 
-/** Takes all locks at these addresses; returns undefined when a living process holds one of them. */
-export async function lockFile(addresses: readonly string[]): Promise<FileLock | undefined> {
+const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
+
+/** Takes all locks at these addresses, for the file at the path. Throws a DataFileUnusable when a living process holds one of them. */
+export async function lockFile(path: string, addresses: readonly string[]): Promise<FileLock> {
   const servers: Server[] = []
   const release = async (): Promise<void> => {
     for (const server of servers) await once(server.close(), 'close')
   }
   for (const address of addresses) {
     const server = await listenAlone(address)
-    if (server === undefined) return release().then(() => undefined)
+    if (server === undefined) {
+      await release()
+      throw DataFileUnusable.ofFile(path, usedByAnother)
+    }
     servers.push(server)
   }
   return { release }

@@ -9,7 +9,7 @@ import type { Int64 } from '../json/int64.ts'
 import { formatPet, readPet } from '../pet/pet-text.ts'
 import { formatSeedFault, noIdLeftFault, type SeedFault, SeedList } from '../pet/seeds.ts'
 import type { Pet } from '../pet/pet.ts'
-import { DataFileUnusable } from './data-file-error.ts'
+import { DataFileUnusable } from './data-file-errors.ts'
 
 const closingText = '\n  ]\n}\n'
 /** How we end the file after its last pet. An append overwrites these bytes. */

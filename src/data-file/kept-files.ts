@@ -6,10 +6,9 @@
 import { basename, dirname, resolve } from 'node:path'
 import { clock } from '../clock.ts'
 import { errorCode } from '../system-error.ts'
-import { DataFileChanged, DataFileUnusable } from './data-file-error.ts'
+import { DataFileChanged, DataFileUnusable, describeFileError } from './data-file-errors.ts'
 import type { Disk } from './disk.ts'
 import { isBlank } from './file-text.ts'
-import { describeFileError } from './describe-file-error.ts'
 
 /** Keeps a damaged end as `pets.json.torn-<time>`. Returns the path. */
 export function keepTornEnd(disk: Disk, target: string, bytes: Buffer): Promise<string> {

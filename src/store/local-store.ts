@@ -5,7 +5,7 @@
 import { Low, Memory } from 'lowdb'
 import { clock } from '../clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
-import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-error.ts'
+import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'

@@ -1,5 +1,5 @@
 /** The errors by which a store refuses, with what a client is told. */
-import { DataFileUnusable } from '../data-file/data-file-error.ts'
+import { DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { errorCode } from '../system-error.ts'
 
 /** The code is the one that a client sees (README, error codes). */
