@@ -5,7 +5,8 @@ import { JsonReader } from '../src/json/json-reader.ts'
 import { maxInt64, minInt64 } from '../src/json/int64.ts'
 import { readPlainPet } from '../src/pet/pet-text.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'
-import { checkSeed, petMembers } from '../src/pet/seeds.ts'
+import { checkSeed } from '../src/pet/pet-rules.ts'
+import { petMembers } from '../src/pet/pet.ts'
 import { createRandom } from './support.ts'
 
 const limits = [maxInt64, maxInt64 + 1n, minInt64, minInt64 - 1n].map(String)

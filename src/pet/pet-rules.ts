@@ -1,7 +1,9 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
+import { shorten } from '../json/describe.ts'
 import { expected, expectedFaultless, expectedMessage } from '../json/expected.ts'
 import { InexactNumber, isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
+import { type CheckedSeed, petMembers } from './pet.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
 
 // The schemas and the fast reader of the data file both ask these three.
@@ -44,6 +46,33 @@ export const SeedPetSchema = v.pipe(
 
 /** A stored pet. */
 export const PetSchema = v.object({ id: IdSchema, ...entries, status: PetStatusSchema })
+
+/** What is wrong with a seed; `member` is undefined when the seed is no pet at all. */
+export interface SeedFault {
+  readonly member: string | undefined
+  readonly message: string
+}
+
+/** Returns the pet, or everything that is wrong with it. */
+export function checkSeed(
+  value: unknown,
+): { readonly seed: CheckedSeed } | { readonly faults: readonly SeedFault[] } {
+  const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
+  const faults = issues.map(({ path, message }): SeedFault => {
+    const member = path?.[0]?.key
+    return { member: member === undefined ? undefined : String(member), message }
+  })
+  if (faults.some(({ member }) => member === undefined)) return { faults }
+  for (const member of Object.keys(Object(value))) {
+    if (!petMembers.includes(member)) faults.push({ member, message: 'is not a member of a pet' })
+  }
+  return success && faults.length === 0 ? { seed: output } : { faults }
+}
+
+/** For a message: where a seed stands, and what is wrong with it. */
+export function formatSeedFault(index: number, { member, message }: SeedFault): string {
+  return `pets[${index}]${member === undefined ? '' : `.${shorten(member)}`}: ${message}`
+}
 
 function isObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false

@@ -1,9 +1,8 @@
 /** The JSON text of a pet: how it is written, in the data file and in responses, and how one of the data file is read, with all faults. */
 import { type JsonReader, openBrace } from '../json/json-reader.ts'
-import type { Pet } from './pet.ts'
-import { isCategoryId, isId, nameFault } from './pet-rules.ts'
+import { type CheckedSeed, type Pet, petMembers } from './pet.ts'
+import { checkSeed, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
 import { defaultStatus, petStatuses } from './pet-status.ts'
-import { type CheckedSeed, checkSeed, petMembers, type SeedFault } from './seeds.ts'
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))

@@ -2,6 +2,9 @@
 import type { Int64 } from '../json/int64.ts'
 import type { PetStatus } from './pet-status.ts'
 
+/** In the interface's order. */
+export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
+
 /** A pet to create (interface section 2, NewPet), with its status filled in. */
 export interface NewPet {
   readonly name: string
@@ -21,3 +24,6 @@ export interface SeedPet {
   readonly categoryId: Int64
   readonly status?: PetStatus
 }
+
+/** A pet that was checked. Its id may still be missing. */
+export type CheckedSeed = Omit<Pet, 'id'> & { readonly id?: Int64 }

@@ -1,45 +1,10 @@
 /**
- * Pets as a person writes them, in the data file or in a test: checks them, finds ids that are given twice, and fills in
- * the ids and statuses that were left out. Does not depend on files or JSON.
+ * The ids of pets as a person writes them, in the data file or in a test: finds those that are given twice, and fills in
+ * those that were left out. Does not depend on files or JSON.
  */
-import * as v from 'valibot'
-import { shorten } from '../json/describe.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
-import { SeedPetSchema } from './pet-rules.ts'
-import type { Pet } from './pet.ts'
-
-/** A pet that was checked. Its id may still be missing. */
-export type CheckedSeed = Omit<Pet, 'id'> & { readonly id?: Int64 }
-
-/** What is wrong with a seed; `member` is undefined when the seed is no pet at all. */
-export interface SeedFault {
-  readonly member: string | undefined
-  readonly message: string
-}
-
-/** The members of a pet, in the interface's order. */
-export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
-
-/** Returns the pet, or everything that is wrong with it. */
-export function checkSeed(
-  value: unknown,
-): { readonly seed: CheckedSeed } | { readonly faults: readonly SeedFault[] } {
-  const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
-  const faults = issues.map(({ path, message }): SeedFault => {
-    const member = path?.[0]?.key
-    return { member: member === undefined ? undefined : String(member), message }
-  })
-  if (faults.some(({ member }) => member === undefined)) return { faults }
-  for (const member of Object.keys(Object(value))) {
-    if (!petMembers.includes(member)) faults.push({ member, message: 'is not a member of a pet' })
-  }
-  return success && faults.length === 0 ? { seed: output } : { faults }
-}
-
-/** For a message: where a seed stands, and what is wrong with it. */
-export function formatSeedFault(index: number, { member, message }: SeedFault): string {
-  return `pets[${index}]${member === undefined ? '' : `.${shorten(member)}`}: ${message}`
-}
+import { checkSeed, formatSeedFault, type SeedFault } from './pet-rules.ts'
+import type { CheckedSeed, Pet } from './pet.ts'
 
 /** What is wrong with an id that another seed has too: `firstAt` is where that one is written. */
 export type TakenId = SeedFault & { readonly firstAt: number }
