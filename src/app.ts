@@ -114,8 +114,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * For an error while a response is sent after a promise or a delay: an app around the service (Express, say) may have wrapped the
-   * response so that sending throws. Nobody else would catch it then, and the process would end. (Without a promise or a delay, Express
-   * is still calling the listener, and catches the error.)
+   * response so that sending throws. Nobody else would catch it then, and the process would end. (Without a promise or a delay, that app
+   * is still calling the listener, and catches what sending the error throws.)
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)

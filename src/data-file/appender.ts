@@ -54,7 +54,7 @@ export class Appender {
     this.#throwIfEdited()
     // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, it is undone, also at once.
     this.#mayBeStored = true
-    // A person's end may have that much white space.
+    // Only a person's end, with much white space, is longer than what takes its place.
     const isShorter = bytes.length < end.closing.length
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isShorter)
@@ -99,8 +99,8 @@ export class Appender {
   }
 
   /**
-   * Writes bytes at `position` with which the file is to end; if they make it shorter, it is cut first. (It is not cut otherwise: that
-   * would also remove what an editor adds at this very moment, before it is noticed.)
+   * Writes a new end of the file, from `position` on. With `isShorter`, the file is longer than it is to be, and is cut first. (A cut that
+   * is not needed could remove what an editor adds at this very moment, before it is noticed.)
    */
   #writeEnd(descriptor: number, position: number, bytes: Buffer, isShorter: boolean): void {
     this.#mayBeTorn = true

@@ -141,7 +141,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. While somebody may be saving it, waits, and throws a DataFileChanged if so. Then a file that …
+   * For a file that cannot be used. If somebody may be saving it, first waits, and throws a DataFileChanged if it changes. If not, a file
+   * that …
    *
    * | …                                | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |

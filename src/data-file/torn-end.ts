@@ -10,8 +10,8 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * A person may have closed the file in another way, and the first append writes over that. If the power fails in this very write, and a
- * sector ends within the person's end, what is left may look like a mistake of theirs, and is not repaired.
+ * Where a person has closed the file in another way, the first append overwrites those bytes. If the power fails during this very write,
+ * and two sectors meet within them, what is left may look like the person's mistake, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -36,13 +36,13 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /**
  * The *tail* is what follows the last whole pet. It is damaged if it is one of these; otherwise returns undefined:
  *
- * | Tail                          | What has happened                                                                              |
- * | ----------------------------- | ---------------------------------------------------------------------------------------------- |
- * | `⏎  ]`                        | only closing brackets are missing                                                              |
- * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                                                   |
- * | `,⏎ ]⏎}⏎`                     | the same within the first 7 bytes: each is that of the append, or that of our closing brackets |
- * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                                                      |
- * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile: see isCopySeam                                                  |
+ * | Tail                          | What has happened                                                |
+ * | ----------------------------- | ---------------------------------------------------------------- |
+ * | `⏎  ]`                        | only closing brackets are missing                                |
+ * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                     |
+ * | `,⏎ ]⏎}⏎`                     | the same, before all of the 7 bytes were overwritten             |
+ * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                        |
+ * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile, in pieces: see isCopySeam         |
  */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow lost sectors. A crash loses those of one append. If there are more pets than it can add, a person has to look.
+  // Whole pets may follow the NULs, but no more than one append can add. If there are more, a person has to look.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // With fewer than 7 bytes after the `[` of the list, an editor was probably stopped before it had saved the first pet. A repair would
@@ -69,7 +69,7 @@ function beginsLike(tail: Buffer, prefix: Buffer): boolean {
   return tail.subarray(0, length).equals(prefix.subarray(0, length))
 }
 
-/** An append was overwriting our closing brackets, or its rollback was putting them back. */
+/** Whether each of the 7 bytes is that of an append or that of our closing brackets, which its rollback was perhaps putting back. */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   return (
     tail.length === closingBrackets.length &&
@@ -78,12 +78,12 @@ function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
 }
 
 /**
- * Whether the tail begins as the file ended before an append, and goes on like that append. `cp` reads in pieces, and the append may have
- * come between two of them. For example, with the seam at the `^`:
+ * `cp` reads in pieces. If an append comes between two of them, the first piece ends with closing brackets, and the next one begins in the
+ * middle of the append. For example, with the seam between them at the `^`:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
  *                             ^
- * A seam is either where the file ended before, or where a sector ends. In any other place, a person has made a mistake.
+ * A seam is where the file ended before the append, or where a sector ends. In any other place, a person has made a mistake.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.

@@ -72,11 +72,7 @@ export class Connection {
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
-  /**
-   * Whether Node reads, and can be paused: true from a 'resume' event to the next pause. (isPaused() is false from the call of resume()
-   * on.) Between that call and the event, a pause() has no effect. #pauseIfNeeded then does nothing, and the 'resume' listener calls it
-   * again.
-   */
+  /** From a 'resume' event to the next pause. Only then has pause() an effect: not yet between a call of resume() and its event. */
   #isReading = false
   #isSliced = false
   /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
@@ -250,7 +246,8 @@ export class Connection {
     if (this.#hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
     // While we have paused the connection, a timeout is not the client's fault: the rest of its request may lie unread in the system's
-    // buffer. The price: Node reports it only once. From now on a slow request ends only when there is no traffic at all for idleMs.
+    // buffer. The price: Node reports each timeout once, so from now on this request may take as long as it likes. What is left is
+    // Node's limit for a connection on which nothing moves (idleMs).
     if (code === 'request_timeout' && this.#socket.isPaused()) return
     this.#hasStoppedParsing = true
     const response = this.#lastResponse
@@ -295,8 +292,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal may follow "Connection: close". After such a response Node calls this method (as destroySoon) before #endExchange drops
-    // #current, so #current still tells.
+    // No refusal may follow a response with "Connection: close". That one is still #current: Node calls this method before #endExchange.
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

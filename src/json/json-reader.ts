@@ -234,7 +234,7 @@ export class JsonReader {
     /** The objects and arrays around the next value, from the outside in. */
     const open: Container[] = []
     for (;;) {
-      // A scalar, an empty object or an empty array is whole at once. Undefined: an object or array has begun, and its first value is next.
+      // A scalar, an empty object or an empty array is whole at once. Any other leaves `value` undefined: what is in it comes next.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
       // A whole value goes into its container. If the container ends after that value, the container is the next whole value.

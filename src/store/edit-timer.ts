@@ -1,4 +1,4 @@
-/** When to look for hand edits of the data file. (How soon a half-saved file is read again: data-file.ts.) */
+/** When to look for hand edits of the data file. (How soon a half-saved file is read again: wait-for-save.ts.) */
 import { clock } from '../clock.ts'
 
 const lookEveryMs = 500
