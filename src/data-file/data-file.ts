@@ -141,10 +141,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. If somebody may be saving it, first waits, and throws a DataFileChanged if it changes. If not, a file
-   * that …
+   * For a file that cannot be used. First waits for a save that may be going on, and throws a DataFileChanged if the file changes. Then:
    *
-   * | …                                | At a start                           | While the server runs            |
+   * | The file                         | At a start                           | While the server runs            |
    * | -------------------------------- | ------------------------------------ | -------------------------------- |
    * | was moved aside by a replacement | is put back                          | is put back                      |
    * | is missing or empty, pets kept   | is an error (throwIfPetsAreKept)     | is an error                      |
