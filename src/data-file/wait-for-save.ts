@@ -11,11 +11,7 @@ const settleMs = 400
 export const maxEditWaitMs = 1500
 
 /** Calls `read` again while it throws a DataFileChanged, for at most this long. Then throws a DataFileUnusable: it is being saved. */
-export async function readUntilWhole<Data>(
-  path: string,
-  maxWaitMs: number,
-  read: () => Promise<Data>,
-): Promise<Data> {
+export async function readUntilWhole<T>(path: string, maxWaitMs: number, read: () => Promise<T>): Promise<T> {
   const deadline = clock.performanceNow() + maxWaitMs
   for (;;) {
     try {

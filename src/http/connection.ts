@@ -9,10 +9,8 @@ import type { ErrorCode } from './error-codes.ts'
 import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'
 import { maxWaitingSize } from './limits.ts'
+import { createSocketReading, type SocketReading } from './socket-reading.ts'
 import { lingerMs } from './timeouts.ts'
-
-/** How much of a connection is parsed at once under overload: some dozens of requests at most. */
-const sliceBytes = 1_024
 
 /** What Node's errors mean to a client, where they are not bad syntax. */
 const codes: Readonly<Record<string, ErrorCode>> = {
@@ -60,6 +58,7 @@ function endInNextTick(response: ServerResponse): void {
  * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting            |
  */
 export class Connection {
+  readonly reading: SocketReading
   readonly #socket: Socket
   readonly #context: ConnectionContext
   /** Parsed, but not handled yet. */
@@ -72,27 +71,15 @@ export class Connection {
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
-  /** From a 'resume' event to the next pause. Only then has pause() an effect: not yet between a call of resume() and its event. */
-  #isReading = false
-  #isSliced = false
   /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
-  #hasStoppedParsing = false
+  hasStoppedParsing = false
   /** What is sent after the last response, before the connection closes. */
   #finalRefusal: ErrorCode | undefined
 
   constructor(socket: Socket, context: ConnectionContext) {
     this.#socket = socket
     this.#context = context
-    socket.on('drain', () => this.#resumeIfPossible())
-    // Node resumes the socket by itself, for example after each request that it has parsed. It is then paused again if need be.
-    socket.on('resume', () => {
-      // Node's own listener, which is called first, pauses the socket again while there is too much to be sent.
-      this.#isReading = !socket.isPaused()
-      this.#pauseIfNeeded()
-    })
-    socket.on('pause', () => {
-      this.#isReading = false
-    })
+    this.reading = createSocketReading(socket, this)
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
@@ -114,7 +101,7 @@ export class Connection {
     const body = hasBody(request) ? collectBody(request, response) : undefined
     this.#waiting.push({ request, response, expectation, body, endResponse: endInNextTick })
     this.#waitingSize += size
-    this.#pauseIfNeeded()
+    this.reading.update()
     if (this.#isIdle) this.#handleNextSoon()
     // Comes last, since it may cut this connection off.
     this.#context.countWaiting(size)
@@ -134,8 +121,7 @@ export class Connection {
     // The client has gone, or the last response had "Connection: close": what follows is dropped (RFC 9112 section 9.6).
     if (!this.#socket.writable) this.#dropWaiting()
     else this.#handle(next)
-    this.#pauseIfNeeded()
-    this.#resumeIfPossible()
+    this.reading.update()
   }
 
   #handle(arrival: Arrival): void {
@@ -171,7 +157,7 @@ export class Connection {
    * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body of a request
    * that waits behind another. (If it waits behind no other, it is handled in a moment, so its body may come.)
    */
-  get #mustPause(): boolean {
+  get mustPause(): boolean {
     // Only the last request can be incomplete.
     const last = this.#waiting.at(-1)
     const isBehindAnother = this.#waiting.length > 1 || this.#current !== undefined
@@ -187,69 +173,16 @@ export class Connection {
     return this.#waiting.at(-1)?.response ?? this.#current
   }
 
-  #pauseIfNeeded(): void {
-    if (this.#mustPause && this.#isReading) this.#socket.pause()
-  }
-
-  #resumeIfPossible(): void {
-    if (!this.#mustPause && this.#socket.isPaused()) this.#socket.resume()
-  }
-
-  /**
-   * Node parses everything that it reads (up to 64 KiB, thousands of requests) in one go, even if the socket is paused meanwhile. From
-   * now on its parser gets 1 KiB at a time, and nothing while the socket is paused. This makes each read slower, so a connection is
-   * switched only under overload; it then stays so until it closes.
-   */
-  readInSlices(): void {
-    if (this.#isSliced) return
-    this.#isSliced = true
-    this.#switchToDataEvents()
-  }
-
-  /**
-   * As a rule Node's parser takes the bytes from the system by itself, and there are no 'data' events. Two steps change that:
-   * 1. We add a 'data' listener. From now on Node emits 'data', for ours and for the listener that it had before, which parses.
-   * 2. We remove Node's listener. Ours calls it with one slice after the other.
-   * While the socket is not being read, both steps wait for its 'resume' event. If they are taken earlier, Node never reads it again.
-   *
-   * Test: "clients that send ahead of their responses are all answered, also past the limit for all of them".
-   */
-  #switchToDataEvents(): void {
-    const socket = this.#socket
-    if (!this.#isReading) {
-      socket.once('resume', () => this.#switchToDataEvents())
-      return
-    }
-    // Node's own listener, which parses; there is none after a CONNECT. Node's types say only that it is a function.
-    const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
-    if (parse === undefined) return
-    socket.on('data', (bytes: Buffer) => this.#parseInSlices(bytes, parse))
-    socket.off('data', parse)
-  }
-
-  #parseInSlices(bytes: Buffer, parse: (bytes: Buffer) => void): void {
-    for (let start = 0; start < bytes.length; start += sliceBytes) {
-      if (this.#hasStoppedParsing || !this.#socket.writable) return
-      if (this.#mustPause) {
-        // The rest comes as 'data' again when the socket is resumed.
-        this.#socket.pause()
-        this.#socket.unshift(bytes.subarray(start))
-        return
-      }
-      parse(bytes.subarray(start, start + sliceBytes))
-    }
-  }
-
   /** Responds to what Node's parser or its timeouts refuse, after the responses to the requests before it. */
   refuse(error: NodeJS.ErrnoException): void {
     // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
-    if (this.#hasStoppedParsing || !this.#socket.writable) return
+    if (this.hasStoppedParsing || !this.#socket.writable) return
     const code = codes[error.code ?? ''] ?? 'malformed_request'
     // While we have paused the connection, a timeout is not the client's fault: the rest of its request may lie unread in the system's
     // buffer. The price: Node reports each timeout once, so from now on this request may take as long as it likes. What is left is
     // Node's limit for a connection on which nothing moves (idleMs).
     if (code === 'request_timeout' && this.#socket.isPaused()) return
-    this.#hasStoppedParsing = true
+    this.hasStoppedParsing = true
     const response = this.#lastResponse
     if (response === undefined || response.req.complete) {
       // All requests that were parsed are complete. So the error is in the head of another one, for which Node has made no response.
@@ -265,7 +198,7 @@ export class Connection {
 
   /** There are no tunnels here (RFC 9110 section 9.3.6), and Node no longer parses what follows the request for one. */
   refuseTunnel(): void {
-    this.#hasStoppedParsing = true
+    this.hasStoppedParsing = true
     // Node no longer looks after the socket: an error would end the process, and a client that closes would not be noticed.
     this.#socket.on('error', () => {})
     this.#socket.resume()

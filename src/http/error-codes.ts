@@ -6,10 +6,7 @@ export const errorCodes = {
   invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },
   malformed_json: { status: 400, message: 'The body is not valid JSON.' },
   invalid_body: { status: 400, message: 'The body is not a valid pet.' },
-  unauthorized: {
-    status: 401,
-    message: 'Send your API key in a header: "Authorization: Bearer <API_KEY>".',
-  },
+  unauthorized: { status: 401, message: 'Send your API key in a header: "Authorization: Bearer <API_KEY>".' },
   not_found: { status: 404, message: 'There is no such path.' },
   method_not_allowed: { status: 405, message: 'This resource does not take that method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
@@ -25,10 +22,7 @@ export const errorCodes = {
   },
   internal_error: { status: 500, message: 'Something went wrong in the service.' },
   not_implemented: { status: 501, message: 'This operation is not implemented.' },
-  data_file_invalid: {
-    status: 503,
-    message: 'The data file is not valid; pets can be listed, but not added.',
-  },
+  data_file_invalid: { status: 503, message: 'The data file is not valid.' },
   storage_failed: { status: 503, message: 'The storage failed.' },
   shutting_down: { status: 503, message: 'The service is shutting down.' },
   insufficient_storage: { status: 507, message: 'There is no room left.' },

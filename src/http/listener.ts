@@ -82,7 +82,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     const before = waitingTotal
     waitingTotal += sizeChange
     if (before < sliceThreshold && waitingTotal >= sliceThreshold) {
-      for (const connection of connections.values()) connection.readInSlices()
+      for (const connection of connections.values()) connection.reading.readInSlices()
     }
     if (waitingTotal > maxWaitingTotal) {
       const [greediest] = [...connections.values()].toSorted((a, b) => b.waitingSize - a.waitingSize)
@@ -97,7 +97,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     const connection = new Connection(socket, { handler, callSoon, countWaiting })
     connections.set(socket, connection)
     socket.once('close', () => connections.delete(socket))
-    if (waitingTotal >= sliceThreshold) connection.readInSlices()
+    if (waitingTotal >= sliceThreshold) connection.reading.readInSlices()
   })
   server.on('request', passOn('none'))
   server.on('checkContinue', passOn('continue'))
