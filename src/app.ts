@@ -114,8 +114,7 @@ export function createApp(options: AppOptions): App {
 
   /**
    * For an error while a response is sent after a promise or a delay: an app around the service (Express, say) may have wrapped the
-   * response so that sending throws. Nobody else would catch it then, and the process would end. (Without a promise or a delay, that app
-   * is still calling the listener, and catches what sending the error throws.)
+   * response so that sending throws. Nobody else would catch it then, and the process would end.
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)
@@ -142,7 +141,7 @@ export function createApp(options: AppOptions): App {
     // The listener has refused it (its body was broken or too slow), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. Which of them comes cannot
-    // be told, so the connection closes. (After 100 Continue, the expectation is 'none'.)
+    // be told, so the connection closes. (When the body is read, readJsonBody sends 100 Continue, and nothing is expected any more.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
@@ -169,7 +168,7 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      // A creation that is in flight when the service ends: its body was read, so the store may have the pet.
+      // A creation that is in flight when the service ends: its body was read, so the store may have the pet, and the client is told so.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)

@@ -52,9 +52,10 @@ export class Appender {
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
-    // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, it is undone, also at once.
+    // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, put it back: at once, so there is no
+    // time for an edit here either.
     this.#mayBeStored = true
-    // Only a person's end, with much white space, is longer than what takes its place.
+    // Only white space of a person makes the old end that long.
     const isShorter = bytes.length < end.closing.length
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isShorter)

@@ -228,7 +228,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if that fails (see EROFS). Throws a DataFileChanged if it is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error if it may be lost. Throws a DataFileChanged if it is gone. */
   async #sync(): Promise<unknown> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)

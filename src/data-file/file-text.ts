@@ -26,7 +26,7 @@ export const maxAppendPets = 128
 export interface TextEnd {
   /** After the last pet, where the next one goes. */
   readonly petsEnd: number
-  /** What follows: our closing brackets or, with any white space, a person's. */
+  /** What follows: closing brackets, which are ours or a person's, with white space. */
   readonly closing: Buffer
 }
 
@@ -79,7 +79,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The same text, with the ids that were filled in. Each comes first in its pet, before a comma: at least the `name` follows. */
+/** The same text, with the ids that were filled in. Each is the first member of its pet, and never the only one, so a comma follows it. */
 export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const pieces: Buffer[] = []
   let from = 0

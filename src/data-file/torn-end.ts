@@ -10,8 +10,8 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * Where a person has closed the file in another way, the first append overwrites those bytes. If the power fails during this very write,
- * and two sectors meet within them, what is left may look like the person's mistake, and is not repaired.
+ * A person may have closed the file with other bytes, which the first append overwrites. If the power fails during this one append, and
+ * two sectors meet within these bytes, what is left may look like a mistake of the person, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -40,7 +40,7 @@ const firstAppendPrefix = appendPrefix.subarray(1)
  * | ----------------------------- | ---------------------------------------------------------------- |
  * | `⏎  ]`                        | only closing brackets are missing                                |
  * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                     |
- * | `,⏎ ]⏎}⏎`                     | the same, before all of the 7 bytes were overwritten             |
+ * | `,⏎ ]⏎}⏎`                     | the same, when 2 of the 7 bytes were overwritten                 |
  * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                        |
  * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile, in pieces: see isCopySeam         |
  */
@@ -55,8 +55,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // Whole pets may follow the NULs, but no more than one append can add. If there are more, a person has to look.
   if (hasUnwrittenSectors(bytes, petsEnd))
     return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
-  // With fewer than 7 bytes after the `[` of the list, an editor was probably stopped before it had saved the first pet. A repair would
-  // make an empty store of that.
+  // The first pet of all is appended over our 7 bytes, as a rule, so at least these are left. If there are fewer, an editor was probably
+  // stopped before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -69,7 +69,7 @@ function beginsLike(tail: Buffer, prefix: Buffer): boolean {
   return tail.subarray(0, length).equals(prefix.subarray(0, length))
 }
 
-/** Whether each of the 7 bytes is that of an append or that of our closing brackets, which its rollback was perhaps putting back. */
+/** Whether there are 7 bytes, each of which is that of an append or that of our closing brackets. */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   return (
     tail.length === closingBrackets.length &&
@@ -78,12 +78,16 @@ function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
 }
 
 /**
- * `cp` reads in pieces. If an append comes between two of them, the first piece ends with closing brackets, and the next one begins in the
- * middle of the append. For example, with the seam between them at the `^`:
+ * `cp` reads in pieces, and an append may come between two of them. Then the copy has the old end of the file up to the *seam*, where the
+ * one piece ends, and from there on what the append has at these places:
  *
- *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎
- *                             ^
- * A seam is where the file ended before the append, or where a sector ends. In any other place, a person has made a mistake.
+ *     …"status":"sold"}⏎  ]⏎}⏎                                  the old end
+ *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the append
+ *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the copy
+ *                             ^ the seam
+ *
+ * A piece ends where the file ended, or where a page does, and so a sector. (A power cut may leave the same, if the sector before the seam
+ * was not written.) What looks like a seam elsewhere is a person's mistake.
  */
 function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Only the prefix of an append can be recognized, so the seam has to be within it.

@@ -225,7 +225,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal may follow a response with "Connection: close". That one is still #current: Node calls this method before #endExchange.
+    // A response with "Connection: close" is the last; no refusal may follow it. (It is still #current, since #endExchange comes later.)
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

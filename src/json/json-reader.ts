@@ -84,7 +84,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // Checks all bytes of the character that begins here.
+    // If the character that begins here is not UTF-8, this throws.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)

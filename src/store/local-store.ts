@@ -123,9 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. It is called again when an edit came in between: `attempted` is then the result of the call before. If the
-   * editor read the file while our failed append was in it, it may have saved those pets too. They keep their ids, and #append leaves
-   * them out.
+   * Assigns ids, in order. When an edit comes between this and the append, it is called again, with what it returned before as
+   * `attempted`. The editor may have read such a pet from the file and saved it: that pet keeps its id, and #append leaves it out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
