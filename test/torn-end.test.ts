@@ -112,14 +112,13 @@ test('cuts a copy whose parts were read between appends where the first of them 
   }
 })
 
-test('cuts a copy whose first part ends within the closing brackets', () => {
-  for (let cut = 1; cut <= closing.length; cut++) {
-    const border = headBefore(cut)
-    assert.deepEqual(repair(border + closing.slice(0, cut) + append.slice(cut)), {
-      count: 1,
-      petsEnd: border.length,
-      cause: 'copy',
-    })
+test('repairs an append of which a sector that ends within the closing brackets was not written', () => {
+  for (let border = 1; border <= closing.length; border++) {
+    const start = headBefore(border)
+    for (const length of [20, append.length]) {
+      const text = start + closing.slice(0, border) + append.slice(border, length)
+      assert.deepEqual(repair(text)?.petsEnd, start.length, JSON.stringify(text))
+    }
   }
 })
 
@@ -150,6 +149,28 @@ test('does not cut off more pets than one append can hold: they were acknowledge
   const torn = (count: number): string => start + `,\n    ${petLine(2, 'x')}`.repeat(count) + closing
   assert.equal(repair(torn(maxAppendPets))?.petsEnd, 512)
   assert.equal(repair(torn(maxAppendPets + 1)), undefined)
+})
+
+test('leaves a wrong or missing comma alone, wherever a sector ends', () => {
+  const mia = petLine(2, 'Mia')
+  for (let border = 1; border <= 12; border++) {
+    const start = headBefore(border)
+    for (const gap of ['\r\n    ', ' \n    ', '\t\n    ', ']\n    ', '}\n    ', '\n    ', ';\n    ']) {
+      const text = `${start}${gap}${mia},\n    ${petLine(3, 'Tom')}${closing}`
+      assert.equal(repair(text), undefined, `${border} ${JSON.stringify(gap)}`)
+    }
+  }
+})
+
+test('leaves a pet alone that was pasted after the end', () => {
+  for (const text of [
+    `${head}\n  ]\n}${petLine(2, 'Mia')}\n`,
+    `${head}\n ]\n}\n${petLine(2, 'Mia')}\n`,
+    `{"pets":[]}\n  ${petLine(2, 'Mia')}\n`,
+    `{"pets": [\n]\n}\n${petLine(2, 'Mia')}`,
+  ]) {
+    assert.equal(repair(text), undefined, text)
+  }
 })
 
 test("leaves a person's mistake alone", () => {

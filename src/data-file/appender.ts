@@ -126,7 +126,7 @@ export class Appender {
     if (!isAtEnd || found[0] === 0 || !found.subarray(1).equals(bytes)) throw new DataFileChanged()
   }
 
-  /** Undoes an append: puts back what followed the last pet before. If the process dies meanwhile, the next start repairs the file. */
+  /** Undoes an append: puts back what followed the last pet before. */
   async #restoreEnd(descriptor: number, { petsEnd, closing }: TextEnd): Promise<void> {
     this.#writeEnd(descriptor, petsEnd, closing, true)
     await this.#disk.sync('fdatasync', descriptor)

@@ -31,7 +31,7 @@ import { maxEditWaitMs, readUntilWhole, waitForSave } from './wait-for-save.ts'
 
 const mountedByItself = 'has to be rewritten, but is a mount of its own; mount its folder instead'
 const restoredMessage = 'restored: a crash had interrupted the server while it replaced this file'
-const reclosedMessage = 'repaired: its closing brackets were missing or damaged'
+const reclosedMessage = 'repaired: its closing brackets were missing'
 const repairedMessage = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
 
 /** What lowdb holds: the pets by ascending id. */

@@ -22,11 +22,11 @@ import { closingBrackets, maxAppendPets, parsePets, separator } from './file-tex
 export interface TornEnd {
   /** After the last whole pet before the damage. */
   readonly petsEnd: number
-  /** `brackets`: only they are missing or damaged. `append`: cut off by a crash. `copy`: copied during an append. */
+  /** `brackets`: only they are missing. `append`: cut off by a crash. `copy`: copied during an append. */
   readonly cause: 'brackets' | 'append' | 'copy'
 }
 
-/** A disk writes whole sectors, and `cp` reads whole pages, of several sectors each. So where a sector ends, old and new bytes may meet. */
+/** A disk writes whole sectors. Where one ends, old and new bytes may meet. */
 const sectorBytes = 512
 
 /** What every append begins with; the first one of all has no comma. */
@@ -36,13 +36,14 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /**
  * The *tail* is what follows the last whole pet. It is damaged if it is one of these; otherwise returns undefined:
  *
- * | Tail                          | What has happened                                                |
- * | ----------------------------- | ---------------------------------------------------------------- |
- * | `⏎  ]`                        | only closing brackets are missing                                |
- * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                     |
- * | `,⏎ ]⏎}⏎`                     | the same, when 2 of the 7 bytes were overwritten                 |
- * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                        |
- * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile, in pieces: see isCopySeam         |
+ * | Tail                          | What has happened                                                    |
+ * | ----------------------------- | -------------------------------------------------------------------- |
+ * | `⏎  ]`                        | only closing brackets are missing                                    |
+ * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                         |
+ * | `,⏎ ]⏎}⏎`                     | the same, when 2 of the 7 bytes were overwritten                     |
+ * | `⏎  ]   {"id":13,"na`         | the power failed: the sector with the first 4 bytes was not written  |
+ * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                            |
+ * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile, in pieces: see isCopy                 |
  */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
@@ -52,21 +53,22 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Whole pets may follow the NULs, but no more than one append can add. If there are more, a person has to look.
-  if (hasUnwrittenSectors(bytes, petsEnd))
-    return countPets(tail) > maxAppendPets ? undefined : { petsEnd, cause: 'append' }
   // The first pet of all is appended over our 7 bytes, as a rule, so at least these are left. If there are fewer, an editor was probably
   // stopped before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
-  if (isCopySeam(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
-  const isCutOff = (endsTooSoon && beginsLike(tail, prefix)) || isHalfOverwritten(tail, prefix)
-  return isCutOff ? { petsEnd, cause: 'append' } : undefined
+  if (isCopy(tail, prefix)) return { petsEnd, cause: 'copy' }
+  const isAppend =
+    (endsTooSoon && beginsLike(tail, prefix)) ||
+    isHalfOverwritten(tail, prefix) ||
+    lacksFirstSector(tail, petsEnd, prefix) ||
+    hasUnwrittenSectors(bytes, petsEnd)
+  // A crash cuts off one append. If there are more pets than it can add, a person has to look.
+  return isAppend && countPets(tail) <= maxAppendPets ? { petsEnd, cause: 'append' } : undefined
 }
 
-function beginsLike(tail: Buffer, prefix: Buffer): boolean {
-  const length = Math.min(tail.length, prefix.length)
-  return tail.subarray(0, length).equals(prefix.subarray(0, length))
+function beginsLike(tail: Buffer, begin: Buffer): boolean {
+  return tail.subarray(0, begin.length).equals(begin.subarray(0, tail.length))
 }
 
 /** Whether there are 7 bytes, each of which is that of an append or that of our closing brackets. */
@@ -77,31 +79,27 @@ function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   )
 }
 
+/** Whether our closing brackets stand up to the end of a sector within them, and the append from there on. */
+function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
+  const oldLength = sectorBytes - (petsEnd % sectorBytes)
+  const begin = Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)])
+  return oldLength <= closingBrackets.length && beginsLike(tail, begin)
+}
+
 /**
- * `cp` reads in pieces, and an append may come between two of them. Then the copy has the old end of the file up to the *seam*, where the
- * one piece ends, and from there on what the append has at these places:
+ * `cp` reads in pieces, and an append may come between two of them. Then the copy has the old end of the file, ours or a person's, and from
+ * there on what the append has at these places:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎                                  the old end
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the append
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the copy
- *                             ^ the seam
- *
- * A piece ends where the file ended, or where a page does, and so a sector. (A power cut may leave the same, if the sector before the seam
- * was not written.) What looks like a seam elsewhere is a person's mistake.
  */
-function isCopySeam(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Only the prefix of an append can be recognized, so the seam has to be within it.
-  const end = Math.min(prefix.length, tail.length)
-  for (let seam = 1; seam < end; seam++) {
-    const oldEnd = tail.subarray(0, seam)
-    if (!isClosing(oldEnd)) return false
-    const goesOnAsAppend = tail.subarray(seam, end).equals(prefix.subarray(seam, end))
-    // The old end may also be a person's, such as `⏎]⏎}`.
-    const isWholeOldEnd = oldEnd.toString().replaceAll(/\s/g, '') === ']}'
-    const isSectorEnd = (petsEnd + seam) % sectorBytes === 0
-    if (goesOnAsAppend && (isWholeOldEnd || isSectorEnd)) return true
-  }
-  return false
+function isCopy(tail: Buffer, prefix: Buffer): boolean {
+  const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
+  // Only the prefix of an append can be recognized. So nothing is told of a person's end that is longer.
+  if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
+  const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
+  return goesOnAsAppend && tail.subarray(-closingBrackets.length).equals(closingBrackets)
 }
 
 /** How many pets begin in the tail, in the layout of an append. Both prefixes contain that of the first append. */
