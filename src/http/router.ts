@@ -1,6 +1,6 @@
 /**
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
- * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. It knows no methods.
+ * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Methods, HEAD and OPTIONS among them, are for app.ts.
  */
 import { HttpError } from './error-codes.ts'
 
