@@ -168,7 +168,7 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      // A creation that is in flight when the service ends: its body was read, so the store may have the pet, and the client is told so.
+      // The body of a creation in flight was read, so the store may have the pet, and the client is told that this is not known.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)

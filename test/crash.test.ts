@@ -347,8 +347,7 @@ function assertKept(
 ): void {
   // A replacement that was interrupted is undone or finished, which loses nothing.
   // Nor does a file that gets its closing brackets back.
-  const lossless =
-    /: restored: a crash had interrupted|: repaired: its closing brackets were missing$/
+  const lossless = /: restored: a crash had interrupted|: repaired: its closing brackets were missing$/
   const repairs = lines.filter((line) => !lossless.test(line))
   if (repairs.length === 0) return
   const [line = ''] = repairs

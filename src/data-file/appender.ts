@@ -17,7 +17,7 @@ export class Appender {
   #end: TextEnd | undefined
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** Perhaps #end does not follow the last pet: something is being written there, or a write has failed. */
+  /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
   #mayBeTorn = false
   #mayBeStored = false
 
@@ -55,10 +55,10 @@ export class Appender {
     // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, put it back: at once, so there is no
     // time for an edit here either.
     this.#mayBeStored = true
-    // Only white space of a person makes the old end that long.
-    const isShorter = bytes.length < end.closing.length
+    // A person may have left more white space after the last pet than the new bytes take.
+    const isCut = end.closing.length > bytes.length
     try {
-      this.#writeEnd(descriptor, end.petsEnd, bytes, isShorter)
+      this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
@@ -100,13 +100,13 @@ export class Appender {
   }
 
   /**
-   * Writes a new end of the file, from `position` on. With `isShorter`, the file is longer than it is to be, and is cut first. (A cut that
-   * is not needed could remove what an editor adds at this very moment, before it is noticed.)
+   * Writes a new end of the file, from `position` on. `isCut`: first cuts the file to its new length, in case it is longer. (A cut that is
+   * not needed could remove what an editor adds at this very moment, before it is noticed.)
    */
-  #writeEnd(descriptor: number, position: number, bytes: Buffer, isShorter: boolean): void {
+  #writeEnd(descriptor: number, position: number, bytes: Buffer, isCut: boolean): void {
     this.#mayBeTorn = true
     try {
-      if (isShorter) this.#disk.fs.ftruncateSync(descriptor, position + bytes.length)
+      if (isCut) this.#disk.fs.ftruncateSync(descriptor, position + bytes.length)
       this.#disk.write(descriptor, bytes, position)
     } finally {
       // Even a write that fails may have changed the file.

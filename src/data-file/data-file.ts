@@ -79,8 +79,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * An edited file could not be synced, and another sync would prove nothing: Linux reports the error once, then takes the bytes for
-   * written. So the text has to go into a new file, now or at a later read. (The appender sees to failed syncs of its own.)
+   * The sync of an edited file has failed. Another one would prove nothing: Linux reports the error once, and then takes the bytes for
+   * written. So the text goes into a new file instead, now or at a later read. (The appender sees to failed syncs of its own.)
    */
   #hasFailedSync = false
 
@@ -143,14 +143,15 @@ export class DataFile implements Adapter<PetData> {
   /**
    * For a file that cannot be used. First waits for a save that may be going on, and throws a DataFileChanged if the file changes. Then:
    *
-   * | The file                         | At a start                           | While the server runs            |
-   * | -------------------------------- | ------------------------------------ | -------------------------------- |
-   * | was moved aside by a replacement | is put back                          | is put back                      |
-   * | is missing or empty, pets kept   | is an error (throwIfPetsAreKept)     | is an error                      |
-   * | is missing otherwise             | is created                           | is an error                      |
-   * | has a damaged end (torn-end.ts)  | is repaired                          | is an error                      |
-   * | was copied during an append      | is repaired                          | is repaired                      |
-   * | is empty, or wrong otherwise     | is an error                          | is an error                      |
+   * | The file                             | At a start                           | While the server runs            |
+   * | ------------------------------------ | ------------------------------------ | -------------------------------- |
+   * | was moved aside by a replacement     | is put back                          | is put back                      |
+   * | is missing or empty, beside kept     | is an error (throwIfPetsAreKept)     | is an error                      |
+   * | pets (see kept-files.ts)             |                                      |                                  |
+   * | is missing otherwise                 | is created                           | is an error                      |
+   * | has a damaged end (see torn-end.ts)  | is repaired                          | is an error                      |
+   * | was copied during an append          | is repaired                          | is repaired                      |
+   * | is empty, or wrong otherwise         | is an error                          | is an error                      |
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
     const { bytes, identity } = whole
@@ -228,7 +229,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if it may be lost. Throws a DataFileChanged if it is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error if the file may be lost. Throws a DataFileChanged if it is gone. */
   async #sync(): Promise<unknown> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)

@@ -36,14 +36,14 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /**
  * The *tail* is what follows the last whole pet. It is damaged if it is one of these; otherwise returns undefined:
  *
- * | Tail                          | What has happened                                                    |
- * | ----------------------------- | -------------------------------------------------------------------- |
- * | `⏎  ]`                        | only closing brackets are missing                                    |
- * | `,⏎    {"id":13,"na`          | the process was killed, or the disk was full                         |
- * | `,⏎ ]⏎}⏎`                     | the same, when 2 of the 7 bytes were overwritten                     |
- * | `⏎  ]   {"id":13,"na`         | the power failed: the sector with the first 4 bytes was not written  |
- * | `,⏎    {"id":13,"na` and NULs | the power failed: see hasUnwrittenSectors                            |
- * | `⏎  ]⏎}⏎"id":13,"name":"Rex"` | the file was copied meanwhile, in pieces: see isCopy                 |
+ * | Tail                            | What has happened                                                                        |
+ * | ------------------------------- | ---------------------------------------------------------------------------------------- |
+ * | `⏎  ]`                          | only closing brackets are missing                                                        |
+ * | `,⏎    {"id":13,"na`            | the process was killed, or the disk was full                                             |
+ * | `,⏎ ]⏎}⏎`                       | the same: 2 bytes are those of the append, and the other 5 still those of our brackets   |
+ * | `⏎  ]  {"id":13,"na`            | the power failed: 4 bytes are still those of our brackets, the others of the append      |
+ * | `,⏎    {"id":13,"na` and NULs   | the power failed: see hasUnwrittenSectors                                                |
+ * | `⏎  ]⏎}⏎"id":13,"na…"}⏎  ]⏎}⏎`  | the file was copied meanwhile, in pieces: see isCopy                                     |
  */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
@@ -53,8 +53,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // The first pet of all is appended over our 7 bytes, as a rule, so at least these are left. If there are fewer, an editor was probably
-  // stopped before it had saved the first pet, and a repair would make an empty store of that.
+  // An append to an empty list leaves at least the 7 bytes that it overwrites. If there are fewer, an editor was probably stopped before it
+  // had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, prefix)) return { petsEnd, cause: 'copy' }
@@ -79,7 +79,7 @@ function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   )
 }
 
-/** Whether our closing brackets stand up to the end of a sector within them, and the append from there on. */
+/** Whether a sector ends within our closing brackets, and the bytes before that are still theirs, the others those of an append. */
 function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldLength = sectorBytes - (petsEnd % sectorBytes)
   const begin = Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)])
@@ -96,7 +96,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  */
 function isCopy(tail: Buffer, prefix: Buffer): boolean {
   const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
-  // Only the prefix of an append can be recognized. So nothing is told of a person's end that is longer.
+  // After a person's end that is longer than the prefix, nothing that can be recognized is left of the append.
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
   return goesOnAsAppend && tail.subarray(-closingBrackets.length).equals(closingBrackets)

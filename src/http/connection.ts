@@ -39,8 +39,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Ends a response in the next tick, so that all requests that are due (see callSoon) are handled before the first response is sent, which
- * is faster. Until then Node holds back what was given to `write`.
+ * Ends a response in the next tick. Node holds back its head and body (see sendReply) until then, so all requests that are due (see
+ * callSoon) are handled before the first response is sent, which is faster.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -131,7 +131,7 @@ export class Connection {
     response.once('close', () => this.#endExchange(response))
     // Node may parse nothing that follows a request with an Upgrade header, so this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    // refuse() may have sent a response while the request waited.
+    // If its body was broken or too slow while it waited, refuse() has responded to it.
     if (!response.headersSent) this.#context.handler.handle(arrival)
   }
 
@@ -225,7 +225,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // A response with "Connection: close" is the last; no refusal may follow it. (It is still #current, since #endExchange comes later.)
+    // Node calls this method when it has sent a response with "Connection: close", while that is #current. No refusal may follow it.
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -175,7 +175,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** How long the escape after the backslash is. If the text ends within it: how much of it there is; readString then reports the end. */
+  /** The length of the escape after the backslash. If the text ends within it, that of its part; readString then comes upon the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
