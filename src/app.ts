@@ -80,8 +80,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
-   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to end with `/api`, or the link to the next
-   * page leads nowhere. (It is `/shop/api` if a proxy in front removes `/shop`.)
+   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to be `/api` too, or the link to the next page
+   * leads nowhere; if a proxy in front removes `/shop`, it has to be `/shop/api`.
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -168,7 +168,7 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      // The body of a creation in flight was read, so the store may have the pet, and the client is told that this is not known.
+      // A creation whose body was read may be in the store, or come to be. So the client is told that, and not just of the shutdown.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)

@@ -122,6 +122,20 @@ test('repairs an append of which a sector that ends within the closing brackets 
   }
 })
 
+test('cuts a copy that ends in the middle of an append where a page ends, and in no other place', () => {
+  const start = headBefore(50)
+  for (const length of [4096, 4095, 4097]) {
+    const text =
+      start +
+      closing +
+      formatAppend([{ ...pet(2), name: 'x'.repeat(5000) }], false)
+        .toString()
+        .slice(7)
+    const cause = length === 4096 ? 'copy' : undefined
+    assert.equal(repair(text.slice(0, length))?.cause, cause)
+  }
+})
+
 test("cuts a copy that has a person's closing brackets and then the rest of the first append", () => {
   for (const theirs of [']}', ']}\n', '\n]\n}\n', '\r\n]\r\n}\r\n', '\n    ]\n}\n']) {
     assert.deepEqual(

@@ -71,8 +71,8 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, to be read again: from now on it counts as edited, whatever `stat` says. Anything else is rolled
-      // back. If that fails too, the next append or look for edits tries it again.
+      // An edited file is left alone, to be read again: from now on it counts as edited, whatever `stat` says. After any other error, the
+      // append is rolled back. If that fails too, the next append or look for edits tries it again.
       if (error instanceof DataFileChanged) {
         this.close()
         this.#identity = unknownIdentity
@@ -135,8 +135,8 @@ export class Appender {
   }
 
   /**
-   * Undoes a failed append, unless that is done, or somebody else has written to the file since. Returns whether it has undone one. Throws
-   * the file system's error.
+   * Undoes a failed append, if it is not undone yet, and if nobody else has written to the file since. Returns whether it has done so.
+   * Throws the file system's error.
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor

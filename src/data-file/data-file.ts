@@ -80,7 +80,8 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * The sync of an edited file has failed. Another one would prove nothing: Linux reports the error once, and then takes the bytes for
-   * written. So the text goes into a new file instead, now or at a later read. (The appender sees to failed syncs of its own.)
+   * written. So the text goes into a new file instead, now or at a later read. (Appender may sync again, as its
+   * rollback writes the bytes again.)
    */
   #hasFailedSync = false
 
@@ -143,15 +144,14 @@ export class DataFile implements Adapter<PetData> {
   /**
    * For a file that cannot be used. First waits for a save that may be going on, and throws a DataFileChanged if the file changes. Then:
    *
-   * | The file                             | At a start                           | While the server runs            |
-   * | ------------------------------------ | ------------------------------------ | -------------------------------- |
-   * | was moved aside by a replacement     | is put back                          | is put back                      |
-   * | is missing or empty, beside kept     | is an error (throwIfPetsAreKept)     | is an error                      |
-   * | pets (see kept-files.ts)             |                                      |                                  |
-   * | is missing otherwise                 | is created                           | is an error                      |
-   * | has a damaged end (see torn-end.ts)  | is repaired                          | is an error                      |
-   * | was copied during an append          | is repaired                          | is repaired                      |
-   * | is empty, or wrong otherwise         | is an error                          | is an error                      |
+   * | The file                                      | At a start                           | While the server runs |
+   * | --------------------------------------------- | ------------------------------------ | --------------------- |
+   * | was moved aside by a replacement              | is put back                          | is put back           |
+   * | is missing or empty, with pets kept beside it | is an error (see throwIfPetsAreKept) | is an error           |
+   * | is missing otherwise                          | is created                           | is an error           |
+   * | has a damaged end (see torn-end.ts)           | is repaired                          | is an error           |
+   * | was copied during an append                   | is repaired                          | is repaired           |
+   * | is empty, or wrong otherwise                  | is an error                          | is an error           |
    */
   async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
     const { bytes, identity } = whole

@@ -79,7 +79,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** The same text, with the ids that were filled in. Each is the first member of its pet, and never the only one, so a comma follows it. */
+/** The same text, with the ids that were filled in: each comes first in its pet, with a comma, since at least the `name` follows. */
 export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const pieces: Buffer[] = []
   let from = 0

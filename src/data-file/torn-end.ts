@@ -10,8 +10,8 @@
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after
  *                      ^^^^^^^
  *
- * A person may have closed the file with other bytes, which the first append overwrites. If the power fails during this one append, and
- * two sectors meet within these bytes, what is left may look like a mistake of the person, and is not repaired.
+ * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
+ * sector of the disk ends within these brackets, what is left may look like a mistake of the person, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -29,6 +29,9 @@ export interface TornEnd {
 /** A disk writes whole sectors. Where one ends, old and new bytes may meet. */
 const sectorBytes = 512
 
+/** An append that is being written becomes visible to `cp` page by page. */
+const pageBytes = 4096
+
 /** What every append begins with; the first one of all has no comma. */
 const appendPrefix = Buffer.from(`${separator}{"id":`)
 const firstAppendPrefix = appendPrefix.subarray(1)
@@ -36,14 +39,13 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /**
  * The *tail* is what follows the last whole pet. It is damaged if it is one of these; otherwise returns undefined:
  *
- * | Tail                            | What has happened                                                                        |
- * | ------------------------------- | ---------------------------------------------------------------------------------------- |
- * | `⏎  ]`                          | only closing brackets are missing                                                        |
- * | `,⏎    {"id":13,"na`            | the process was killed, or the disk was full                                             |
- * | `,⏎ ]⏎}⏎`                       | the same: 2 bytes are those of the append, and the other 5 still those of our brackets   |
- * | `⏎  ]  {"id":13,"na`            | the power failed: 4 bytes are still those of our brackets, the others of the append      |
- * | `,⏎    {"id":13,"na` and NULs   | the power failed: see hasUnwrittenSectors                                                |
- * | `⏎  ]⏎}⏎"id":13,"na…"}⏎  ]⏎}⏎`  | the file was copied meanwhile, in pieces: see isCopy                                     |
+ * | Tail                                    | What has happened                                                                    |
+ * | --------------------------------------- | ------------------------------------------------------------------------------------ |
+ * | `⏎  ]`                                  | only closing brackets are missing                                                    |
+ * | `,⏎    {"id":13,"na`                    | the process was killed, or the disk was full                                         |
+ * | `,⏎ ]⏎}⏎` or `⏎  ]  {"id":13,"na`       | the same, or the power failed: only the first 2, or last 3, of 7 bytes are new       |
+ * | `,⏎    {"id":13,"na` and NULs           | the power failed: see hasUnwrittenSectors                                            |
+ * | `⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎` | the file was copied meanwhile, in pieces: see isCopy                                 |
  */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
@@ -53,15 +55,14 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append to an empty list leaves at least the 7 bytes that it overwrites. If there are fewer, an editor was probably stopped before it
-  // had saved the first pet, and a repair would make an empty store of that.
+  // When an append to an empty list is cut off, the 7 bytes are there. If there are fewer, an editor was probably stopped before it had
+  // saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
-  if (isCopy(tail, prefix)) return { petsEnd, cause: 'copy' }
+  if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
   const isAppend =
     (endsTooSoon && beginsLike(tail, prefix)) ||
-    isHalfOverwritten(tail, prefix) ||
-    lacksFirstSector(tail, petsEnd, prefix) ||
+    isPartlyOverwritten(tail, petsEnd, prefix) ||
     hasUnwrittenSectors(bytes, petsEnd)
   // A crash cuts off one append. If there are more pets than it can add, a person has to look.
   return isAppend && countPets(tail) <= maxAppendPets ? { petsEnd, cause: 'append' } : undefined
@@ -71,35 +72,32 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
   return tail.subarray(0, begin.length).equals(begin.subarray(0, tail.length))
 }
 
-/** Whether there are 7 bytes, each of which is that of an append or that of our closing brackets. */
-function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
-  return (
-    tail.length === closingBrackets.length &&
-    tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
-  )
-}
-
-/** Whether a sector ends within our closing brackets, and the bytes before that are still theirs, the others those of an append. */
-function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  const oldLength = sectorBytes - (petsEnd % sectorBytes)
-  const begin = Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)])
-  return oldLength <= closingBrackets.length && beginsLike(tail, begin)
+/**
+ * Whether each of the 7 bytes is that of the append or still that of our closing brackets, and what follows is the append's, if anything
+ * does: after a power cut, this is possible if a sector ends within the 7 bytes.
+ */
+function isPartlyOverwritten(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
+  const { length } = closingBrackets
+  const isPossible = tail.length === length || sectorBytes - (petsEnd % sectorBytes) <= length
+  const begin = tail.subarray(0, prefix.length)
+  return isPossible && begin.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
 }
 
 /**
- * `cp` reads in pieces, and an append may come between two of them. Then the copy has the old end of the file, ours or a person's, and from
- * there on what the append has at these places:
+ * `cp` reads in pieces, and an append may come between two of them. Then the copy has the old end of the file, ours or a person's, and
+ * after it the append, but for its first bytes. The copy ends as the file does, or in the middle of an append that was being written:
  *
  *     …"status":"sold"}⏎  ]⏎}⏎                                  the old end
  *     …"status":"sold"},⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the append
  *     …"status":"sold"}⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the copy
  */
-function isCopy(tail: Buffer, prefix: Buffer): boolean {
+function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
   // After a person's end that is longer than the prefix, nothing that can be recognized is left of the append.
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
-  return goesOnAsAppend && tail.subarray(-closingBrackets.length).equals(closingBrackets)
+  const endsAsFile = tail.subarray(-closingBrackets.length).equals(closingBrackets)
+  return goesOnAsAppend && (endsAsFile || (petsEnd + tail.length) % pageBytes === 0)
 }
 
 /** How many pets begin in the tail, in the layout of an append. Both prefixes contain that of the first append. */

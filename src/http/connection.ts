@@ -39,8 +39,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Ends a response in the next tick. Node holds back its head and body (see sendReply) until then, so all requests that are due (see
- * callSoon) are handled before the first response is sent, which is faster.
+ * Ends a response in the next tick, in which Node also sends what was written in this one. So all requests that are due (see callSoon) are
+ * handled before the first response is sent, which is faster.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -129,7 +129,7 @@ export class Connection {
     this.#current = response
     // 'finish' alone would not come when the client goes.
     response.once('close', () => this.#endExchange(response))
-    // Node may parse nothing that follows a request with an Upgrade header, so this response is the last on its connection.
+    // After a request with an Upgrade header, Node may leave what follows unparsed. So this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     // If its body was broken or too slow while it waited, refuse() has responded to it.
     if (!response.headersSent) this.#context.handler.handle(arrival)
@@ -225,7 +225,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this method when it has sent a response with "Connection: close", while that is #current. No refusal may follow it.
+    // Node calls this method as soon as it has sent a response with "Connection: close": that is still #current. No refusal may follow.
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

@@ -123,8 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. When an edit stops the append, it is called again, with what it returned before as `attempted`. The editor may
-   * have read such a pet from the file, where it was for a moment, and saved it: that pet keeps its id, and #append leaves it out.
+   * Assigns ids, in order. #commit calls it again when an edit has stopped the append of `attempted`. These were in the file for a moment,
+   * and the editor may have read and saved one of them: that one keeps its id, and #append leaves it out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
