@@ -333,7 +333,7 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
   }
 })
 
-test('takes over an edit in place that is made right after the first closing brackets are written', async (t) => {
+test("takes over an edit in place that is made right after the first write over a person's closing brackets", async (t) => {
   // A person's closing brackets that are shorter than ours, as long, and longer.
   for (const end of [']}', '\n\n\n ]}\n', '\n  ]\n}\n\n']) {
     const path = makeDataFile(`{"pets": [${rex}${end}`)
@@ -354,7 +354,7 @@ test('takes over an edit in place that is made right after the first closing bra
   }
 })
 
-test('takes over an edit of the same length that falls into the sync of the first closing brackets', async (t) => {
+test("takes over an edit of the same length that falls into the first sync over a person's closing brackets", async (t) => {
   const text = `${formatDataFile(rex)}\n\n`
   const path = makeDataFile(text)
   const gate = createSyncGate()

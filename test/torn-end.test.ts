@@ -165,7 +165,7 @@ test('does not cut off more pets than one append can hold: they were acknowledge
   assert.equal(repair(torn(maxAppendPets + 1)), undefined)
 })
 
-test('leaves a wrong or missing comma alone, wherever a sector ends', () => {
+test('leaves a mistake in the middle alone, wherever a sector ends', () => {
   const mia = petLine(2, 'Mia')
   for (let border = 1; border <= 12; border++) {
     const start = headBefore(border)
@@ -173,6 +173,8 @@ test('leaves a wrong or missing comma alone, wherever a sector ends', () => {
       const text = `${start}${gap}${mia},\n    ${petLine(3, 'Tom')}${closing}`
       assert.equal(repair(text), undefined, `${border} ${JSON.stringify(gap)}`)
     }
+    const withoutQuotes = `${start},\n    ${mia.replace('"Mia"', 'Mia')},\n    ${petLine(3, 'Tom')}${closing}`
+    assert.equal(repair(withoutQuotes), undefined, `${border}`)
   }
 })
 

@@ -119,11 +119,10 @@ export class Appender {
    * saved at the same time.
    */
   #throwUnlessLanded(descriptor: number, position: number, bytes: Buffer): void {
-    const found = Buffer.alloc(1 + bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, position - 1)
-    // If an editor has emptied the file before our write, the length is right all the same: there are NULs up to `position`.
+    const found = Buffer.alloc(bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, position)
     const isAtEnd = this.#identity?.size === BigInt(position + bytes.length)
-    if (!isAtEnd || found[0] === 0 || !found.subarray(1).equals(bytes)) throw new DataFileChanged()
+    if (!isAtEnd || !found.equals(bytes)) throw new DataFileChanged()
   }
 
   /** Undoes an append: puts back what followed the last pet before. */

@@ -127,7 +127,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. Remember a state that no file has, so that whatever comes back is read, even the same file.
+      // A folder, say, stands there. When it is gone, the file has to be read, also if that is the same as before.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }
@@ -249,7 +249,7 @@ export class DataFile implements Adapter<PetData> {
     return { pets }
   }
 
-  /** Replaces the file that was read with `next`, and returns that. If the file has changed since, throws a DataFileChanged instead. */
+  /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
     try {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next

@@ -20,8 +20,8 @@ const oldName = (target: string): string => `${target}.petstore-old`
  * Replaces the file of the identity `expected` (undefined: there was none) by one with the content `next`. Its mode stays, and its owner
  * and group as far as we may set them. If it has changed since, leaves it, and returns false. `target` is the path that all links lead to.
  *
- * After true, the caller has to sync file and folder, and then to call removeLeftovers: until then the old file stays aside. Throws the
- * file system's error; the old file is then back at the path, or still aside, until a later call of putBackOldFile.
+ * When it returns true, the caller has to sync file and folder, and then to call removeLeftovers: until then the old file stays aside.
+ * Throws the file system's error. The old file is then back at the path or, if that failed too, aside until putBackOldFile is called again.
  */
 export async function replaceFile(
   disk: Disk,

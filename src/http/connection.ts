@@ -39,8 +39,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Ends a response in the next tick, in which Node also sends what was written in this one. So all requests that are due (see callSoon) are
- * handled before the first response is sent, which is faster.
+ * Ends a response in the next tick. Node, too, keeps what is written to a response until the next tick. So all requests that are due (see
+ * callSoon) are handled before the first response is sent, which is faster.
  */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
@@ -225,7 +225,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Node calls this method as soon as it has sent a response with "Connection: close": that is still #current. No refusal may follow.
+    // After a response with "Connection: close", Node calls this method while the response is still #current. No refusal may follow it.
     const saidClose = this.#current?.shouldKeepAlive === false
     const code = saidClose ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)

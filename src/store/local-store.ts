@@ -123,8 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. #commit calls it again when an edit has stopped the append of `attempted`. These were in the file for a moment,
-   * and the editor may have read and saved one of them: that one keeps its id, and #append leaves it out.
+   * Assigns ids, in order. When an edit has stopped the append of these pets, #commit calls it again, with them as `attempted`. They were
+   * in the file for a moment, so the editor may have read a pet of them and saved it: that pet keeps its id, and #append leaves it out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
