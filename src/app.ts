@@ -80,8 +80,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
-   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to be `/api` too, or the link to the next page
-   * leads nowhere; if a proxy in front removes `/shop`, it has to be `/shop/api`.
+   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to end with `/api`, or the link to the next
+   * page leads nowhere. Before that it may have what a proxy in front removes, such as `/shop`.
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
@@ -113,8 +113,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * For an error while a response is sent after a promise or a delay: an app around the service (Express, say) may have wrapped the
-   * response so that sending throws. Nobody else would catch it then, and the process would end.
+   * For what sending throws after a promise or a delay: an app around the service (Express, say) may have wrapped the response. Nobody
+   * else would catch it, and the process would end.
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)

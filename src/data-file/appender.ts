@@ -55,7 +55,8 @@ export class Appender {
     // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, put it back: at once, so there is no
     // time for an edit here either.
     this.#mayBeStored = true
-    // A person may have left more white space after the last pet than the new bytes take.
+    // A person may have left more white space after the last pet than the new bytes take. The file is cut only then, since a cut would
+    // also remove what an editor adds at this very moment.
     const isCut = end.closing.length > bytes.length
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
@@ -99,10 +100,7 @@ export class Appender {
     }
   }
 
-  /**
-   * Writes a new end of the file, from `position` on. `isCut`: first cuts the file to its new length, in case it is longer. (A cut that is
-   * not needed could remove what an editor adds at this very moment, before it is noticed.)
-   */
+  /** Writes a new end of the file, from `position` on. With `isCut`, first cuts the file to its new length. */
   #writeEnd(descriptor: number, position: number, bytes: Buffer, isCut: boolean): void {
     this.#mayBeTorn = true
     try {

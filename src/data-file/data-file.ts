@@ -80,8 +80,7 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * The sync of an edited file has failed. Another one would prove nothing: Linux reports the error once, and then takes the bytes for
-   * written. So the text goes into a new file instead, now or at a later read. (Appender may sync again, as its
-   * rollback writes the bytes again.)
+   * written. So the text has to go into a new file, now or at a later read.
    */
   #hasFailedSync = false
 
@@ -127,7 +126,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. When it is gone, the file has to be read, also if that is the same as before.
+      // A folder, say, stands there. Whatever is there next counts as an edit, even the same file as before.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

@@ -218,6 +218,7 @@ class PetsParser {
       reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
+      // A fault if another pet has the id.
       const idFault = seed && this.#seeds.add(seed, offset, this.#parsed.petCount)
       if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
       this.#parsed.petCount++

@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append does not make the file shorter, so one to an empty list leaves 7 bytes or more. If there are fewer, an editor was probably
-  // stopped before it had saved the first pet, and a repair would make an empty store of that.
+  // A crash never makes the file shorter, so in an empty list of ours it leaves at least 7 bytes. A shorter tail was probably left by an
+  // editor that was stopped before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -75,18 +75,20 @@ function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   return tail.length === closingBrackets.length && isEither
 }
 
+/** A sector ends within the 7 bytes. Up to there they are as before the append, and from there on as after it. */
 function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldLength = sectorBytes - (petsEnd % sectorBytes)
   if (oldLength > closingBrackets.length) return false
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** The old end may also be a person's. The copy ends as the file does, or with a page of an append that was still being written. */
+/** Up to some place the tail is the old end, ours or a person's, and from there on it is as after the append. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
-  // An append is recognized by its prefix. If the old end is longer, it has taken the place of all of that.
+  // An append is recognized by its prefix, so some of that has to be left.
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
+  // If the append was still being written, the copy ends with one of its pages.
   const endsAsFile = tail.subarray(-closingBrackets.length).equals(closingBrackets)
   return goesOnAsAppend && (endsAsFile || (petsEnd + tail.length) % pageBytes === 0)
 }

@@ -26,20 +26,15 @@ export async function readUntilWhole<T>(path: string, maxWaitMs: number, read: (
 }
 
 /**
- * For a file that cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was left alone for
+ * For a file that was `seen` and cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was left alone for
  * `settleMs`. Throws a DataFileChanged as soon as somebody writes to it, or replaces it. At a start, waits only if it was written just now.
  */
-export async function waitForSave(
-  disk: Disk,
-  path: string,
-  identity: Identity,
-  isStart: boolean,
-): Promise<void> {
-  const ageMs = clock.now() - Number((identity?.mtimeNs ?? 0n) / 1_000_000n)
+export async function waitForSave(disk: Disk, path: string, seen: Identity, isStart: boolean): Promise<void> {
+  const ageMs = clock.now() - Number((seen?.mtimeNs ?? 0n) / 1_000_000n)
   if (isStart && ageMs >= settleMs) return
   const start = clock.performanceNow()
   while (clock.performanceNow() - start < settleMs) {
     await delay(lookAgainMs)
-    if (!isSame(disk.read(path).identity, identity)) throw new DataFileChanged()
+    if (!isSame(disk.read(path).identity, seen)) throw new DataFileChanged()
   }
 }

@@ -38,10 +38,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
-/**
- * Ends a response in the next tick. Node, too, keeps what is written to a response until the next tick. So all requests that are due (see
- * callSoon) are handled before the first response is sent, which is faster.
- */
+/** Ends a response in the next tick, so that all requests that are due are handled before the first response is sent, which is faster. */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
 }
@@ -49,13 +46,13 @@ function endInNextTick(response: ServerResponse): void {
 /**
  * How a connection ends:
  *
- * | Method               | Called by                                  | What it does                                              |
- * | -------------------- | ------------------------------------------ | --------------------------------------------------------- |
- * | `closeSoon`          | the listener, when it closes               | idle: destroys it; otherwise `#closeWhenAnswered`         |
- * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                    |
- * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s |
- * | `giveUp`             | the listener, at the end of closeMs        | sends a refusal if a response is due, then `cutOff`       |
- * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting            |
+ * | Method               | Called by                                  | What it does                                               |
+ * | -------------------- | ------------------------------------------ | ---------------------------------------------------------- |
+ * | `closeSoon`          | the listener, when it closes               | no response is due: destroys it; else `#closeWhenAnswered` |
+ * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                     |
+ * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s  |
+ * | `giveUp`             | the listener, at the end of closeMs        | sends a refusal if a response is due, then `cutOff`        |
+ * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting             |
  */
 export class Connection {
   readonly reading: SocketReading
@@ -83,7 +80,11 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    socket.destroySoon = () => this.#close()
+    socket.destroySoon = () => {
+      // No refusal may follow "Connection: close".
+      if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
+      this.#close()
+    }
   }
 
   get waitingSize(): number {
@@ -131,7 +132,7 @@ export class Connection {
     response.once('close', () => this.#endExchange(response))
     // After a request with an Upgrade header, Node may leave what follows unparsed. So this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    // If its body was broken or too slow while it waited, refuse() has responded to it.
+    // If its body was broken or too slow, refuse() has responded to it already.
     if (!response.headersSent) this.#context.handler.handle(arrival)
   }
 
@@ -225,9 +226,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // After a response with "Connection: close", Node calls this method while the response is still #current. No refusal may follow it.
-    const saidClose = this.#current?.shouldKeepAlive === false
-    const code = saidClose ? undefined : this.#finalRefusal
+    const code = this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()

@@ -46,6 +46,7 @@ export function sendReply(
   // A text with as many bytes as characters is ASCII. Node writes that faster as Latin-1, and the bytes are the same. For a
   // body that is bytes, the encoding is ignored.
   const encoding = length === String(body.length) ? 'latin1' : 'utf8'
+  // Node sends this in the next tick, or when the response ends.
   response.write(body, encoding)
   endResponse(response)
 }

@@ -123,8 +123,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. When an edit has stopped the append of these pets, #commit calls it again, with them as `attempted`. They were
-   * in the file for a moment, so the editor may have read a pet of them and saved it: that pet keeps its id, and #append leaves it out.
+   * Assigns ids, in order. `attempted` is what it returned before, if an edit has stopped the append of that. Those pets were in the file
+   * for a moment, so the editor may have read and saved some of them: these keep their ids, and #append leaves them out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
     let highestId = this.#file?.highestId ?? this.#index.highestId
@@ -169,14 +169,14 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // Only a rollback or a read that succeeds shows that a failure is over.
+      // A rollback or a read shows that a failure is over. If neither was needed, nothing is known.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
-    // The file has not changed since it was found unusable.
+    // It was not read, because it has not changed since it was found unusable.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
