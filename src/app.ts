@@ -80,8 +80,8 @@ export function createApp(options: AppOptions): App {
 
   /**
    * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
-   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. Then `basePath` has to end with `/api`, or the link to the next
-   * page leads nowhere. Before that it may have what a proxy in front removes, such as `/shop`.
+   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. So `basePath` has to be `/api`, or `/shop/api` behind a proxy that
+   * removes `/shop`; otherwise the link to the next page leads nowhere.
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request

@@ -55,6 +55,7 @@ export async function openDataFile(
   try {
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
+    // It has several addresses, so that one of them is the same whatever path leads to the file.
     lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
@@ -141,7 +142,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. First waits for a save that may be going on, and throws a DataFileChanged if the file changes. Then:
+   * For a file that cannot be used. First waits for a save that may be going on (at a start, only if the file was written just now), and
+   * throws a DataFileChanged if the file changes. Then:
    *
    * | The file                                      | At a start                           | While the server runs |
    * | --------------------------------------------- | ------------------------------------ | --------------------- |

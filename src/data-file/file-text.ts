@@ -8,7 +8,7 @@ import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
 import { formatPet, readPet } from '../pet/pet-text.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
-import { noIdLeftFault, SeedList } from '../pet/seed-ids.ts'
+import { noIdLeftFault, SeedList } from '../pet/missing-or-duplicate-ids.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DataFileUnusable } from './data-file-errors.ts'
 

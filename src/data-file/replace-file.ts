@@ -20,7 +20,7 @@ const oldName = (target: string): string => `${target}.petstore-old`
  * Replaces the file of the identity `expected` (undefined: there was none) by one with the content `next`. Its mode stays, and its owner
  * and group as far as we may set them. If it has changed since, leaves it, and returns false. `target` is the path that all links lead to.
  *
- * When it returns true, the caller has to sync file and folder, and then to call removeLeftovers: until then the old file stays aside.
+ * When it returns true, the caller has to call syncFile and then removeLeftovers: until then the old file stays aside.
  * Throws the file system's error. The old file is then back at the path or, if that failed too, aside until putBackOldFile is called again.
  */
 export async function replaceFile(
@@ -62,7 +62,7 @@ async function swapFiles(disk: Disk, target: string, expected: Identity): Promis
       return false
     }
   }
-  // 3. Link the new file at the path, unless an editor has created one there: the last save wins.
+  // 3. Link the new file at the path, unless an editor has created one there: then that stays.
   return linkIfMissing(disk, newName(target), target)
 }
 

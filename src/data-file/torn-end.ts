@@ -11,7 +11,7 @@
  *
  *     ⏎  ]                                     closing brackets are missing
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
- *     ,⏎ ]⏎}⏎                                  cut off within the 7 bytes, here after 2 of them
+ *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
  *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, here up to the `]`, was not written: it is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // A crash never makes the file shorter, so in an empty list of ours it leaves at least 7 bytes. A shorter tail was probably left by an
-  // editor that was stopped before it had saved the first pet, and a repair would make an empty store of that.
+  // A crash leaves no file shorter than it was before the append, so of an empty list of ours it leaves at least 7 bytes. A shorter tail
+  // was probably left by an editor that was stopped before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -88,7 +88,7 @@ function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // An append is recognized by its prefix, so some of that has to be left.
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
-  // If the append was still being written, the copy ends with one of its pages.
+  // If the append was still being written, the copy ends where a page of the file does.
   const endsAsFile = tail.subarray(-closingBrackets.length).equals(closingBrackets)
   return goesOnAsAppend && (endsAsFile || (petsEnd + tail.length) % pageBytes === 0)
 }

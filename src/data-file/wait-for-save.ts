@@ -26,8 +26,9 @@ export async function readUntilWhole<T>(path: string, maxWaitMs: number, read: (
 }
 
 /**
- * For a file that was `seen` and cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was left alone for
- * `settleMs`. Throws a DataFileChanged as soon as somebody writes to it, or replaces it. At a start, waits only if it was written just now.
+ * For a file that was `seen`, and cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was
+ * left alone for `settleMs`. Throws a DataFileChanged as soon as somebody writes to it, or replaces it. At a start, waits only if it was
+ * written just now.
  */
 export async function waitForSave(disk: Disk, path: string, seen: Identity, isStart: boolean): Promise<void> {
   const ageMs = clock.now() - Number((seen?.mtimeNs ?? 0n) / 1_000_000n)

@@ -132,7 +132,7 @@ export class Connection {
     response.once('close', () => this.#endExchange(response))
     // After a request with an Upgrade header, Node may leave what follows unparsed. So this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    // If its body was broken or too slow, refuse() has responded to it already.
+    // If its body was broken or too slow, refuse() below has responded to it already.
     if (!response.headersSent) this.#context.handler.handle(arrival)
   }
 

@@ -11,7 +11,7 @@ import { nextInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { lookAtIntervals } from './edit-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { completeSeeds } from '../pet/seed-ids.ts'
+import { completeSeeds } from '../pet/missing-or-duplicate-ids.ts'
 import { PetStoreError, refusalOfFile } from './store-errors.ts'
 import type { Store } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
@@ -123,7 +123,7 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Assigns ids, in order. `attempted` is what it returned before, if an edit has stopped the append of that. Those pets were in the file
+   * Assigns ids, in order. `attempted`: the pets that it returned before, if their append was stopped by an edit. They were in the file
    * for a moment, so the editor may have read and saved some of them: these keep their ids, and #append leaves them out.
    */
   #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
