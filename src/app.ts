@@ -101,7 +101,7 @@ export function createApp(options: AppOptions): App {
         (later) => send(exchange, later),
         (error: unknown) => sendError(exchange, error),
       )
-      // What sending itself throws, nobody else would catch.
+      // What sending throws here, after the promise, nobody else would catch.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
       sendError(exchange, error)

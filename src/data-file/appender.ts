@@ -19,7 +19,8 @@ export class Appender {
   #descriptor: number | undefined
   /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
   #mayBeTorn = false
-  #mayBeStored = false
+  /** After a failed append: whether its pets may still be in the file, or in an editor that has read it and may save it again. */
+  mayBeStored = false
 
   /** `end` is that of a valid file, and undefined for any other. */
   constructor(disk: Disk, path: string, identity: Identity, end?: TextEnd) {
@@ -27,11 +28,6 @@ export class Appender {
     this.#path = path
     this.#identity = identity
     this.#end = end
-  }
-
-  /** After a failed append: whether its pets may still be in the file, or in an editor that has read it and may save it again. */
-  get mayBeStored(): boolean {
-    return this.#mayBeStored
   }
 
   /** Whether somebody else has written or replaced the file since it was read or written here. */
@@ -44,7 +40,7 @@ export class Appender {
    * system's error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in it.
    */
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
-    this.#mayBeStored = false
+    this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
     if (end === undefined) throw new DataFileChanged()
@@ -54,7 +50,7 @@ export class Appender {
     this.#throwIfEdited()
     // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, put it back: at once, so there is no
     // time for an edit here either.
-    this.#mayBeStored = true
+    this.mayBeStored = true
     // A person may have left more white space after the last pet than the new bytes take. The file is cut only then, since a cut would
     // also remove what an editor adds at this very moment.
     const isCut = end.closing.length > bytes.length
@@ -81,7 +77,7 @@ export class Appender {
       throw error
     }
     this.#mayBeTorn = false
-    this.#mayBeStored = false
+    this.mayBeStored = false
     this.#end = { petsEnd: end.petsEnd + bytes.length - closingBrackets.length, closing: closingBrackets }
   }
 
@@ -128,7 +124,7 @@ export class Appender {
     this.#writeEnd(descriptor, petsEnd, closing, true)
     await this.#disk.sync('fdatasync', descriptor)
     this.#mayBeTorn = false
-    this.#mayBeStored = false
+    this.mayBeStored = false
   }
 
   /**

@@ -55,7 +55,7 @@ export async function openDataFile(
   try {
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
-    // It has several addresses, so that one of them is the same whatever path leads to the file.
+    // A lock has several addresses: at least one of them is the same, whatever path leads to the file.
     lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()

@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, here up to the `]`, was not written: it is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector was not written: to its end, here the `]`, all is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // A crash leaves no file shorter than it was before the append, so of an empty list of ours it leaves at least 7 bytes. A shorter tail
-  // was probably left by an editor that was stopped before it had saved the first pet, and a repair would make an empty store of that.
+  // An empty list has our 7 bytes after it, as a rule, and a crash makes no file shorter. Fewer bytes were probably left by an editor that
+  // was stopped before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -85,7 +85,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 /** Up to some place the tail is the old end, ours or a person's, and from there on it is as after the append. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
-  // An append is recognized by its prefix, so some of that has to be left.
+  // An append is recognized by its prefix. The old end takes the place of the first bytes of that, and must not take all.
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
   // If the append was still being written, the copy ends where a page of the file does.

@@ -81,7 +81,7 @@ export class Connection {
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => {
-      // No refusal may follow "Connection: close".
+      // That response is still #current. After "Connection: close", no refusal may follow.
       if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
       this.#close()
     }

@@ -7,7 +7,8 @@ import { clock } from '../clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
-import { nextInt64, type Int64 } from '../json/int64.ts'
+import type { Int64 } from '../json/int64.ts'
+import { type Assigned, assignIds } from './assign-ids.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { lookAtIntervals } from './edit-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
@@ -16,11 +17,6 @@ import { PetStoreError, refusalOfFile } from './store-errors.ts'
 import type { Store } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
-
-const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
-
-/** A pet with its id, or an error when no id is left for it. */
-type Assigned = Pet | PetStoreError
 
 /** Opens the store on a data file (see openDataFile). */
 export async function openFileStore(path: string, options: DataFileOptions = {}): Promise<LocalStore> {
@@ -102,7 +98,7 @@ export class LocalStore implements Store {
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
     /** Whether an attempt may have left the pets in the file, or in an editor that has read it. */
     let mayBeStored = false
-    let results = this.#assignIds(newPets, [])
+    let results = assignIds(newPets, (file ?? this.#index).highestId)
     for (;;) {
       try {
         await this.#append(results)
@@ -117,25 +113,11 @@ export class LocalStore implements Store {
         }
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
-        results = this.#assignIds(newPets, results)
+        // If the editor read the file while these pets were in it, it may have saved some of them. They keep their ids.
+        const stored = results.map((pet) => (this.#isStored(pet) ? pet : undefined))
+        results = assignIds(newPets, file.highestId, stored)
       }
     }
-  }
-
-  /**
-   * Assigns ids, in order. `attempted`: the pets that it returned before, if their append was stopped by an edit. They were in the file
-   * for a moment, so the editor may have read and saved some of them: these keep their ids, and #append leaves them out.
-   */
-  #assignIds(newPets: readonly NewPet[], attempted: readonly Assigned[]): readonly Assigned[] {
-    let highestId = this.#file?.highestId ?? this.#index.highestId
-    return newPets.map((newPet, index) => {
-      const attempt = attempted[index]
-      if (attempt !== undefined && this.#isStored(attempt)) return attempt
-      const id = nextInt64(highestId)
-      if (id === undefined) return new PetStoreError('insufficient_storage', noIdLeft)
-      highestId = id
-      return { id, ...newPet }
-    })
   }
 
   #isStored(pet: Assigned): boolean {
