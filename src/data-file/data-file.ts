@@ -127,7 +127,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. Whatever is there next counts as an edit, even the same file as before.
+      // A folder, say, stands there. It is looked at again each time, so that what replaces it is read, even the same file as before.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }
@@ -230,7 +230,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if the file may be lost. Throws a DataFileChanged if it is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error if it may not be durable. Throws a DataFileChanged if it is gone. */
   async #sync(): Promise<unknown> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)

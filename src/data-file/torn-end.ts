@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector was not written: to its end, here the `]`, all is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the first sector, which ends here with the `]`, is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An empty list has our 7 bytes after it, as a rule, and a crash makes no file shorter. Fewer bytes were probably left by an editor that
-  // was stopped before it had saved the first pet, and a repair would make an empty store of that.
+  // Fewer than 7 bytes after an empty list were probably left by an editor that was stopped before it had saved the first pet: our brackets
+  // are 7 bytes, and a crash makes no file shorter. A repair would make an empty store of it.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -85,7 +85,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 /** Up to some place the tail is the old end, ours or a person's, and from there on it is as after the append. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
-  // An append is recognized by its prefix. The old end takes the place of the first bytes of that, and must not take all.
+  // The old end covers the first bytes of the prefix. If it covers all of it, the append cannot be recognized.
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
   // If the append was still being written, the copy ends where a page of the file does.

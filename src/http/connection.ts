@@ -81,7 +81,7 @@ export class Connection {
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => {
-      // That response is still #current. After "Connection: close", no refusal may follow.
+      // No refusal may follow "Connection: close". (When Node calls this, the response is still #current.)
       if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
       this.#close()
     }
