@@ -101,7 +101,7 @@ export function createApp(options: AppOptions): App {
         (later) => send(exchange, later),
         (error: unknown) => sendError(exchange, error),
       )
-      // What sending throws here, after the promise, nobody else would catch.
+      // Nobody else would catch what sending throws here: the caller has returned.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
       sendError(exchange, error)

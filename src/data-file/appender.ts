@@ -19,7 +19,7 @@ export class Appender {
   #descriptor: number | undefined
   /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
   #mayBeTorn = false
-  /** After a failed append: whether its pets may still be in the file, or in an editor that has read it and may save it again. */
+  /** After a failed append: whether its pets may be in the file. It could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
   /** `end` is that of a valid file, and undefined for any other. */

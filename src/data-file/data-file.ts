@@ -55,7 +55,7 @@ export async function openDataFile(
   try {
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
-    // A lock has several addresses: at least one of them is the same, whatever path leads to the file.
+    // It is locked under several names (see lockAddresses): a second server finds one of them taken, whatever its path to the file is.
     lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
@@ -127,7 +127,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. It is looked at again each time, so that what replaces it is read, even the same file as before.
+      // A folder, say, stands there. No state is remembered, so the next look reads whatever is there then.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

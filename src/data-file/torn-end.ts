@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // Fewer than 7 bytes after an empty list were probably left by an editor that was stopped before it had saved the first pet: our brackets
-  // are 7 bytes, and a crash makes no file shorter. A repair would make an empty store of it.
+  // If there is only the beginning of a list, with fewer than 7 bytes after its `[`, an editor was probably stopped: a crash of ours leaves
+  // as many as our brackets have. A repair would make an empty store of it.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }

@@ -10,7 +10,7 @@ import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'
 import { maxWaitingSize } from './limits.ts'
 import { createSocketReading, type SocketReading } from './socket-reading.ts'
-import { lingerMs } from './timeouts.ts'
+import { lingerMs } from './timeouts-and-shutdown.ts'
 
 /** What Node's errors mean to a client, where they are not bad syntax. */
 const codes: Readonly<Record<string, ErrorCode>> = {
@@ -81,7 +81,7 @@ export class Connection {
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => {
-      // No refusal may follow "Connection: close". (When Node calls this, the response is still #current.)
+      // No refusal may follow "Connection: close". Node calls this at the 'finish' of the response, which is #current until its 'close'.
       if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
       this.#close()
     }
