@@ -127,7 +127,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. No state is remembered, so the next look reads whatever is there then.
+      // A folder, say, stands there. With no known state to compare, the next look reads whatever is there then.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
   // If there is only the beginning of a list, with fewer than 7 bytes after its `[`, an editor was probably stopped: a crash of ours leaves
-  // as many as our brackets have. A repair would make an empty store of it.
+  // at least 7. A repair would make an empty store of it.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }

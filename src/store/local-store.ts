@@ -91,7 +91,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. An error among the results is for the creation at its place. Throws a PetStoreError that is for all of them. */
+  /** Stores a batch. An error among the results is for the creation of the same index. Throws a PetStoreError that is for all of them. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
@@ -113,7 +113,7 @@ export class LocalStore implements Store {
         }
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
-        // If the editor read the file while these pets were in it, it may have saved some of them. They keep their ids.
+        // If the editor read the file while our pets were in it, it may have saved some of them. These keep their ids.
         const stored = results.map((pet) => (this.#isStored(pet) ? pet : undefined))
         results = assignIds(newPets, file.highestId, stored)
       }
