@@ -81,7 +81,7 @@ export class Connection {
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => {
-      // No refusal may follow "Connection: close". Node calls this at the 'finish' of the response, which is #current until its 'close'.
+      // No refusal may follow "Connection: close". (The response is still #current: this comes at its 'finish', before its 'close'.)
       if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
       this.#close()
     }
