@@ -1,4 +1,7 @@
-/** Why the data file cannot be read or written as it is: the errors, and the words for the file system's own. */
+/**
+ * Why the data file cannot be read or written as it is: the errors, and the words for the file system's own. (What a client is told of
+ * them: store/store-errors.ts.)
+ */
 import { dirname, resolve } from 'node:path'
 import { describeSystemError, errorCode } from '../system-error.ts'
 import type { Disk } from './disk.ts'

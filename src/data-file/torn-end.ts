@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // If there is only the beginning of a list, with fewer than 7 bytes after its `[`, an editor was probably stopped: a crash leaves as
-  // many bytes as our brackets have, unless they were a person's. A repair would make an empty store of it.
+  // An editor that was stopped before it had saved the first pet leaves fewer than 7 bytes after the `[`, and a crash hardly ever does. A
+  // repair would make an empty store of such a file.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
