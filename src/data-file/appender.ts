@@ -13,7 +13,7 @@ export class Appender {
   readonly #path: string
   /** The file as it was last read or written here. */
   #identity: Identity
-  /** What follows the last pet. Undefined: the file is not valid, and is not appended to. */
+  /** Where the last pet ends, and what follows it. Undefined: the file is not valid, and is not appended to. */
   #end: TextEnd | undefined
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined

@@ -42,7 +42,7 @@ const pageBytes = 4096
 const appendPrefix = Buffer.from(`${separator}{"id":`)
 const firstAppendPrefix = appendPrefix.subarray(1)
 
-/** Returns undefined when the tail is none of those above. */
+/** Finds the damaged tail, if it is one of those at the top of this file. */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
   // Any fault besides the syntax error means that a person made it.

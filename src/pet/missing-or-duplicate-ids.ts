@@ -1,6 +1,6 @@
 /**
  * The ids of pets as a person writes them, in the data file or in a test: finds those that are given twice, and fills in
- * those that were left out. Does not depend on files or JSON.
+ * those that were left out. So it also completes the pets that a store in memory begins with. Does not depend on files or JSON.
  */
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { checkSeed, formatSeedFault, type SeedFault } from './pet-rules.ts'
