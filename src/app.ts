@@ -138,7 +138,7 @@ export function createApp(options: AppOptions): App {
 
   function send(exchange: Exchange, reply: Reply): void {
     const { request, response, expectation, endResponse, start, operation } = exchange
-    // The listener has refused it (its body was broken or too slow), or the client has gone.
+    // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. Which of them comes cannot
     // be told, so the connection closes. (When the body is read, readJsonBody sends 100 Continue, and nothing is expected any more.)

@@ -19,7 +19,7 @@ export class Appender {
   #descriptor: number | undefined
   /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
   #mayBeTorn = false
-  /** After a failed append: whether its pets may be in the file. It could not be undone, or an editor was saving at the same time. */
+  /** After a failed append: whether its pets may be in the file, since it could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
   /** `end` is that of a valid file, and undefined for any other. */
@@ -68,8 +68,8 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, to be read again: from now on it counts as edited, whatever `stat` says. After any other error, the
-      // append is rolled back. If that fails too, the next append or look for edits tries it again.
+      // An edited file is left alone, and has to count as edited from now on. (#identity was taken after our write, and may be that of the
+      // edit.) After any other error, the append is rolled back. If that fails too, the next append or look for edits tries it again.
       if (error instanceof DataFileChanged) {
         this.close()
         this.#identity = unknownIdentity

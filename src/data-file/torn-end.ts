@@ -22,8 +22,8 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. No acknowledged pet is in it: what a crash has cut off was not
- * acknowledged yet, and the pets that came while a copy was made are in the original.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. What a crash has cut off was not acknowledged yet, and the pets
+ * that came while a copy was made are in the original.
  */
 export interface TornEnd {
   /** After the last whole pet before the damage. */
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An editor that was stopped before it had saved the first pet leaves fewer than 7 bytes after the `[`, and a crash hardly ever does. A
-  // repair would make an empty store of such a file.
+  // An append overwrites the 7 bytes and never shortens the tail, so a crash hardly ever leaves fewer after the `[`. An editor that was
+  // stopped before the first pet does, and a repair would make an empty store of such a file.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -70,7 +70,8 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
 }
 
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
-  // Each byte is new or old. The old ones may also come first, if a rollback was cut off.
+  // Each byte is new or old. The old ones may also come first: a rollback cuts the file to these 7 bytes, and then writes the old over
+  // the new.
   const isEither = tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
   return tail.length === closingBrackets.length && isEither
 }
@@ -85,7 +86,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 /** Up to some place the tail is the old end, ours or a person's, and from there on it is as after the append. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
-  // The old end covers the first bytes of the prefix. If it covers all of it, the append cannot be recognized.
+  // The old end stands in the place of the first bytes of the prefix. If nothing is left of that, the append cannot be recognized. (White
+  // space at its end may be the prefix's own, which makes no difference.)
   if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
   const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
   // If the append was still being written, the copy ends where a page of the file does.

@@ -81,7 +81,8 @@ export class Connection {
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => {
-      // No refusal may follow "Connection: close". (The response is still #current: this comes at its 'finish', before its 'close'.)
+      // A final refusal may be waiting for this very response, but must not follow a "Connection: close". (The response is still #current:
+      // this comes at its 'finish', before its 'close'.)
       if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
       this.#close()
     }
@@ -115,6 +116,7 @@ export class Connection {
 
   readonly #handleNext = (): void => {
     const next = this.#waiting.shift()
+    // The connection was cut off meanwhile.
     if (next === undefined) return
     const size = sizeOf(next.request)
     this.#waitingSize -= size
