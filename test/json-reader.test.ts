@@ -140,6 +140,15 @@ describe('parseJson', () => {
     }
   })
 
+  test('reads -0 as 0, with a small and with a large number beside it', () => {
+    for (const beside of ['1', '12345678901234567890', '1e2'])
+      for (const zero of ['-0', '-0.0']) {
+        const value = parseJson(Buffer.from(`[${zero},${beside}]`))
+        assert.ok(Array.isArray(value))
+        assert.ok(Object.is(value[0], 0), `${zero} beside ${beside}`)
+      }
+  })
+
   test('reads `__proto__` as a member and leaves prototypes alone', () => {
     for (const number of ['1', '12345678901234567890']) {
       const value = parseJson(Buffer.from(`{"__proto__":{"polluted":${number}},"a":{"__proto__":null}}`))
