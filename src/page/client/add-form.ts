@@ -1,16 +1,42 @@
-/** The form that adds a pet. It validates nothing itself, so that the service's own messages can be seen. */
+/**
+ * The form that adds a pet: sends it, and says what has become of it. It validates nothing itself, so that the service's own messages can
+ * be seen.
+ */
+import type { ApiKey } from './api-key.ts'
 import { createElement, getElement, markInvalid, setText } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
-import { type FieldError, splitMessage } from './pets.ts'
+import {
+  creationRequest,
+  type FieldError,
+  listRequest,
+  type Pet,
+  type PetPage,
+  readError,
+  readListResponse,
+  readPetResponse,
+  splitMessage,
+} from './pets.ts'
+import type { WireView } from './wire-view.ts'
+import { base, type Exchange, send, type WireResponse } from './wire.ts'
 
 const fields = ['name', 'categoryId', 'status']
 
+/** What must change until an error under the form is over; undefined for what only another try can tell. */
+type Cause = 'data file' | 'server' | undefined
+
+/** What the form needs of the list beside it. */
+export interface List {
+  /** False when there is no response, or the key was rejected; both are shown to the user. */
+  isAccepted(exchange: Exchange): boolean
+  /** Requests the shown page again, since a pet was added. Resolves with what is then shown, if anything. */
+  reload(): Promise<PetPage | undefined>
+  /** Drops the response that is awaited, and requests the page again after a while. */
+  reloadLater(): void
+}
+
 export interface AddForm {
-  /** Shows each error of a 400 response at the field that it names. */
-  showFieldErrors(message: string): void
-  /** Shows an error that concerns no field in particular. */
-  showError(message: string): void
-  showSuccess(message: string): void
+  /** Corrects what the form says by a page of the list that has just come. */
+  correctMessages(page: PetPage): void
   /** The statuses to choose from. */
   setStatuses(statuses: readonly string[]): void
   /** Leaves what was typed. */
@@ -18,14 +44,62 @@ export interface AddForm {
   clear(): void
 }
 
-/** `add` is called with the body of the request, and not again until its promise has settled. */
-export function createAddForm(add: (body: string) => Promise<void>): AddForm {
+export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddForm {
   const form = getElement('add', HTMLFormElement)
   const error = getElement('add-error', HTMLElement)
   const success = getElement('added', HTMLElement)
   let isAdding = false
+  let errorCause: Cause
+  /** The last added pet, while the form says that it is not listed. */
+  let unlisted: Pet | undefined
 
-  function showErrors(errors: readonly FieldError[]): void {
+  function clearMessages(): void {
+    unlisted = undefined
+    errorCause = undefined
+    showFieldErrors([])
+    setText(success, '')
+  }
+
+  function clear(): void {
+    form.reset()
+    clearMessages()
+  }
+
+  async function add(body: string): Promise<void> {
+    const exchange = await send(creationRequest(body), apiKey.value)
+    // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
+    if (exchange === undefined || exchange.key !== apiKey.value) return
+    wire.add(exchange)
+    const { response } = exchange
+    if (!list.isAccepted(exchange) || response?.status !== 201) {
+      if (apiKey.value !== '') showError(response)
+      return
+    }
+    const pet = readPetResponse(response)
+    clear()
+    getElement('name', HTMLElement).focus()
+    const page = await list.reload()
+    const isListed = page !== undefined && isOnPage(pet, page)
+    unlisted = isListed ? undefined : pet
+    setText(success, isListed ? addedMessage(pet) : `${addedMessage(pet)} It is not on the page shown.`)
+  }
+
+  function showError(response: WireResponse | undefined): void {
+    const { code, message } =
+      response === undefined
+        ? { code: '', message: 'No response: it is not known whether the pet was added.' }
+        : readError(response)
+    if (response?.status === 400) return showFieldErrors(splitMessage(message, fields))
+    setText(error, message)
+    // A proxy's error has no code: it could not reach the service.
+    if (code === '' || code === 'shutting_down') errorCause = 'server'
+    else if (code === 'data_file_invalid') errorCause = 'data file'
+    // A response in flight may be older than the error, and say that all is well.
+    list.reloadLater()
+  }
+
+  /** Shows each error at the field that it names. */
+  function showFieldErrors(errors: readonly FieldError[]): void {
     for (const field of fields) {
       const messages = messagesFor(errors, field)
       setText(getElement(`${field}-error`, HTMLElement), messages.join('; '))
@@ -35,9 +109,22 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
     form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }
 
-  function clearMessages(): void {
-    showErrors([])
+  /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
+  async function correctSuccess(page: PetPage): Promise<void> {
+    const pet = unlisted
+    if (pet === undefined) return
+    if (isOnPage(pet, page)) {
+      unlisted = undefined
+      return setText(success, addedMessage(pet))
+    }
+    const url = new URL('v1/pets?limit=1', base)
+    url.searchParams.set('after', String(BigInt(pet.id) - 1n))
+    const exchange = await send(listRequest(url), apiKey.value)
+    if (exchange?.response?.status !== 200 || unlisted !== pet) return
+    if (isOnPage(pet, readListResponse(exchange.response, url))) return
+    unlisted = undefined
     setText(success, '')
+    wire.add(exchange)
   }
 
   form.addEventListener('submit', async (event) => {
@@ -53,18 +140,18 @@ export function createAddForm(add: (body: string) => Promise<void>): AddForm {
   })
 
   return {
-    showFieldErrors: (message) => showErrors(splitMessage(message, fields)),
-    showError: (message) => setText(error, message),
-    showSuccess: (message) => setText(success, message),
+    correctMessages(page) {
+      const isOver =
+        errorCause === 'server' || (errorCause === 'data file' && page.dataFileError === undefined)
+      if (isOver) clearMessages()
+      void correctSuccess(page)
+    },
     setStatuses(statuses) {
       const options = statuses.map((status) => createElement('option', {}, status))
       getElement('status', HTMLSelectElement).append(...options)
     },
     clearMessages,
-    clear() {
-      form.reset()
-      clearMessages()
-    },
+    clear,
   }
 }
 
@@ -82,4 +169,12 @@ function formatBody(): string {
   if (categoryId !== '') members.push(`"categoryId":${formatTyped(categoryId)}`)
   if (status !== '') members.push(`"status":${JSON.stringify(status)}`)
   return `{${members.join()}}`
+}
+
+function isOnPage(pet: Pet, { pets }: PetPage): boolean {
+  return pets.some(({ id }) => id === pet.id)
+}
+
+function addedMessage({ id, name }: Pet): string {
+  return `Added ${name} with the id ${id}.`
 }

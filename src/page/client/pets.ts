@@ -1,6 +1,6 @@
-/** Reads pets and error messages from responses; integers stay exact. */
+/** The requests for pets, and the pets and error messages of the responses; integers stay exact. */
 import { parseExact } from './exact-json.ts'
-import { findHeader, type WireResponse } from './wire.ts'
+import { base, findHeader, type WireRequest, type WireResponse } from './wire.ts'
 
 export interface Pet {
   /** As digits. */
@@ -26,6 +26,17 @@ export interface FieldError {
   /** The form field with the error; undefined when it is about none of them. */
   readonly field: string | undefined
   readonly message: string
+}
+
+const accept = ['Accept', 'application/json'] as const
+
+export function listRequest(url: URL): WireRequest {
+  return { method: 'GET', url, headers: [accept] }
+}
+
+export function creationRequest(body: string): WireRequest {
+  const headers = [accept, ['Content-Type', 'application/json']] as const
+  return { method: 'POST', url: new URL('v1/pets', base), headers, body }
 }
 
 export function readListResponse(response: WireResponse, url: URL): PetPage {

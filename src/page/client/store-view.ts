@@ -1,13 +1,13 @@
-/** The store: a key opens it, the list is polled for changes, and the form adds to it. */
+/** The store: a key opens it, and the list is polled for changes. The form beside it is in add-form.ts. */
 import { createAddForm } from './add-form.ts'
 import { getElement, setDisabled, setText } from './dom.ts'
 import { createKeyForm, isSendable } from './key-form.ts'
 import { createListFilter } from './list-filter.ts'
 import { clearPets, showPets } from './pet-table.ts'
-import { type Pet, type PetPage, readError, readListResponse, readPetResponse } from './pets.ts'
+import { listRequest, type PetPage, readError, readListResponse } from './pets.ts'
 import type { ApiKey } from './api-key.ts'
 import type { WireView } from './wire-view.ts'
-import { base, type Exchange, send, type WireRequest, type WireResponse } from './wire.ts'
+import { base, type Exchange, send, type WireResponse } from './wire.ts'
 
 /** How long after a response the list is requested again. */
 const pollAfterMs = 1500
@@ -22,9 +22,6 @@ interface Place {
   readonly start: number
   readonly previous?: Place
 }
-
-/** What must change until an error under the form is over; undefined for what only another try can tell. */
-type Cause = 'data file' | 'server' | undefined
 
 export interface StoreView {
   /** As if the key had been typed into the form. Resolves once the response is shown. */
@@ -41,17 +38,14 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   const next = getElement('next', HTMLElement)
   const keyForm = createKeyForm(apiKey, openWithKey, forgetKey)
   const filter = createListFilter(loadFirstPage)
-  const addForm = createAddForm(add)
+  const addForm = createAddForm(apiKey, wire, { isAccepted, reload: reloadAfterCreation, reloadLater })
 
   let requested: Place = firstPage()
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
-  /** The last added pet, while the page says that it is not listed. */
-  let unlisted: Pet | undefined
-  let addErrorCause: Cause
   /** Whether the key has opened the store before, in this tab. */
   let hasKeyWorked = apiKey.value !== ''
   /** Aborts the list request in flight when a newer one replaces it. */
-  let listRequest = new AbortController()
+  let awaited = new AbortController()
   let pollTimer: number | undefined
 
   async function openWithKey(key: string): Promise<void> {
@@ -61,7 +55,6 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     keyForm.showError('')
     setText(storeError, '')
     addForm.clearMessages()
-    unlisted = undefined
     hasKeyWorked = false
     apiKey.set(key)
     await loadFirstPage()
@@ -74,7 +67,6 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   }
 
   function forgetKey(): void {
-    unlisted = undefined
     addForm.clear()
     wire.clear()
     closeStore('')
@@ -82,7 +74,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
 
   /** Forgets the key and asks for another one. What was typed into the other form stays there. */
   function closeStore(keyProblem: string, problem = ''): void {
-    listRequest.abort()
+    awaited.abort()
     clearTimeout(pollTimer)
     apiKey.forget()
     shown = undefined
@@ -103,12 +95,12 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   }
 
   async function loadList(place: Place, trigger: Trigger): Promise<void> {
-    listRequest.abort()
+    awaited.abort()
     clearTimeout(pollTimer)
-    listRequest = new AbortController()
-    const { signal } = listRequest
+    awaited = new AbortController()
+    const { signal } = awaited
     requested = place
-    const exchange = await send(listRequestFor(place.url), apiKey.value, signal)
+    const exchange = await send(listRequest(place.url), apiKey.value, signal)
     if (exchange === undefined) return
     const before = readStore()
     if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
@@ -149,12 +141,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     setDisabled(next, page.next === undefined)
     setText(storeError, '')
     hasKeyWorked = true
-    if (addErrorCause === 'server' || (addErrorCause === 'data file' && page.dataFileError === undefined)) {
-      addForm.clearMessages()
-      addErrorCause = undefined
-    }
     showStore()
-    void updateAddedMessage(page)
+    addForm.correctMessages(page)
   }
 
   function schedulePoll(): void {
@@ -164,61 +152,15 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     }
   }
 
-  async function add(body: string): Promise<void> {
-    const url = new URL('v1/pets', base)
-    const headers = [accept, ['Content-Type', 'application/json']] as const
-    const exchange = await send({ method: 'POST', url, headers, body }, apiKey.value)
-    // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
-    if (exchange === undefined || exchange.key !== apiKey.value) return
-    wire.add(exchange)
-    unlisted = undefined
-    addErrorCause = undefined
-    const { response } = exchange
-    if (!isAccepted(exchange) || response?.status !== 201) {
-      if (apiKey.value !== '') showAddError(response)
-      return
-    }
-    const pet = readPetResponse(response)
-    addForm.clear()
-    getElement('name', HTMLElement).focus()
+  async function reloadAfterCreation(): Promise<PetPage | undefined> {
     await loadList(requested, 'creation')
-    const isListed = shown !== undefined && isOnPage(pet, shown.page)
-    unlisted = isListed ? undefined : pet
-    addForm.showSuccess(isListed ? addedMessage(pet) : `${addedMessage(pet)} It is not on the page shown.`)
+    return shown?.page
   }
 
-  function showAddError(response: WireResponse | undefined): void {
-    const { code, message } =
-      response === undefined
-        ? { code: '', message: 'No response: it is not known whether the pet was added.' }
-        : readError(response)
-    if (response?.status === 400) return addForm.showFieldErrors(message)
-    addForm.showError(message)
-    // A proxy's error has no code: it could not reach the service.
-    if (code === '' || code === 'shutting_down') addErrorCause = 'server'
-    else if (code === 'data_file_invalid') addErrorCause = 'data file'
-    // A response in flight may be older than the error, and say that all is well.
-    listRequest.abort()
+  /** Drops a response in flight. */
+  function reloadLater(): void {
+    awaited.abort()
     schedulePoll()
-  }
-
-  /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
-  async function updateAddedMessage(page: PetPage): Promise<void> {
-    const pet = unlisted
-    if (pet === undefined) return
-    if (isOnPage(pet, page)) {
-      unlisted = undefined
-      addForm.showSuccess(addedMessage(pet))
-      return
-    }
-    const url = new URL('v1/pets?limit=1', base)
-    url.searchParams.set('after', String(BigInt(pet.id) - 1n))
-    const exchange = await send(listRequestFor(url), apiKey.value)
-    if (exchange?.response?.status !== 200 || unlisted !== pet) return
-    if (isOnPage(pet, readListResponse(exchange.response, url))) return
-    unlisted = undefined
-    addForm.showSuccess('')
-    wire.add(exchange)
   }
 
   previous.addEventListener('click', () => {
@@ -261,18 +203,4 @@ function showConnection(state: 'live' | 'invalid' | 'lost', text: string): void 
   const connection = getElement('connection', HTMLElement)
   connection.dataset['state'] = state
   setText(connection, text)
-}
-
-const accept = ['Accept', 'application/json'] as const
-
-function listRequestFor(url: URL): WireRequest {
-  return { method: 'GET', url, headers: [accept] }
-}
-
-function isOnPage(pet: Pet, { pets }: PetPage): boolean {
-  return pets.some(({ id }) => id === pet.id)
-}
-
-function addedMessage({ id, name }: Pet): string {
-  return `Added ${name} with the id ${id}.`
 }
