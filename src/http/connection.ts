@@ -80,12 +80,7 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    socket.destroySoon = () => {
-      // A final refusal may be waiting for this very response, but must not follow a "Connection: close". (The response is still #current:
-      // this comes at its 'finish', before its 'close'.)
-      if (this.#current?.shouldKeepAlive === false) this.#finalRefusal = undefined
-      this.#close()
-    }
+    socket.destroySoon = () => this.#close()
   }
 
   get waitingSize(): number {
@@ -228,7 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    const code = this.#finalRefusal
+    // Nothing follows a response with "Connection: close". (It is still #current: Node calls this at its 'finish', before its 'close'.)
+    const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
