@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the first sector, which ends here with the `]`, is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, which here ends with the `]`, is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append overwrites the 7 bytes and never shortens the tail, so a crash hardly ever leaves fewer after the `[`. An editor that was
-  // stopped before the first pet does, and a repair would make an empty store of such a file.
+  // An append, even one that was cut off, leaves at least 7 bytes after the `[`, unless a person had closed the list in fewer. An editor
+  // that was stopped before the first pet leaves fewer, and a repair would make an empty store of its file.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
@@ -69,11 +69,10 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
   return tail.subarray(0, begin.length).equals(begin.subarray(0, tail.length))
 }
 
+/** The tail has 7 bytes, some new and some old. An append writes the new ones over the old; a rollback writes the old over the new. */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
-  // Each byte is new or old. The old ones may also come first: a rollback cuts the file to these 7 bytes, and then writes the old over
-  // the new.
-  const isEither = tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
-  return tail.length === closingBrackets.length && isEither
+  if (tail.length !== closingBrackets.length) return false
+  return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
 }
 
 /** A sector ends within the 7 bytes. Up to there they are as before the append, and from there on as after it. */
@@ -83,16 +82,19 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** Up to some place the tail is the old end, ours or a person's, and from there on it is as after the append. */
+/** Up to some place, the seam, the tail is the old end, ours or a person's; from there on it is as after the append. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  const oldEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*/.exec(tail.toString('latin1'))?.[0]
-  // The old end stands in the place of the first bytes of the prefix. If nothing is left of that, the append cannot be recognized. (White
-  // space at its end may be the prefix's own, which makes no difference.)
-  if (oldEnd === undefined || oldEnd.length >= prefix.length) return false
-  const goesOnAsAppend = beginsLike(tail.subarray(oldEnd.length), prefix.subarray(oldEnd.length))
+  // Beyond the prefix a seam cannot be recognized.
+  const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))
   // If the append was still being written, the copy ends where a page of the file does.
   const endsAsFile = tail.subarray(-closingBrackets.length).equals(closingBrackets)
-  return goesOnAsAppend && (endsAsFile || (petsEnd + tail.length) % pageBytes === 0)
+  return hasSeam && (endsAsFile || (petsEnd + tail.length) % pageBytes === 0)
+}
+
+function isSeam(tail: Buffer, seam: number, prefix: Buffer): boolean {
+  const oldEnd = tail.toString('latin1', 0, seam)
+  const isWholeEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*$/.test(oldEnd)
+  return isWholeEnd && beginsLike(tail.subarray(seam), prefix.subarray(seam))
 }
 
 /** How many pets begin in the tail, in the layout of an append, with or without a comma before them. */
