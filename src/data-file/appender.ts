@@ -68,8 +68,9 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, and has to count as edited from now on. (#identity was taken after our write, and may be that of the
-      // edit.) After any other error, the append is rolled back. If that fails too, the next append or look for edits tries it again.
+      // An edited file is left alone, and has to count as edited from now on. (#identity was taken after our write. If the edit came before
+      // that, isEdited() would not notice it.) After any other error, the append is rolled back. If that fails too, the next append or look
+      // for edits tries it again.
       if (error instanceof DataFileChanged) {
         this.close()
         this.#identity = unknownIdentity

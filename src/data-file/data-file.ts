@@ -80,7 +80,7 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * The sync of an edited file has failed. Another one would prove nothing: Linux reports the error once, and then takes the bytes for
+   * The last sync of the file has failed. Another one would prove nothing: Linux reports the error once, and then takes the bytes for
    * written. So the text has to go into a new file, now or at a later read.
    */
   #hasFailedSync = false
@@ -115,7 +115,7 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved is not remembered, but read again.
+   * An invalid file is remembered: isEdited() is false until it changes. One that is being saved is read again, and a folder too.
    */
   read(): Promise<PetData> {
     return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
@@ -127,7 +127,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. With no known state to compare, the next look reads whatever is there then.
+      // A folder, say, stands there. No file is of unknownIdentity, so the next look reads whatever is there then, even the old file.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

@@ -40,7 +40,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** What onMessage was told of last, so that it is told once: the fault of the file, or `disk` for a system error. Empty: of none. */
+  /** The failure that onMessage is told of once: the fault of the file, or `disk` for a system error. Empty: there is none. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
