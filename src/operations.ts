@@ -30,7 +30,7 @@ export interface OperationRequest {
 
 export interface Operation {
   readonly needsNoKey?: boolean
-  /** Added to each of its responses, errors included; names and values in turn. */
+  /** Added to each of its responses, its errors included; names and values in turn. */
   readonly headers?: readonly string[]
   readonly handle: (request: OperationRequest) => Reply | Promise<Reply>
 }

@@ -55,7 +55,7 @@ export async function openDataFile(
   try {
     const target = disk.followLinks(resolve(path))
     await disk.makeFolder(dirname(target))
-    // It is locked under several names (see lockAddresses): a second server finds one of them taken, whatever its path to the file is.
+    // It is locked under several names (see lockAddresses): a second server finds one of them taken, also through links and mounts.
     lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
@@ -80,8 +80,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * The last sync of the file has failed. Another one would prove nothing: Linux reports the error once, and then takes the bytes for
-   * written. So the text has to go into a new file, now or at a later read.
+   * The last sync of a file that was read has failed. Another one would prove nothing: Linux reports the error once, and then takes the
+   * bytes for written. So the text has to go into a new file, now or at a later read.
    */
   #hasFailedSync = false
 
@@ -115,7 +115,8 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. One that is being saved is read again, and a folder too.
+   * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved, or a folder at its path, is not: the
+   * next look reads again.
    */
   read(): Promise<PetData> {
     return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
@@ -127,7 +128,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. No file is of unknownIdentity, so the next look reads whatever is there then, even the old file.
+      // A folder, say, stands there. Even if the old file is back at the next look, it has to count as edited, and is read.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append, even one that was cut off, leaves at least 7 bytes after the `[`, unless a person had closed the list in fewer. An editor
-  // that was stopped before the first pet leaves fewer, and a repair would make an empty store of its file.
+  // An append overwrites our 7 bytes and never shortens the file, so even one that was cut off leaves at least 7 after the `[`. If there
+  // are fewer, most likely an editor was stopped before it had saved the first pet. A repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }

@@ -51,7 +51,7 @@ function endInNextTick(response: ServerResponse): void {
  * | `closeSoon`          | the listener, when it closes               | no response is due: destroys it; else `#closeWhenAnswered` |
  * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                     |
  * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s  |
- * | `giveUp`             | the listener, at the end of closeMs        | sends a refusal if a response is due, then `cutOff`        |
+ * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, then `cutOff`   |
  * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting             |
  */
 export class Connection {
@@ -223,7 +223,7 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // Nothing follows a response with "Connection: close". (It is still #current: Node calls this at its 'finish', before its 'close'.)
+    // When Node calls this, at the 'finish' of a response with "Connection: close", that response is still #current. Nothing may follow it.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

@@ -20,7 +20,7 @@ export class JsonFault extends Error {
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // Where no number has 16 digits or an exponent, or may be -0, JSON.parse reads them as parseNumber does, and is several times faster.
+  // JSON.parse is several times faster, and differs from parseNumber only for -0, and for numbers with 16 digits or an exponent.
   if (!/[\d.]{16}|\d[eE]|-0/.test(text)) {
     try {
       return JSON.parse(text)
