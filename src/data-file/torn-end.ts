@@ -54,7 +54,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // An append overwrites our 7 bytes and never shortens the file, so even one that was cut off leaves at least 7 after the `[`. If there
   // are fewer, most likely an editor was stopped before it had saved the first pet. A repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
-  if (endsTooSoon && isClosing(tail)) return { petsEnd, cause: 'brackets' }
+  const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
+  if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
   if (isCopy(tail, petsEnd, prefix)) return { petsEnd, cause: 'copy' }
   const isAppend =
     (endsTooSoon && beginsLike(tail, prefix)) ||
@@ -109,9 +110,4 @@ function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   let end = start
   while (bytes[end] === 0) end++
   return end % sectorBytes === 0 || end === bytes.length
-}
-
-/** Whether there is nothing but white space and closing brackets. */
-function isClosing(bytes: Buffer): boolean {
-  return /^[ \t\r\n\]}]*$/.test(bytes.toString('latin1'))
 }
