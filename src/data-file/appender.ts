@@ -43,6 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
+    // The file was not valid. It has to be read again before anything is added, and that tells the fault.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())

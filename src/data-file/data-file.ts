@@ -128,7 +128,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. Even if the old file is back at the next look, it has to count as edited, and is read.
+      // A folder, say, stands there. If the old file comes back, it has to count as edited, since only a read makes it usable again.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

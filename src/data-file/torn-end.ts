@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append overwrites our 7 bytes and never shortens the file, so even one that was cut off leaves at least 7 after the `[`. If there
-  // are fewer, most likely an editor was stopped before it had saved the first pet. A repair would make an empty store of that.
+  // An append over our 7 bytes leaves at least 7 after the `[`, even if it is cut off. If there are fewer, most likely an editor was
+  // stopped before it had saved the first pet. A repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -70,7 +70,10 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
   return tail.subarray(0, begin.length).equals(begin.subarray(0, tail.length))
 }
 
-/** The tail has 7 bytes, some new and some old. An append writes the new ones over the old; a rollback writes the old over the new. */
+/**
+ * The tail has 7 bytes, some new and some old. An append writes the new over the old. A rollback cuts the file to these 7 bytes, and then
+ * writes the old over the new.
+ */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   if (tail.length !== closingBrackets.length) return false
   return tail.every((byte, index) => byte === prefix[index] || byte === closingBrackets[index])
@@ -87,9 +90,9 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // Beyond the prefix a seam cannot be recognized.
   const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))
-  // If the append was still being written, the copy ends where a page of the file does.
-  const endsAsFile = tail.subarray(-closingBrackets.length).equals(closingBrackets)
-  return hasSeam && (endsAsFile || (petsEnd + tail.length) % pageBytes === 0)
+  // The copy has the whole append, which ends with our brackets. Or that was still being written; then the copy ends where a page does.
+  const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)
+  return hasSeam && (hasWholeAppend || (petsEnd + tail.length) % pageBytes === 0)
 }
 
 function isSeam(tail: Buffer, seam: number, prefix: Buffer): boolean {
@@ -103,7 +106,7 @@ function countPets(tail: Buffer): number {
   return tail.toString('latin1').split(firstAppendPrefix.toString()).length - 1
 }
 
-/** Whether there are NULs, and up to the end of a sector or of the file. */
+/** Whether there are NULs after the last whole pet, and the first run of them goes up to the end of a sector or of the file. */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
   if (start === -1) return false

@@ -223,7 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // When Node calls this, at the 'finish' of a response with "Connection: close", that response is still #current. Nothing may follow it.
+    // A response with "Connection: close" has told the client that nothing follows, no refusal either. When Node calls this, at its
+    // 'finish', it is still #current: that is dropped at its 'close'.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

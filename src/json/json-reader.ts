@@ -175,7 +175,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** The length of the escape after the backslash, or of as much of it as there is before the end of the text. */
+  /** The length of the escape after the backslash. If the text ends within it, that of its beginning: the caller then meets the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
