@@ -1,4 +1,4 @@
-/** The service as a handler of requests: the order of the checks, and the response to each error. The routes are in routes.ts. */
+/** The service as a handler of requests: the order of the checks, and the response to each error. The routes are in route-table.ts. */
 import type { IncomingMessage } from 'node:http'
 import { clock } from './clock.ts'
 import { createBearerAuth } from './http/bearer-auth.ts'
@@ -16,7 +16,7 @@ import type { Operation } from './operations.ts'
 import { perhapsStored, PetStoreError, storageFailure } from './store/store-errors.ts'
 import { createRequestLog } from './request-log.ts'
 import { isError } from './system-error.ts'
-import { createRoutes, type RouteSources } from './routes.ts'
+import { createRoutes, type RouteSources } from './route-table.ts'
 import type { PetStoreOptions } from './types.ts'
 
 /**

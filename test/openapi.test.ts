@@ -11,7 +11,7 @@ import { maxBodyBytes } from '../src/http/limits.ts'
 import { openApiDocument } from '../src/openapi.ts'
 import { deprecation, pageSizes, sunset } from '../src/operations.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
-import { createRoutes } from '../src/routes.ts'
+import { createRoutes } from '../src/route-table.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import type { SeedPet } from '../src/pet/pet.ts'
 import { assertRefusal, root, startApp } from './support.ts'
@@ -35,7 +35,7 @@ test('describes each route under /v1, and no other', () => {
   assert.deepEqual(
     [...described, 'GET /v1/store/orders'].toSorted(),
     routed.toSorted(),
-    'src/openapi.ts describes other routes than src/routes.ts has',
+    'src/openapi.ts describes other routes than src/route-table.ts has',
   )
 })
 

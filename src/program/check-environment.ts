@@ -1,4 +1,4 @@
-/** The settings of the program, read from environment variables. All errors are reported together. Reads nothing else. */
+/** Checks the environment variables by the table in settings.ts. All errors are reported together. Reads nothing else. */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { describe } from '../json/describe.ts'
