@@ -128,7 +128,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. If the old file comes back, it has to count as edited, since only a read makes it usable again.
+      // A folder, say, stands there. The old file is forgotten: if it comes back, it has to count as edited, so that it is read.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

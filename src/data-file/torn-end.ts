@@ -1,7 +1,7 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. Some mistakes of a person
- * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O: what
- * is cut off is kept by kept-files.ts, and a write that fails while the server runs is undone in appender.ts.
+ * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O:
+ * data-file.ts repairs what is found here, and appender.ts undoes a write that fails while the server runs.
  *
  * The *tail* is what follows the last whole pet. An append begins there, so it overwrites our closing brackets, which are 7 bytes. These
  * are the tails before and after it, and those that are damaged, byte below byte:
@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, which here ends with the `]`, is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector that ends here with the `]` is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
@@ -88,7 +88,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 
 /** Up to some place, the seam, the tail is the old end, ours or a person's; from there on it is as after the append. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Beyond the prefix a seam cannot be recognized.
+  // A seam is recognized by the bytes of the prefix that follow it, so only places before the prefix's end are tried.
   const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))
   // The copy has the whole append, which ends with our brackets. Or that was still being written; then the copy ends where a page does.
   const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)

@@ -247,7 +247,7 @@ export class JsonReader {
         open.pop()
         value = valueOf(container)
       }
-      // Another value is due, within the innermost container. If that is an object, the name comes first.
+      // After an opening bracket or a comma, another value is due in the innermost container. In an object, its name comes first.
       const names = open.at(-1)?.names
       if (names !== undefined) names.push(this.#readName())
     }
