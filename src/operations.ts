@@ -1,4 +1,4 @@
-/** The operations of interface section 4, one function each: from a checked request to a reply. */
+/** The operations of interface section 4, one function each, and some without a key: from a checked request to a reply. */
 import * as v from 'valibot'
 import { HttpError } from './http/error-codes.ts'
 import { jsonReply, type Reply } from './http/reply.ts'
@@ -118,6 +118,15 @@ export function getPet(store: Store): Operation {
 /** Named by the interface (section 1) without a contract. */
 export function listOrders(): never {
   throw new HttpError('not_implemented')
+}
+
+/** Outside of the interface: whether the service answers. */
+export const checkHealth: Operation = publish('{"status":"ok"}')
+
+/** An operation that needs no key, and always has this text as its reply. */
+export function publish(text: string, headers: readonly string[] = [], type = 'application/json'): Operation {
+  const reply = { ...jsonReply(200, text, headers), type }
+  return { needsNoKey: true, handle: () => reply }
 }
 
 function parsePetQuery(query: URLSearchParams): PetQuery {

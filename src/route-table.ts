@@ -1,7 +1,6 @@
 /** The routes: every path, and the operation of each of its methods. The checks before an operation are in app.ts. */
-import { jsonReply, type Reply } from './http/reply.ts'
 import { openApiDocument } from './openapi.ts'
-import { createPet, getPet, listOrders, listPets, type Operation } from './operations.ts'
+import * as operations from './operations.ts'
 import type { Page } from './page/build-page.ts'
 import { pageHeaders } from './page/load-page.ts'
 import type { Store } from './store/store.ts'
@@ -15,26 +14,20 @@ export interface RouteSources {
 }
 
 /** The operations of a path by method. HEAD follows GET. */
-export type Operations = Readonly<Partial<Record<string, Operation>>>
+export type Operations = Readonly<Partial<Record<string, operations.Operation>>>
 
 export function createRoutes(
   { store, page, petsSchema }: RouteSources,
   basePath: string,
 ): Readonly<Record<string, Operations>> {
-  const pageReply = { ...jsonReply(200, page.html, pageHeaders(page)), type: 'text/html; charset=utf-8' }
   return {
-    '/v1/pets': { GET: listPets(store, basePath), POST: createPet(store, basePath) },
-    '/v1/pets/{petId}': { GET: getPet(store) },
-    '/v1/store/orders': { GET: { handle: listOrders } },
-    '/healthz': { GET: publicOperation(jsonReply(200, '{"status":"ok"}')) },
-    '/openapi.json': { GET: publicOperation(jsonReply(200, JSON.stringify(openApiDocument(basePath)))) },
+    '/v1/pets': { GET: operations.listPets(store, basePath), POST: operations.createPet(store, basePath) },
+    '/v1/pets/{petId}': { GET: operations.getPet(store) },
+    '/v1/store/orders': { GET: { handle: operations.listOrders } },
+    '/healthz': { GET: operations.checkHealth },
+    '/openapi.json': { GET: operations.publish(JSON.stringify(openApiDocument(basePath))) },
     // As application/json, since browsers would download application/schema+json. Editors accept both.
-    '/pets.schema.json': { GET: publicOperation(jsonReply(200, petsSchema)) },
-    '/': { GET: publicOperation(pageReply) },
+    '/pets.schema.json': { GET: operations.publish(petsSchema) },
+    '/': { GET: operations.publish(page.html, pageHeaders(page), 'text/html; charset=utf-8') },
   }
-}
-
-/** Needs no key, and is the same for everybody. */
-function publicOperation(reply: Reply): Operation {
-  return { needsNoKey: true, handle: () => reply }
 }
