@@ -53,6 +53,7 @@ const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
 const numberBytes = Buffer.from('0123456789+-.eE')
+const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws (but see readScalar). */
 export class JsonReader {
@@ -175,7 +176,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** The length of the escape after the backslash. If the text ends within it, that of its beginning: the caller then meets the end. */
+  /** The length of the escape after the backslash, or of what is there of it: the next byte for the caller is then the end of the text. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
@@ -220,9 +221,9 @@ export class JsonReader {
     }
     while (numberBytes.includes(bytes[at] ?? 0)) at++
     const text = bytes.toString('latin1', this.at, at)
-    if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(text)) {
-      // A number that the end of the text cuts off: `-`, `1.`, `1e` or `1.5e+`, say.
-      const isCut = at === bytes.length && /^-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][-+]?))?$/.test(text)
+    if (!numberPattern.test(text)) {
+      // The end of the text cuts off a number, as in `-`, `1.` or `1.5e+`, if one more digit would make it whole.
+      const isCut = at === bytes.length && numberPattern.test(`${text}0`)
       throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : this.at)
     }
     this.at = at
