@@ -49,8 +49,7 @@ export class Appender {
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
-    // 2. Overwrite what follows the last pet with the pets and our closing brackets. If that fails, put it back: at once, so there is no
-    // time for an edit here either.
+    // 2. Overwrite what follows the last pet with the pets and our closing brackets.
     this.mayBeStored = true
     // A person may have left more white space after the last pet than the new bytes take. The file is cut only then, since a cut would
     // also remove what an editor adds at this very moment.
@@ -58,6 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
+      // Put back what was there, at once. (Not by rollBack(): there was no time for an edit, which that would look for.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

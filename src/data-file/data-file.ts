@@ -81,7 +81,7 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * The last sync of a file that was read has failed. Another one would prove nothing: Linux reports the error once, and then takes the
-   * bytes for written. So the text has to go into a new file, now or at a later read.
+   * bytes for written. So the text has to go into a new file: at once or, if that fails too, at the next read.
    */
   #hasFailedSync = false
 
@@ -115,8 +115,8 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. A file that is being saved, or a folder at its path, is not: the
-   * next look reads again.
+   * An invalid file is remembered: isEdited() is false until it changes. After one that is being saved, or
+   * a folder, it stays true: the next look reads again.
    */
   read(): Promise<PetData> {
     return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))

@@ -72,7 +72,7 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
 
 /**
  * The tail has 7 bytes, some new and some old. An append writes the new over the old. A rollback cuts the file to these 7 bytes, and then
- * writes the old over the new.
+ * writes the old over the new. So either may come first.
  */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   if (tail.length !== closingBrackets.length) return false
@@ -90,7 +90,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // A seam is recognized by the bytes of the prefix that follow it, so only places before the prefix's end are tried.
   const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))
-  // The copy has the whole append, which ends with our brackets. Or that was still being written; then the copy ends where a page does.
+  // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
+  // page does.
   const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)
   return hasSeam && (hasWholeAppend || (petsEnd + tail.length) % pageBytes === 0)
 }

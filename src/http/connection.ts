@@ -223,8 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // A response with "Connection: close" has told the client that nothing follows, no refusal either. When Node calls this, at its
-    // 'finish', it is still #current: that is dropped at its 'close'.
+    // No refusal follows a response with "Connection: close". Node calls #close at the response's 'finish'; #current is still that response
+    // then, since it is dropped only at 'close'.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
