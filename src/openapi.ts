@@ -7,7 +7,7 @@ import { maxBodyBytes } from './http/limits.ts'
 import { idSchema, mia, newPet, ref, rex, schemas } from './openapi-schemas.ts'
 import { deprecation, pageSizes, sunset } from './operations.ts'
 import type { Pet } from './pet/pet.ts'
-import { notStored, perhapsStored, storageFailure } from './store/store-errors.ts'
+import { notStored, perhapsStored, storageFailure } from './store/store-refusals.ts'
 
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'

@@ -17,7 +17,7 @@ import { describe, test } from 'node:test'
 import { clock } from '../src/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { openFileStore } from '../src/store/local-store.ts'
-import { PetStoreError } from '../src/store/store-errors.ts'
+import { PetStoreError } from '../src/store/store-refusals.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
 import {
   createSyncGate,

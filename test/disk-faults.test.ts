@@ -14,7 +14,7 @@ import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/types.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
-import { PetStoreError } from '../src/store/store-errors.ts'
+import { PetStoreError } from '../src/store/store-refusals.ts'
 import {
   type Call,
   countTime,

@@ -25,7 +25,7 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { clock } from '../src/clock.ts'
 import { lookAtIntervals } from '../src/store/edit-timer.ts'
-import { PetStoreError } from '../src/store/store-errors.ts'
+import { PetStoreError } from '../src/store/store-refusals.ts'
 import {
   countTime,
   createGate,

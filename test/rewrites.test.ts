@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
-import { PetStoreError } from '../src/store/store-errors.ts'
+import { PetStoreError } from '../src/store/store-refusals.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import {
   makeFastFolder,

@@ -1,6 +1,6 @@
 /**
  * Why the data file cannot be read or written as it is: the errors, and the words for the file system's own. (What a client is told of
- * them: store/store-errors.ts.)
+ * them: store/store-refusals.ts.)
  */
 import { dirname, resolve } from 'node:path'
 import { describeSystemError, errorCode } from '../system-error.ts'

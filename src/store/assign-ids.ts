@@ -1,7 +1,7 @@
 /** Which id each new pet gets: one above all that were given before. Does not know where pets are stored. */
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import type { NewPet, Pet } from '../pet/pet.ts'
-import { PetStoreError } from './store-errors.ts'
+import { PetStoreError } from './store-refusals.ts'
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
