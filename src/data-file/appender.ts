@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Put back what was there, at once. (Not by rollBack(): there was no time for an edit, which that would look for.)
+      // Put back what was there, at once. (Not by rollBack(): if #writeEnd could not see the file's new state, that would find an edit.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

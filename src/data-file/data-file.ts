@@ -115,8 +115,8 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. After one that is being saved, or
-   * a folder, it stays true: the next look reads again.
+   * An invalid file is remembered: isEdited() is false until it changes. If the file is being saved, or is a
+   * folder, isEdited() stays true, so that the next look reads it again.
    */
   read(): Promise<PetData> {
     return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))

@@ -3,8 +3,8 @@
  * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O:
  * data-file.ts repairs what is found here, and appender.ts undoes a write that fails while the server runs.
  *
- * The *tail* is what follows the last whole pet. An append begins there, so it overwrites our closing brackets, which are 7 bytes. These
- * are the tails before and after it, and those that are damaged, byte below byte:
+ * An append begins after the last pet, so it overwrites our closing brackets, which are 7 bytes. What stands from there on is the *tail*.
+ * These are the tails before and after an append, and those that are damaged, byte below byte:
  *
  *     ⏎  ]⏎}⏎                                  before
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector that ends here with the `]` is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, in this example up to the `]`, is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append over our 7 bytes leaves at least 7 after the `[`, even if it is cut off. If there are fewer, most likely an editor was
-  // stopped before it had saved the first pet. A repair would make an empty store of that.
+  // An append over our 7 bytes does not shorten the file, so at least 7 follow the `[` even after a crash. If there are fewer, most likely
+  // an editor was stopped before it had saved the first pet. A repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -86,9 +86,9 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** Up to some place, the seam, the tail is the old end, ours or a person's; from there on it is as after the append. */
+/** The tail is the old end (ours or a person's) up to some offset, the seam, and from there on what the append has written. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // A seam is recognized by the bytes of the prefix that follow it, so only places before the prefix's end are tried.
+  // What follows the prefix differs from append to append, so only a seam within the prefix can be recognized.
   const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.

@@ -20,7 +20,7 @@ export class JsonFault extends Error {
  */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // JSON.parse is several times faster, and differs from parseNumber only for -0, and for numbers with 16 digits or an exponent.
+  // JSON.parse is several times faster, and differs from parseNumber only for -0, and for numbers with 16 or more digits or an exponent.
   if (!/[\d.]{16}|\d[eE]|-0/.test(text)) {
     try {
       return JSON.parse(text)
@@ -176,7 +176,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** The length of the escape after the backslash, or of what is there of it: the next byte for the caller is then the end of the text. */
+  /** The length of the escape after the backslash. If the text ends within it, the length of what is there: the caller reports the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []

@@ -151,7 +151,7 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // A rollback or a read shows that a failure is over. If neither was needed, nothing is known.
+      // A rollback or a read shows that a failure may be over. If neither was needed, nothing is known.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
