@@ -13,7 +13,7 @@ export class Appender {
   readonly #path: string
   /** The file as it was last read or written here. */
   #identity: Identity
-  /** Where the last pet ends, and what follows it. Undefined: the file is not valid, and is not appended to. */
+  /** Where the last pet ends, and what follows it. Undefined: the file is not valid or cannot be rewritten, and is not appended to. */
   #end: TextEnd | undefined
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
@@ -22,7 +22,7 @@ export class Appender {
   /** After a failed append: whether its pets may be in the file, since it could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
-  /** `end` is that of a valid file, and undefined for any other. */
+  /** `end` is undefined for a file that is not to be appended to. */
   constructor(disk: Disk, path: string, identity: Identity, end?: TextEnd) {
     this.#disk = disk
     this.#path = path
@@ -43,7 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // The file was not valid. It has to be read again before anything is added, and that tells the fault.
+    // The caller has to look at the file again, and tells why it cannot be appended to.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
@@ -69,8 +69,8 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, and has to count as edited from now on. (#identity was taken after our write. If the edit came before
-      // that, isEdited() would not notice it.) After any other error, the append is rolled back. If that fails too, the next append or look
+      // An edited file is left alone, and has to count as edited from now on. (#identity was taken after our write. If it is that of the
+      // edit, isEdited() would say no.) After any other error, the append is rolled back. If that fails too, the next append or look
       // for edits tries it again.
       if (error instanceof DataFileChanged) {
         this.close()

@@ -162,7 +162,8 @@ export class DataFile implements Adapter<PetData> {
       if (isStart) this.#say(restoredMessage)
       throw new DataFileChanged()
     }
-    if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, identity === undefined)
+    if (isStart && error.reason === 'lost')
+      throwIfPetsAreKept(this.#disk, this.path, /* isMissing: */ identity === undefined)
     if (isStart && identity === undefined)
       return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
     const tornEnd = findTornEnd(bytes)

@@ -6,7 +6,7 @@
  * An append begins after the last pet, so it overwrites our closing brackets, which are 7 bytes. What stands from there on is the *tail*.
  * These are the tails before and after an append, and those that are damaged, byte below byte:
  *
- *     ⏎  ]⏎}⏎                                  before
+ *     ⏎  ]⏎}⏎                                  before: the 7 bytes
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
  *
  *     ⏎  ]                                     closing brackets are missing
@@ -62,7 +62,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
     isHalfOverwritten(tail, prefix) ||
     lacksFirstSector(tail, petsEnd, prefix) ||
     hasUnwrittenSectors(bytes, petsEnd)
-  // A crash cuts off one append. If there are more pets than it can add, a person has to look.
+  // Whole pets may follow the damage. If they are more than one append can add, it was no crash, and a person has to look.
   return isAppend && countPets(tail) <= maxAppendPets ? { petsEnd, cause: 'append' } : undefined
 }
 

@@ -205,7 +205,7 @@ export class Connection {
 
   closeSoon(): void {
     if (this.#lastResponse !== undefined) return this.#closeWhenAnswered()
-    // If it is not writable, #close was called before, and waits for the client.
+    // If it is not writable, it is closing already, and waits for the client, or it is closed.
     if (this.#socket.writable) this.#socket.destroy()
   }
 

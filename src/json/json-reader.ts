@@ -234,6 +234,7 @@ export class JsonReader {
   readValue(): unknown {
     /** The objects and arrays around the next value, from the outside in. */
     const open: Container[] = []
+    // Each round begins where a value is due; in an object, its name is in `names` already.
     for (;;) {
       // A scalar, an empty object or an empty array is whole at once. Any other leaves `value` undefined: what is in it comes next.
       let value = this.readScalar()

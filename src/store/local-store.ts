@@ -40,7 +40,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** The failure that onMessage is told of once: the fault of the file, or `disk` for a system error. Empty: there is none. */
+  /** The failure that onMessage was last told of, so that it is told once: the file's fault, or `disk` for a system error. Else empty. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
