@@ -314,6 +314,10 @@ describe('a fault names its place', () => {
     ['["\\u12g4"]', '1:3 expected an escape such as \\n or \\u00e4'],
     ['[-x]', '1:2 expected a number, got -'],
     ['[1e+x]', '1:2 expected a number, got 1e+'],
+    ['[1e+', '1:5 expected a number, got 1e+'],
+    ['[01', '1:2 expected a number, got 01'],
+    ['[1.e', '1:2 expected a number, got 1.e'],
+    ['[--', '1:2 expected a number, got --'],
     ['[1]]', '1:4 expected the end, got "]"'],
   ]
   for (const [text, expected] of cases)
