@@ -1,6 +1,5 @@
 /** What is said where there is no operation: 404 for an unknown path, 405 and Allow for another method on a known one. */
 import { errorCodes, HttpError } from './http/error-codes.ts'
-import type { Operations } from './route-table.ts'
 
 /** The path is without the `basePath`. Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`. */
 export function notFound(path: string, basePath: string): HttpError {
@@ -16,11 +15,4 @@ export function methodNotAllowed(method: string, allow: string, url = ''): HttpE
   const isChange = url.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
   const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
   return new HttpError('method_not_allowed', message, ['Allow', allow])
-}
-
-/** The value of an Allow header for these paths. */
-export function formatAllow(...paths: readonly Operations[]): string {
-  const methods = paths.flatMap((operations) => Object.keys(operations))
-  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
 }

@@ -1,6 +1,6 @@
 /**
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
- * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Methods, HEAD and OPTIONS among them, are for app.ts.
+ * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. What a method does, HEAD and OPTIONS too, is for app.ts.
  */
 import { HttpError } from './error-codes.ts'
 
@@ -51,6 +51,13 @@ export function findPath(target: string): string {
   const [path = ''] = rest.split(/[?#]/, 1)
   if (path.startsWith('/') || target === '*') return path
   return path === '' ? '/' : '-'
+}
+
+/** The value of an Allow header for these resources, each with its operations by method. HEAD follows GET. */
+export function formatAllow(...resources: readonly Readonly<Record<string, unknown>>[]): string {
+  const methods = resources.flatMap((operations) => Object.keys(operations))
+  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
 }
 
 /** The parameters of a query. A `?` in front would otherwise be taken off, also when it is part of the first name. */
