@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Put back what was there, at once. (Not by rollBack(): if #writeEnd could not see the file's new state, that would find an edit.)
+      // Put back what was there, at once. (Not by rollBack(): if `fstat` has failed too, that would take our write for an edit.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

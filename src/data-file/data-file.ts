@@ -162,9 +162,9 @@ export class DataFile implements Adapter<PetData> {
       if (isStart) this.#say(restoredMessage)
       throw new DataFileChanged()
     }
-    if (isStart && error.reason === 'lost')
-      throwIfPetsAreKept(this.#disk, this.path, /* isMissing: */ identity === undefined)
-    if (isStart && identity === undefined)
+    const isMissing = identity === undefined
+    if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, isMissing)
+    if (isStart && isMissing)
       return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
     const tornEnd = findTornEnd(bytes)
     if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)

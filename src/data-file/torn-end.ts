@@ -72,7 +72,7 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
 
 /**
  * The tail has 7 bytes, some new and some old. An append writes the new over the old. A rollback cuts the file to these 7 bytes, and then
- * writes the old over the new. So either may come first.
+ * writes the old over the new. So the new ones may stand in front, or the old ones.
  */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   if (tail.length !== closingBrackets.length) return false
@@ -86,7 +86,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** The tail is the old end (ours or a person's) up to some offset, the seam, and from there on what the append has written. */
+/** The tail is the whole old end (ours or a person's) and, from the seam on, what the append has written there. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   // What follows the prefix differs from append to append, so only a seam within the prefix can be recognized.
   const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))

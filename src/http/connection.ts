@@ -223,8 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal follows a response with "Connection: close". Node calls this at the 'finish' of such a response, which is still #current
-    // then: it is dropped at its 'close'.
+    // No refusal follows a response with "Connection: close". Node calls this at the 'finish' of such a response, and #endExchange
+    // drops it from #current only at its 'close'.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {
