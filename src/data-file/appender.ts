@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Put back what was there, at once. (Not by rollBack(): if `fstat` has failed too, that would take our write for an edit.)
+      // Undo it. (rollBack() would first compare the file with #identity, which is out of date if it was `fstat` that failed.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -69,9 +69,9 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An edited file is left alone, and has to count as edited from now on. (#identity was taken after our write. If it is that of the
-      // edit, isEdited() would say no.) After any other error, the append is rolled back. If that fails too, the next append or look
-      // for edits tries it again.
+      // An editor may have saved between our write and our `fstat`. Then #identity is that of the edit, and isEdited() would say no. So
+      // the identity is forgotten: the file counts as edited until it is read. After any other error, the append is rolled back. If
+      // that fails too, the next append or look for edits tries it again.
       if (error instanceof DataFileChanged) {
         this.close()
         this.#identity = unknownIdentity

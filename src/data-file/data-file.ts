@@ -80,8 +80,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * The last sync of a file that was read has failed. Another one would prove nothing: Linux reports the error once, and then takes the
-   * bytes for written. So the text has to go into a new file: at once or, if that fails too, at the next read.
+   * A sync of the file as an editor wrote it has failed. Linux reports such an error only once: the next sync would succeed, although the
+   * bytes are not on the disk. So the text has to go into a new file: at once or, if that fails too, at the next read.
    */
   #hasFailedSync = false
 
@@ -98,7 +98,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#highestId
   }
 
-  /** After a failed `write`: whether its pets may still be in the file, or in an editor that has read it. */
+  /** After a failed `write`: whether its pets may still be in the file, or be saved again by an editor that has read them. */
   get mayBeStored(): boolean {
     return this.#appender.mayBeStored
   }
@@ -115,8 +115,8 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
-   * An invalid file is remembered: isEdited() is false until it changes. If the file is being saved, or is a
-   * folder, isEdited() stays true, so that the next look reads it again.
+   * After an invalid file, isEdited() is false until somebody changes it. After one that is being saved, and after a folder at the path,
+   * isEdited() stays true, so that the next look reads it again.
    */
   read(): Promise<PetData> {
     return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
@@ -128,7 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands there. The old file is forgotten: if it comes back, it has to count as edited, so that it is read.
+      // A folder, say, stands at the path. If the file that was read last is moved back there later, it has to be read again, so it has
+      // to count as edited: its identity is forgotten.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

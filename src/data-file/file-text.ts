@@ -45,7 +45,7 @@ export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0)
   const parsed = parsePets(bytes, highestId)
   const { pets, filledIds, petsEnd } = parsed
   if (parsed.faultCount > 0) throw invalidText(path, bytes, parsed)
-  // A copy, since `end` is kept while the file is open, and a part of the buffer would keep all of it in memory.
+  // Copied: `end` is kept while the file is open, and a subarray would keep the whole text in memory as long.
   const closing = Buffer.from(bytes.subarray(petsEnd))
   return { bytes, pets, filledIds, end: { petsEnd, closing } }
 }

@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append over our 7 bytes does not shorten the file, so at least 7 follow the `[` even after a crash. If there are fewer, most likely
-  // an editor was stopped before it had saved the first pet. A repair would make an empty store of that.
+  // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
+  // of that. An append leaves at least 7 bytes after the `[`, since those that it overwrites are 7, and it does not shorten the file.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }

@@ -223,8 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal follows a response with "Connection: close". Node calls this at the 'finish' of such a response, and #endExchange
-    // drops it from #current only at its 'close'.
+    // No refusal follows a response with "Connection: close". Node calls this when it has sent such a response ('finish'), and then it is
+    // still #current: #endExchange drops it later, at its 'close'.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

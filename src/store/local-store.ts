@@ -40,7 +40,7 @@ export class LocalStore implements Store {
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** The failure that onMessage was last told of, so that it is told once: the file's fault, or `disk` for a system error. Else empty. */
+  /** What onMessage was last told of, so that it is told once: the text of a fault in the file, `disk` for a system error, or ''. */
   #toldFailure = ''
   #closed: Promise<void> | undefined
 
@@ -96,7 +96,7 @@ export class LocalStore implements Store {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
-    /** Whether an attempt may have left the pets in the file, or in an editor that has read it. */
+    /** Whether an attempt may have left the pets in the file, or in an editor that may save them again. */
     let mayBeStored = false
     let results = assignIds(newPets, (file ?? this.#index).highestId)
     for (;;) {
