@@ -43,7 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // The caller has to look at the file again, and tells why it cannot be appended to.
+    // LocalStore.#reload knows why it cannot be appended to, and refuses the pets.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
@@ -57,7 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it. (rollBack() would first compare the file with #identity, which is out of date if it was `fstat` that failed.)
+      // Undo it. (Not by rollBack(), which first compares the file with #identity: that is out of date if the `fstat` in #writeEnd has
+      // failed.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

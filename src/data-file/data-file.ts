@@ -80,8 +80,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * A sync of the file as an editor wrote it has failed. Linux reports such an error only once: the next sync would succeed, although the
-   * bytes are not on the disk. So the text has to go into a new file: at once or, if that fails too, at the next read.
+   * The last sync of a text that was to be served has failed. Linux reports such an error only once: the next sync would succeed,
+   * although the bytes are not on the disk. So the text has to go into a new file: at once or, if that fails too, at the next read.
    */
   #hasFailedSync = false
 
@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands at the path. If the file that was read last is moved back there later, it has to be read again, so it has
-      // to count as edited: its identity is forgotten.
+      // A folder, say, stands at the path. If the old file is moved back there, only a read can tell the store that all is well again.
+      // So its identity is forgotten, and it counts as edited.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

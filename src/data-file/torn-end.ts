@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
   // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
-  // of that. An append leaves at least 7 bytes after the `[`, since those that it overwrites are 7, and it does not shorten the file.
+  // of that. An append that was cut off leaves at least the 7 bytes that our closing brackets took.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -86,20 +86,21 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** The tail is the whole old end (ours or a person's) and, from the seam on, what the append has written there. */
+/** The tail is the whole old end (ours or a person's), and then the append without its first bytes, as many as the old end has. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // What follows the prefix differs from append to append, so only a seam within the prefix can be recognized.
-  const hasSeam = [...prefix.keys()].some((seam) => isSeam(tail, seam, prefix))
+  // Only the prefix is the same in every append. After an old end that is as long or longer, the rest of an append cannot be recognized.
+  const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.
   const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)
   return hasSeam && (hasWholeAppend || (petsEnd + tail.length) % pageBytes === 0)
 }
 
-function isSeam(tail: Buffer, seam: number, prefix: Buffer): boolean {
-  const oldEnd = tail.toString('latin1', 0, seam)
+/** Whether the old end has this length, and the rest of the append follows it. */
+function isSeam(tail: Buffer, oldLength: number, prefix: Buffer): boolean {
+  const oldEnd = tail.toString('latin1', 0, oldLength)
   const isWholeEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*$/.test(oldEnd)
-  return isWholeEnd && beginsLike(tail.subarray(seam), prefix.subarray(seam))
+  return isWholeEnd && beginsLike(tail.subarray(oldLength), prefix.subarray(oldLength))
 }
 
 /** How many pets begin in the tail, in the layout of an append, with or without a comma before them. */

@@ -125,11 +125,11 @@ export class Connection {
   #handle(arrival: Arrival): void {
     const { request, response } = arrival
     this.#current = response
-    // 'finish' alone would not come when the client goes.
+    // Not 'finish', which does not come when the client goes.
     response.once('close', () => this.#endExchange(response))
     // After a request with an Upgrade header, Node may leave what follows unparsed. So this response is the last on its connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    // If its body was broken or too slow, refuse() below has responded to it already.
+    // If its body was broken or too slow while it waited, refuse() below has responded to it already.
     if (!response.headersSent) this.#context.handler.handle(arrival)
   }
 
@@ -223,8 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal follows a response with "Connection: close". Node calls this when it has sent such a response ('finish'), and then it is
-    // still #current: #endExchange drops it later, at its 'close'.
+    // No refusal follows a response with "Connection: close". Node calls #close at the 'finish' of such a response. #current is still that
+    // response, since #endExchange drops it only at 'close'.
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

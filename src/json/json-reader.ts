@@ -236,20 +236,19 @@ export class JsonReader {
     const open: Container[] = []
     // Each round begins where a value is due; in an object, its name is in `names` already.
     for (;;) {
-      // A scalar, an empty object or an empty array is whole at once. Any other leaves `value` undefined: what is in it comes next.
+      // Undefined while no value is whole: an object or an array is, unless it is empty, only after the values in it.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
-      // A whole value goes into its container. If the container ends after that value, the container is the next whole value.
+      // A whole value goes into its container. If it is the last one there, the container is whole, too.
       while (value !== undefined) {
         const container = open.at(-1)
         if (container === undefined) return value
         container.items.push(value)
         const hasMore = this.acceptMore(container.names ? '}' : ']', false)
-        if (hasMore) break
-        open.pop()
-        value = valueOf(container)
+        if (!hasMore) open.pop()
+        value = hasMore ? undefined : valueOf(container)
       }
-      // After an opening bracket or a comma, another value is due in the innermost container. In an object, its name comes first.
+      // Another value is due in the innermost container. In an object, its name comes first.
       const names = open.at(-1)?.names
       if (names !== undefined) names.push(this.#readName())
     }

@@ -91,7 +91,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. An error among the results is for the creation of the same index. Throws a PetStoreError that is for all of them. */
+  /** Stores a batch. Each result is the pet of the new pet at the same place, or the error for it alone. Throws a PetStoreError for all. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
@@ -151,7 +151,7 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // A rollback or a read shows that a failure may be over. If neither was needed, nothing is known.
+      // After a rollback or a read, a failure is taken to be over. If neither was needed, nothing is known.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
