@@ -28,7 +28,8 @@ const accidents: readonly [what: string, happen: (path: string) => void][] = [
   ['is empty', (path) => nodeFs.truncateSync(path)],
   ['is empty', (path) => nodeFs.writeFileSync(path, '\r\n')],
   ['is missing', (path) => nodeFs.rmSync(path)],
-  ['is missing', (path) => nodeFs.rmSync(dirname(path), { recursive: true })],
+  // With its folder, which is moved away and not removed, so that no other folder gets its inode while the store holds its lock.
+  ['is missing', (path) => nodeFs.renameSync(dirname(path), `${dirname(path)}.away`)],
 ]
 
 function findKept(path: string): readonly string[] {
@@ -39,7 +40,9 @@ function findKept(path: string): readonly string[] {
 describe('stopping keeps the pets of a file that', () => {
   for (const [index, [what, happen]] of accidents.entries()) {
     test(`${what} (${index + 1}), says so, and the next start is refused and names them`, async (t) => {
-      const path = makeDataFile([rex])
+      const path = join(makeFolder(), 'data', 'pets.json')
+      nodeFs.mkdirSync(dirname(path))
+      nodeFs.writeFileSync(path, formatDataFile(rex))
       nodeFs.chmodSync(path, 0o640)
       const { store, lines } = await openStore(t, path)
       await store.create(newPet('Mia "ä"'))
