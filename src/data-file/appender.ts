@@ -70,13 +70,15 @@ export class Appender {
       // 5. Check: it is still the file at the path, and nobody has written into it.
       this.#throwIfEdited()
     } catch (error) {
-      // An editor may have saved between our write and our `fstat`. Then #identity is that of the edit, and isEdited() would say no. So
-      // the identity is forgotten: the file counts as edited until it is read. After any other error, the append is rolled back. If
-      // that fails too, the next append or look for edits tries it again.
       if (error instanceof DataFileChanged) {
+        // An editor may have saved between our write and the `fstat` in #writeEnd. Then #identity is that of the edit, and isEdited()
+        // would say no. So the identity is forgotten: the file counts as edited until it is read.
         this.close()
         this.#identity = unknownIdentity
-      } else await this.rollBack().catch(() => {})
+      } else {
+        // If this fails too, the next append or look for edits tries it again.
+        await this.rollBack().catch(() => {})
+      }
       throw error
     }
     this.#mayBeTorn = false

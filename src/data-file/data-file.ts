@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands at the path. If the old file is moved back there, only a read can tell the store that all is well again.
-      // So its identity is forgotten, and it counts as edited.
+      // A folder, say, stands at the path. When the file is moved back there, it looks unedited. So the store would not read it, and would
+      // go on refusing pets. That is why the file's identity is forgotten.
       if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
       throw error
     }

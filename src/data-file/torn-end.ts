@@ -88,7 +88,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 
 /** The tail is the whole old end (ours or a person's), and then the append without its first bytes, as many as the old end has. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Only the prefix is the same in every append. After an old end that is as long or longer, the rest of an append cannot be recognized.
+  // Only the prefix is the same in every append. So only old ends that are shorter are tried: after a longer one, none of it is left.
   const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.

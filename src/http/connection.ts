@@ -48,7 +48,7 @@ function endInNextTick(response: ServerResponse): void {
  *
  * | Method               | Called by                                  | What it does                                               |
  * | -------------------- | ------------------------------------------ | ---------------------------------------------------------- |
- * | `closeSoon`          | the listener, when it closes               | no response is due: destroys it; else `#closeWhenAnswered` |
+ * | `closeSoon`          | the listener, when it closes               | no `#lastResponse`: destroys it; else `#closeWhenAnswered` |
  * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                     |
  * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s  |
  * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, then `cutOff`   |
@@ -223,8 +223,8 @@ export class Connection {
   #close(): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal follows a response with "Connection: close". Node calls #close at the 'finish' of such a response. #current is still that
-    // response, since #endExchange drops it only at 'close'.
+    // No refusal follows a response with "Connection: close". Node calls #close at the 'finish' of such a response, when it still is
+    // #current. (At its 'close', it no longer is; but then the socket is not writable any more.)
     const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
     const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
     socket.end(refusal, () => {

@@ -236,7 +236,7 @@ export class JsonReader {
     const open: Container[] = []
     // Each round begins where a value is due; in an object, its name is in `names` already.
     for (;;) {
-      // Undefined while no value is whole: an object or an array is, unless it is empty, only after the values in it.
+      // Undefined while no value is whole. An empty object or array is whole at once, any other after its last value.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
       // A whole value goes into its container. If it is the last one there, the container is whole, too.
