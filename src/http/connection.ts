@@ -70,8 +70,6 @@ export class Connection {
   #isIdle = true
   /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
   hasStoppedParsing = false
-  /** What is sent after the last response, before the connection closes. */
-  #finalRefusal: ErrorCode | undefined
 
   constructor(socket: Socket, context: ConnectionContext) {
     this.#socket = socket
@@ -80,7 +78,8 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    socket.destroySoon = () => this.#close()
+    // In the next tick, since a final refusal goes out at the 'close' of that response, which Node emits first.
+    socket.destroySoon = () => clock.nextTick(() => this.#close())
   }
 
   get waitingSize(): number {
@@ -209,25 +208,21 @@ export class Connection {
     if (this.#socket.writable) this.#socket.destroy()
   }
 
+  /** `refusal` is sent after the last response, unless that has "Connection: close" (RFC 9112 section 9.6). */
   #closeWhenAnswered(refusal?: ErrorCode): void {
-    this.#finalRefusal ??= refusal
     const response = this.#lastResponse
-    if (response === undefined || response.writableFinished) this.#close()
-    else response.once('close', () => this.#close())
+    if (response === undefined || response.writableFinished) this.#close(refusal)
+    else response.once('close', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
   }
 
   /**
    * A client may still be sending, and a reset would make it lose the response. So our sending half is closed first, and
    * what still comes is dropped for a while (RFC 9112 section 9.6).
    */
-  #close(): void {
+  #close(refusal?: ErrorCode): void {
     const socket = this.#socket
     if (!socket.writable) return
-    // No refusal follows a response with "Connection: close". Node calls #close at the 'finish' of such a response, when it still is
-    // #current. (At its 'close', it no longer is; but then the socket is not writable any more.)
-    const code = this.#current?.shouldKeepAlive === false ? undefined : this.#finalRefusal
-    const refusal = code === undefined ? '' : this.#context.handler.formatRefusal(code)
-    socket.end(refusal, () => {
+    socket.end(refusal === undefined ? '' : this.#context.handler.formatRefusal(refusal), () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
       socket.once('close', () => clock.clearTimeout(timer))
     })
