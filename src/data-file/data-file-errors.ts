@@ -3,6 +3,7 @@
  * them: store/store-refusals.ts.)
  */
 import { dirname, resolve } from 'node:path'
+import { placeOf } from '../json/json-reader.ts'
 import { describeSystemError, errorCode } from '../system-error.ts'
 import type { Disk } from './disk.ts'
 
@@ -12,7 +13,17 @@ import type { Disk } from './disk.ts'
  */
 type Reason = 'fault' | 'lost' | 'being saved'
 
-/** The file cannot be used as it is. The message names the file, and up to ten faults with line and column. */
+/** So many faults of a text are named; further ones are only counted. */
+export const maxFaults = 10
+
+/** What is wrong at a byte of the text. `firstAt`: where the pet is that had the id before. */
+export interface TextFault {
+  readonly message: string
+  readonly offset: number
+  readonly firstAt?: number | undefined
+}
+
+/** The file cannot be used as it is. The message names the file, and what is wrong. */
 export class DataFileUnusable extends Error {
   /** What is wrong, for clients too: it names no path. */
   readonly summary: string
@@ -26,6 +37,20 @@ export class DataFileUnusable extends Error {
   /** For a file as a whole, such as `is a folder`. */
   static ofFile(path: string, what: string, reason?: Reason): DataFileUnusable {
     return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, reason)
+  }
+
+  /** Names the faults of a text with line and column for the person who edits it, and the first one for clients. `count` has all. */
+  static ofText(path: string, bytes: Buffer, faults: readonly TextFault[], count: number): DataFileUnusable {
+    const places = faults.map(({ offset, message, firstAt }) => {
+      const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
+      const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
+      return { ...placeOf(bytes, offset), message: message + where }
+    })
+    const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
+    if (count > faults.length) lines.push(`${path}: and ${count - faults.length} more errors`)
+    const [first] = places
+    const summary = `line ${first?.line}, column ${first?.column}: ${first?.message}`
+    return new DataFileUnusable(lines.join('\n'), summary)
   }
 }
 

@@ -3,14 +3,14 @@
  * Each appended pet gets a line of its own. The pets come last, so that an append overwrites only the closing brackets. Does no file
  * I/O.
  */
-import { JsonFault, JsonReader, openBrace, openBracket, placeOf } from '../json/json-reader.ts'
+import { JsonFault, JsonReader, openBrace, openBracket } from '../json/json-reader.ts'
 import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
 import { formatPet, readPet } from '../pet/pet-text.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { noIdLeftFault, SeedList } from '../pet/missing-or-duplicate-ids.ts'
 import type { Pet } from '../pet/pet.ts'
-import { DataFileUnusable } from './data-file-errors.ts'
+import { DataFileUnusable, maxFaults, type TextFault } from './data-file-errors.ts'
 
 const closingText = '\n  ]\n}\n'
 /** How we end the file after its last pet. An append overwrites these bytes. */
@@ -37,14 +37,13 @@ export interface FileText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
 }
 
 /**
- * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names up to ten faults and the path,
- * for the person who has to find them.
+ * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names its faults, for the person who has to
+ * find them.
  */
 export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0): FileText {
   if (isBlank(bytes)) throw emptyFile(path)
-  const parsed = parsePets(bytes, highestId)
-  const { pets, filledIds, petsEnd } = parsed
-  if (parsed.faultCount > 0) throw invalidText(path, bytes, parsed)
+  const { pets, filledIds, petsEnd, faults, faultCount } = parsePets(bytes, highestId)
+  if (faultCount > 0) throw DataFileUnusable.ofText(path, bytes, faults, faultCount)
   // Copied: `end` is kept while the file is open, and a subarray would keep the whole text in memory as long.
   const closing = Buffer.from(bytes.subarray(petsEnd))
   return { bytes, pets, filledIds, end: { petsEnd, closing } }
@@ -54,23 +53,6 @@ export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0)
 function emptyFile(path: string): DataFileUnusable {
   const remedy = 'put the pets back, or delete it to start without any'
   return new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty', 'lost')
-}
-
-/** Names the faults with line and column for the person who edits the file, and the first one for clients. */
-function invalidText(path: string, bytes: Buffer, parsed: Readonly<ParsedPets>): DataFileUnusable {
-  const { faults, faultCount } = parsed
-  const places = faults.map(({ offset, message, firstAt }) => {
-    const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
-    const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
-    return { ...placeOf(bytes, offset), message: message + where }
-  })
-  const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-  if (faultCount > faults.length) lines.push(`${path}: and ${faultCount - faults.length} more errors`)
-  const [first] = places
-  return new DataFileUnusable(
-    lines.join('\n'),
-    `line ${first?.line}, column ${first?.column}: ${first?.message}`,
-  )
 }
 
 /** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
@@ -107,8 +89,8 @@ export class ParsedPets {
   pets: Pet[] = []
   /** The ids that were filled in, and where in the text they belong. */
   filledIds: { readonly offset: number; readonly id: Int64 }[] = []
-  /** At most ten, in the order of their places. `firstAt`: where the pet is that had the id before. */
-  faults: { readonly message: string; readonly offset: number; readonly firstAt?: number | undefined }[] = []
+  /** At most `maxFaults`, in the order of their places. */
+  faults: TextFault[] = []
   faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */
   syntaxFault: JsonFault | undefined
@@ -117,9 +99,6 @@ export class ParsedPets {
   /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
   petsEnd = 0
 }
-
-/** Further faults are only counted. */
-const maxFaults = 10
 
 const byteOrderMark = Buffer.from('\ufeff')
 
