@@ -43,7 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // LocalStore.#reload knows why it cannot be appended to, and refuses the pets.
+    // It has to be read again; if it still cannot be used, that read tells why.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())

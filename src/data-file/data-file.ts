@@ -114,9 +114,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Reads an edited file. Throws a DataFileUnusable if it is not valid, or is still being saved after `maxEditWaitMs`; or a system error.
-   * After an invalid file, isEdited() is false until somebody changes it. After one that is being saved, and after a folder at the path,
-   * isEdited() stays true, so that the next look reads it again.
+   * Reads an edited file. Throws a DataFileUnusable if it cannot be used, or is still being saved after `maxEditWaitMs`; or a system error.
+   * After an invalid file, isEdited() is false until somebody changes it. After one that is being saved or cannot be read, it stays true,
+   * so that the next look reads it again.
    */
   read(): Promise<PetData> {
     return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
@@ -128,9 +128,9 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands at the path. When the file is moved back there, it looks unedited. So the store would not read it, and would
-      // go on refusing pets. That is why the file's identity is forgotten.
-      if (error instanceof DataFileUnusable) this.#remember(unknownIdentity)
+      // A folder, say, stands at the path. The old file may come back as it was, and has to count as edited then too: only a read tells
+      // the store that it can be used again.
+      this.#remember(unknownIdentity)
       throw error
     }
     let text: FileText
@@ -233,12 +233,12 @@ export class DataFile implements Adapter<PetData> {
     return this.#serve(whole.identity, text)
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error if it may not be durable. Throws a DataFileChanged if it is gone. */
+  /** Makes the file durable, whoever wrote it. Returns the error of a sync that failed. Throws a DataFileChanged if the file is gone. */
   async #sync(): Promise<unknown> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)
     if (code === 'ENOENT') throw new DataFileChanged()
-    // EROFS: after an error Linux has made the file system read-only. What is there is served as it is; nothing can be added to it.
+    // EROFS does not count: after an error Linux has made the file system read-only. What is there is served, and cannot change.
     this.#hasFailedSync = error !== undefined && code !== 'EROFS'
     return this.#hasFailedSync ? error : undefined
   }

@@ -16,8 +16,8 @@
  *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, in this example up to the `]`, is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
- * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If the power fails during it, and a
- * sector of the disk ends within these brackets, what is left may look like a mistake of the person, and is not repaired.
+ * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what
+ * is left may look like a mistake of the person, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
   // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
-  // of that. An append that was cut off leaves at least the 7 bytes that our closing brackets took.
+  // of that. An append over our closing brackets leaves at least 7 bytes, as many as they have, also when it is cut off.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -86,9 +86,9 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** The tail is the whole old end (ours or a person's), and then the append without its first bytes, as many as the old end has. */
+/** The tail is the whole old end (ours or a person's), and then an append that lacks its first bytes: as many as the old end has. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Only the prefix is the same in every append. So only old ends that are shorter are tried: after a longer one, none of it is left.
+  // An append is recognized by its prefix, of which a part has to be left. So the old end has to be shorter than the prefix.
   const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.

@@ -151,7 +151,7 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // After a rollback or a read, a failure is taken to be over. If neither was needed, nothing is known.
+      // After a rollback or a read, a failure is taken to be over. If neither was needed, the disk may still be failing.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
