@@ -234,7 +234,7 @@ export class JsonReader {
   readValue(): unknown {
     /** The objects and arrays around the next value, from the outside in. */
     const open: Container[] = []
-    // Each round begins where a value is due; in an object, its name is in `names` already.
+    // Each round begins where a value is due. In an object, its name has been read.
     for (;;) {
       // Undefined while no value is whole. An empty object or array is whole at once, any other after its last value.
       let value = this.readScalar()
@@ -244,23 +244,26 @@ export class JsonReader {
         const container = open.at(-1)
         if (container === undefined) return value
         container.items.push(value)
-        const hasMore = this.acceptMore(container.names ? '}' : ']', false)
-        if (!hasMore) open.pop()
-        value = hasMore ? undefined : valueOf(container)
+        if (this.#goOn(container, false)) break
+        open.pop()
+        value = valueOf(container)
       }
-      // Another value is due in the innermost container. In an object, its name comes first.
-      const names = open.at(-1)?.names
-      if (names !== undefined) names.push(this.#readName())
     }
   }
 
-  /** Takes the bracket that opens an object or an array. Returns it if it is empty; otherwise adds it to those that are open. */
+  /** Goes on to the next value in a container; in an object, reads its name. Returns false at the end of the container. */
+  #goOn(container: Container, first: boolean): boolean {
+    if (!this.acceptMore(container.names ? '}' : ']', first)) return false
+    container.names?.push(this.#readName())
+    return true
+  }
+
+  /** Takes the bracket that opens an object or an array. Returns it if it is empty; otherwise goes on to its first value. */
   #readOpening(open: Container[]): unknown {
     const container: Container = { items: [], names: this.bytes[this.at] === openBrace ? [] : undefined }
     this.at++
-    if (!this.acceptMore(container.names ? '}' : ']', true)) return valueOf(container)
-    open.push(container)
-    return undefined
+    if (!this.#goOn(container, true)) return valueOf(container)
+    return void open.push(container)
   }
 
   /** Reads a string, a number, true, false or null. Returns undefined before an object or an array. */
