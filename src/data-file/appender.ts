@@ -57,8 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it. (Not by rollBack(), which first compares the file with #identity: that is out of date if the `fstat` in #writeEnd has
-      // failed.)
+      // Undo it without the look at #identity that rollBack() takes first: #writeEnd may have failed to renew it.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -71,9 +70,10 @@ export class Appender {
       this.#throwIfEdited()
     } catch (error) {
       if (error instanceof DataFileChanged) {
-        // An editor may have saved between our write and the `fstat` in #writeEnd. Then #identity is that of the edit, and isEdited()
-        // would say no. So the identity is forgotten: the file counts as edited until it is read.
+        // Nothing is rolled back over an edit.
         this.close()
+        // The edit may have come between our write and the `fstat` in #writeEnd. Then #identity is that of the edit, and isEdited() would
+        // say no. So the identity is forgotten: the file counts as edited until it is read.
         this.#identity = unknownIdentity
       } else {
         // If this fails too, the next append or look for edits tries it again.

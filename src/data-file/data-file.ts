@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands at the path. The old file may come back as it was, and has to count as edited then too: only a read tells
-      // the store that it can be used again.
+      // A folder, say, stands at the path. If the old file came back unchanged, isEdited() would say no, and nobody would read it. So its
+      // identity is forgotten.
       this.#remember(unknownIdentity)
       throw error
     }
@@ -238,7 +238,8 @@ export class DataFile implements Adapter<PetData> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)
     if (code === 'ENOENT') throw new DataFileChanged()
-    // EROFS does not count: after an error Linux has made the file system read-only. What is there is served, and cannot change.
+    // EROFS does not count: nothing can be written anew on a file system that is read-only (Linux makes it so after an error), so what is
+    // there is served.
     this.#hasFailedSync = error !== undefined && code !== 'EROFS'
     return this.#hasFailedSync ? error : undefined
   }

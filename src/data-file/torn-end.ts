@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
   // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
-  // of that. An append over our closing brackets leaves at least 7 bytes, as many as they have, also when it is cut off.
+  // of that. It is no append: one over our closing brackets leaves at least their 7 bytes, also when it is cut off.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -88,7 +88,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 
 /** The tail is the whole old end (ours or a person's), and then an append that lacks its first bytes: as many as the old end has. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // An append is recognized by its prefix, of which a part has to be left. So the old end has to be shorter than the prefix.
+  // Tries every length of the old end that leaves a part of the prefix to recognize the append by.
   const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.

@@ -78,7 +78,7 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    // In the next tick, since a final refusal goes out at the 'close' of that response, which Node emits first.
+    // One tick later, so that the 'close' of that response comes first: #closeWhenAnswered may then have a refusal to send.
     socket.destroySoon = () => clock.nextTick(() => this.#close())
   }
 

@@ -91,7 +91,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Stores a batch. Each result is the pet of the new pet at the same place, or the error for it alone. Throws a PetStoreError for all. */
+  /** Returns, for each new pet in its place, the stored pet or an error for it alone. Throws a PetStoreError if the whole batch fails. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
@@ -151,14 +151,14 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // After a rollback or a read, a failure is taken to be over. If neither was needed, the disk may still be failing.
+      // If a rollback or a read succeeds, the disk is taken to work again. If neither was needed, nothing is known of it.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
       this.#noteFailure(file, error)
       throw refusalOfFile(error, mayBeStored)
     }
-    // It was not read, because it has not changed since it was found unusable.
+    // Still unusable: it has not changed since, and so was not read.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
