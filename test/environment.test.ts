@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Config, ConfigError, isLoopback, parseConfig } from '../src/program/check-environment.ts'
+import { type Config, ConfigError, isLoopback, parseConfig } from '../src/program/environment.ts'
 import { settings } from '../src/settings.ts'
 import { limitEachTest } from './time-limit.ts'
 

@@ -6,7 +6,7 @@
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/json-reader.ts'
 import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
-import { formatPet, readPet } from '../pet/pet-text.ts'
+import { formatPet, readPet } from '../pet/pet-json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { noIdLeftFault, SeedList } from '../pet/missing-or-duplicate-ids.ts'
 import type { Pet } from '../pet/pet.ts'

@@ -10,7 +10,7 @@ import { PetSchema } from '../pet/pet-rules.ts'
 import { notStored, perhapsStored, storageFailure } from './store-refusals.ts'
 import type { Store } from './store.ts'
 import type { NewPet, Pet } from '../pet/pet.ts'
-import { formatPet } from '../pet/pet-text.ts'
+import { formatPet } from '../pet/pet-json.ts'
 import type { PetStorage } from './pet-storage.ts'
 
 const maxPetsPerCall = 1000
