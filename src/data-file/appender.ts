@@ -57,7 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it without the look at #identity that rollBack() takes first: #writeEnd may have failed to renew it.
+      // Undo it. (Not with rollBack(): it compares the file with #identity, which is out of date if the `fstat` after the write has
+      // failed.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

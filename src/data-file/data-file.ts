@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands at the path. If the old file came back unchanged, isEdited() would say no, and nobody would read it. So its
-      // identity is forgotten.
+      // A folder, say, stands at the path. If the old file came back unchanged, isEdited() would say no: nobody would read it, and the
+      // store would go on refusing pets. So its identity is forgotten.
       this.#remember(unknownIdentity)
       throw error
     }

@@ -11,7 +11,7 @@
  *
  *     ⏎  ]                                     closing brackets are missing
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
- *     ,⏎ ]⏎}⏎                                  the same, when only a part of the 7 bytes, here 2, was overwritten
+ *     ,⏎ ]⏎}⏎                                  cut off even earlier: only 2 of the 7 bytes are overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
  *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, in this example up to the `]`, is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
   // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
-  // of that. It is no append: one over our closing brackets leaves at least their 7 bytes, also when it is cut off.
+  // of that. An append that was cut off looks different: at least 7 bytes follow the `[`, since it overwrites our closing brackets.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -62,7 +62,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
     isHalfOverwritten(tail, prefix) ||
     lacksFirstSector(tail, petsEnd, prefix) ||
     hasUnwrittenSectors(bytes, petsEnd)
-  // Whole pets may follow the damage. If they are more than one append can add, it was no crash, and a person has to look.
+  // Whole pets may follow the damage. If there are more of them than a single append can add, it was no crash, and a person has to look.
   return isAppend && countPets(tail) <= maxAppendPets ? { petsEnd, cause: 'append' } : undefined
 }
 
@@ -86,9 +86,9 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** The tail is the whole old end (ours or a person's), and then an append that lacks its first bytes: as many as the old end has. */
+/** As in the line about `cp` at the top: the whole old end (ours or a person's), then an append that lacks as many of its first bytes. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // Tries every length of the old end that leaves a part of the prefix to recognize the append by.
+  // The old end has to be shorter than the prefix, or nothing is left to recognize the append by. So these lengths are tried.
   const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.

@@ -38,7 +38,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
-/** Ends a response in the next tick, so that all requests that are due are handled before the first response is sent, which is faster. */
+/** Ends a response in the next tick, so that all requests of this turn are handled before the first response is sent, which is faster. */
 function endInNextTick(response: ServerResponse): void {
   clock.nextTick(() => response.end())
 }
@@ -78,7 +78,8 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    // One tick later, so that the 'close' of that response comes first: #closeWhenAnswered may then have a refusal to send.
+    // One tick later, so that the 'close' of that response comes first: if a client that has closed its half is still to get a refusal,
+    // #closeWhenAnswered sends it then.
     socket.destroySoon = () => clock.nextTick(() => this.#close())
   }
 

@@ -239,7 +239,7 @@ export class JsonReader {
       // Undefined while no value is whole. An empty object or array is whole at once, any other after its last value.
       let value = this.readScalar()
       if (value === undefined) value = this.#readOpening(open)
-      // A whole value goes into its container. If it is the last one there, the container is whole, too.
+      // A whole value goes into its container. If another one is due there, the next round reads it. Otherwise the container is whole, too.
       while (value !== undefined) {
         const container = open.at(-1)
         if (container === undefined) return value
@@ -258,7 +258,10 @@ export class JsonReader {
     return true
   }
 
-  /** Takes the bracket that opens an object or an array. Returns it if it is empty; otherwise goes on to its first value. */
+  /**
+   * Takes the bracket that opens an object or an array. Returns it if it is empty. Otherwise adds it to those that are open, goes on to
+   * its first value, and returns undefined.
+   */
   #readOpening(open: Container[]): unknown {
     const container: Container = { items: [], names: this.bytes[this.at] === openBrace ? [] : undefined }
     this.at++
