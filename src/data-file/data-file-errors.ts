@@ -8,8 +8,8 @@ import { describeSystemError, errorCode } from '../system-error.ts'
 import type { Disk } from './disk.ts'
 
 /**
- * `fault`: somebody has to correct the file. `lost`: it is empty or missing, so that only this process has the pets. `being saved`:
- * somebody is still writing it, and it is too early to report anything.
+ * `fault`: somebody has to correct the file. `lost`: it is empty or missing, so that a running server is all that has the pets.
+ * `being saved`: somebody is still writing it, and it is too early to report anything.
  */
 type Reason = 'fault' | 'lost' | 'being saved'
 

@@ -85,7 +85,7 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // If the character that begins here is not UTF-8, this throws.
+    // Throws another fault if the character that begins here is not UTF-8.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
@@ -232,19 +232,21 @@ export class JsonReader {
 
   /** Reads any value, however deeply it is nested: a hostile body must not overflow the stack. */
   readValue(): unknown {
-    /** The objects and arrays around the next value, from the outside in. */
+    /** The objects and arrays whose end is not read yet, from the outside in. */
     const open: Container[] = []
-    // Each round begins where a value is due. In an object, its name has been read.
+    /** What was read last: a whole value, or undefined before an opening bracket. */
+    let value = this.readScalar()
     for (;;) {
-      // Undefined while no value is whole. An empty object or array is whole at once, any other after its last value.
-      let value = this.readScalar()
-      if (value === undefined) value = this.#readOpening(open)
-      // A whole value goes into its container. If another one is due there, the next round reads it. Otherwise the container is whole, too.
-      while (value !== undefined) {
-        const container = open.at(-1)
-        if (container === undefined) return value
-        container.items.push(value)
-        if (this.#goOn(container, false)) break
+      // 1. A bracket opens a container. A whole value goes into the innermost container; without one, it is the result.
+      if (value === undefined)
+        open.push({ items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined })
+      const container = open.at(-1)
+      if (container === undefined) return value
+      if (value !== undefined) container.items.push(value)
+      // 2. Read the next value in that container. At its end, the container itself is the next whole value.
+      if (this.#goOn(container)) {
+        value = this.readScalar()
+      } else {
         open.pop()
         value = valueOf(container)
       }
@@ -252,21 +254,10 @@ export class JsonReader {
   }
 
   /** Goes on to the next value in a container; in an object, reads its name. Returns false at the end of the container. */
-  #goOn(container: Container, first: boolean): boolean {
-    if (!this.acceptMore(container.names ? '}' : ']', first)) return false
-    container.names?.push(this.#readName())
+  #goOn({ items, names }: Container): boolean {
+    if (!this.acceptMore(names ? '}' : ']', items.length === 0)) return false
+    names?.push(this.#readName())
     return true
-  }
-
-  /**
-   * Takes the bracket that opens an object or an array. Returns it if it is empty. Otherwise adds it to those that are open, goes on to
-   * its first value, and returns undefined.
-   */
-  #readOpening(open: Container[]): unknown {
-    const container: Container = { items: [], names: this.bytes[this.at] === openBrace ? [] : undefined }
-    this.at++
-    if (!this.#goOn(container, true)) return valueOf(container)
-    return void open.push(container)
   }
 
   /** Reads a string, a number, true, false or null. Returns undefined before an object or an array. */
