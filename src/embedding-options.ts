@@ -3,7 +3,7 @@
  * reported together. Changes none of them: each is used as it was given.
  */
 import * as v from 'valibot'
-import { defaultTimeouts } from './http/timeouts-and-shutdown.ts'
+import { defaultTimeouts } from './http/timeouts.ts'
 import { describe } from './json/describe.ts'
 import { expected, expectedInteger, expectedText } from './json/expected.ts'
 import { settings } from './settings.ts'

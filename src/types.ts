@@ -4,13 +4,13 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { DelayMs } from './http/delay.ts'
-import type { Timeouts } from './http/timeouts-and-shutdown.ts'
+import type { Timeouts } from './http/timeouts.ts'
 import type { SeedPet } from './pet/pet.ts'
 import type { RequestLog } from './request-log.ts'
 import type { PetStorage } from './store/pet-storage.ts'
 
 export type { DelayMs } from './http/delay.ts'
-export type { Timeouts } from './http/timeouts-and-shutdown.ts'
+export type { Timeouts } from './http/timeouts.ts'
 export type { Int64 } from './json/int64.ts'
 export type { NewPet, Pet, SeedPet } from './pet/pet.ts'
 export type { PetStatus } from './pet/pet-status.ts'

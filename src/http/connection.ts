@@ -10,7 +10,7 @@ import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'
 import { maxWaitingSize } from './limits.ts'
 import { createSocketReading, type SocketReading } from './socket-reading.ts'
-import { lingerMs } from './timeouts-and-shutdown.ts'
+import { lingerMs } from './timeouts.ts'
 
 /** What Node's errors mean to a client, where they are not bad syntax. */
 const codes: Readonly<Record<string, ErrorCode>> = {
@@ -78,8 +78,7 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    // One tick later, so that the 'close' of that response comes first: if a client that has closed its half is still to get a refusal,
-    // #closeWhenAnswered sends it then.
+    // This #close has no refusal, and only the first #close counts. So it waits a tick, until #closeWhenAnswered may have closed with one.
     socket.destroySoon = () => clock.nextTick(() => this.#close())
   }
 

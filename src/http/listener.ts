@@ -9,7 +9,7 @@ import { clock } from '../clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler-types.ts'
 import { maxHeadBytes, maxWaitingTotal } from './limits.ts'
-import { defaultTimeouts, type Timeouts } from './timeouts-and-shutdown.ts'
+import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 
 /**
  * When the requests that wait on all connections reach this total size (a small one counts 1), every connection, also one that
