@@ -79,9 +79,9 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * Express and connect remove the path that the listener is mounted under from `url`, and leave it in `originalUrl`. If `url` is
-   * `/v1/pets` and `originalUrl` is `/api/v1/pets`, the mount is `/api`. So `basePath` has to be `/api`, or `/shop/api` behind a proxy that
-   * removes `/shop`; otherwise the link to the next page leads nowhere.
+   * Tells onError, once, if `basePath` does not end with the path that the listener is mounted under: links would lead nowhere. Express and
+   * connect remove that path from `url`, and leave it in `originalUrl`. If `url` is `/v1/pets` and `originalUrl` is `/api/v1/pets`, the
+   * mount is `/api`, and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request

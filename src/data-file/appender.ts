@@ -13,7 +13,7 @@ export class Appender {
   readonly #path: string
   /** The file as it was last read or written here. */
   #identity: Identity
-  /** Where the last pet ends, and what follows it. Undefined: the file is not valid or cannot be rewritten, and is not appended to. */
+  /** Where the last pet ends, and what follows it. Undefined: the file was not read, or cannot be used as it is. */
   #end: TextEnd | undefined
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
@@ -30,7 +30,7 @@ export class Appender {
     this.#end = end
   }
 
-  /** Whether somebody else has written or replaced the file since it was read or written here. */
+  /** Whether somebody else has written or replaced the file since it was read or written here, or it has to be read again anyway. */
   isEdited(): boolean {
     return !isSame(this.#disk.statIdentity(this.#path), this.#identity)
   }

@@ -81,7 +81,8 @@ export class DataFile implements Adapter<PetData> {
   #highestId: Int64 = 0
   /**
    * The last sync of a text that was to be served has failed. Linux reports such an error only once: the next sync would succeed,
-   * although the bytes are not on the disk. So the text has to go into a new file: at once or, if that fails too, at the next read.
+   * although the bytes are not on the disk. So #serveOrRewrite writes the text into a new file: at once or, if that fails too, at the
+   * next read.
    */
   #hasFailedSync = false
 
@@ -103,7 +104,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#appender.mayBeStored
   }
 
-  /** Whether somebody else has written or replaced the file since it was read or written here. */
+  /** Whether somebody else has written or replaced the file since it was read or written here, or it has to be read again anyway. */
   isEdited(): boolean {
     return this.#appender.isEdited()
   }

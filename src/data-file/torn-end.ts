@@ -52,7 +52,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
   // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
-  // of that. An append that was cut off looks different: at least 7 bytes follow the `[`, since it overwrites our closing brackets.
+  // of that. An append leaves more, also when it is cut off: it never shortens the file, and our closing brackets are 7 bytes already.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -71,8 +71,8 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
 }
 
 /**
- * The tail has 7 bytes, some new and some old. An append writes the new over the old. A rollback cuts the file to these 7 bytes, and then
- * writes the old over the new. So the new ones may stand in front, or the old ones.
+ * The tail has 7 bytes, each as it was before the append or as it is after it. The append was cut off within them, or its rollback was,
+ * which cuts the file to 7 bytes and then writes the old ones again.
  */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   if (tail.length !== closingBrackets.length) return false
@@ -88,7 +88,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 
 /** As in the line about `cp` at the top: the whole old end (ours or a person's), then an append that lacks as many of its first bytes. */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // The old end has to be shorter than the prefix, or nothing is left to recognize the append by. So these lengths are tried.
+  // The old end has to be shorter than the prefix, or nothing is left to recognize the append by. So every length below that is tried.
   const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.
