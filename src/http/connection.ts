@@ -78,8 +78,7 @@ export class Connection {
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a body beyond the limit gets a 413 that arrives".
-    // This #close has no refusal, and only the first #close counts. So it waits a tick, until #closeWhenAnswered may have closed with one.
-    socket.destroySoon = () => clock.nextTick(() => this.#close())
+    socket.destroySoon = () => this.#close()
   }
 
   get waitingSize(): number {
@@ -203,6 +202,8 @@ export class Connection {
   }
 
   closeSoon(): void {
+    // After a refusal it closes by itself.
+    if (this.hasStoppedParsing) return
     if (this.#lastResponse !== undefined) return this.#closeWhenAnswered()
     // If it is not writable, it is closing already, and waits for the client, or it is closed.
     if (this.#socket.writable) this.#socket.destroy()
@@ -211,8 +212,9 @@ export class Connection {
   /** `refusal` is sent after the last response, unless that has "Connection: close" (RFC 9112 section 9.6). */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
-    if (response === undefined || response.writableFinished) this.#close(refusal)
-    else response.once('close', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
+    if (response === undefined || response.writableFinished) return this.#close(refusal)
+    // Goes before Node's own listener: that may call destroySoon, which closes without the refusal.
+    response.prependOnceListener('finish', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
   }
 
   /**
