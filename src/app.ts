@@ -169,8 +169,8 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      // A creation whose body has arrived may be stored, now or in a moment. So the client is told that this is not known, and not that the
-      // server shuts down.
+      // A creation whose body has arrived may be stored, now or in a moment. So it is refused with storage_failed, since that tells the
+      // client that this is not known.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)

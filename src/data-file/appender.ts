@@ -57,8 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it. (Not with rollBack(): it compares the file with #identity, which is out of date if the `fstat` after the write has
-      // failed.)
+      // Undo it. (Not with rollBack(): it compares the file with #identity, which is out of date if the `fstat` in #writeEnd has failed.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -71,7 +70,7 @@ export class Appender {
       this.#throwIfEdited()
     } catch (error) {
       if (error instanceof DataFileChanged) {
-        // Nothing is rolled back over an edit.
+        // Nothing is rolled back over an edit: this also gives up the rollback.
         this.close()
         // The edit may have come between our write and the `fstat` in #writeEnd. Then #identity is that of the edit, and isEdited() would
         // say no. So the identity is forgotten: the file counts as edited until it is read.

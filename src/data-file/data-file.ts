@@ -204,7 +204,7 @@ export class DataFile implements Adapter<PetData> {
       // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk, this.#followLinks())
     } catch {
-      // The next start repairs what is left, and puts the file back.
+      // The next start repairs what is left, if it can, and puts the file back.
     }
     this.#appender.close()
     const said = await keepPetsIfLost(this.#disk, this.path, pets.length, () => this.#formatNewFile(pets))

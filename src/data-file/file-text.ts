@@ -139,7 +139,7 @@ class PetsParser {
     }
     const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestId)
     parsed.pets = pets
-    // After the `{` of the pet.
+    // A missing id belongs behind the `{` of its pet.
     parsed.filledIds = filledIds.map(({ at, id }) => ({ id, offset: at + 1 }))
     if (noIdLeft !== undefined)
       this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)

@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An editor that was stopped before it had saved the first pet leaves `{"pets": [` and little more. A repair would make an empty store
-  // of that. An append leaves more, also when it is cut off: it never shortens the file, and our closing brackets are 7 bytes already.
+  // With fewer than 7 bytes after the `[`, an editor was stopped before it had saved the first pet, and a repair would make an empty store
+  // of that. What an append over our 7 bytes leaves has at least as many, also when it is cut off.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -71,8 +71,8 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
 }
 
 /**
- * The tail has 7 bytes, each as it was before the append or as it is after it. The append was cut off within them, or its rollback was,
- * which cuts the file to 7 bytes and then writes the old ones again.
+ * The tail has 7 bytes, each as it was before the append or as it is after it: the append was cut off within them. Or its rollback was:
+ * that first cuts off all but 7 bytes of the append, and then writes the old 7 over them.
  */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   if (tail.length !== closingBrackets.length) return false
@@ -86,21 +86,22 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
   return beginsLike(tail, Buffer.concat([closingBrackets.subarray(0, oldLength), prefix.subarray(oldLength)]))
 }
 
-/** As in the line about `cp` at the top: the whole old end (ours or a person's), then an append that lacks as many of its first bytes. */
+/**
+ * As in the line about `cp` at the top: the first n bytes are a whole old end (ours or a person's), and the others are those of an append
+ * from its byte n on. n is not known, but smaller than the prefix: otherwise nothing would show that an append follows.
+ */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // The old end has to be shorter than the prefix, or nothing is left to recognize the append by. So every length below that is tried.
-  const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
+  const hasSeam = [...prefix.keys()].some((n) => isSeam(tail, n, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.
   const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)
   return hasSeam && (hasWholeAppend || (petsEnd + tail.length) % pageBytes === 0)
 }
 
-/** Whether the old end has this length, and the rest of the append follows it. */
-function isSeam(tail: Buffer, oldLength: number, prefix: Buffer): boolean {
-  const oldEnd = tail.toString('latin1', 0, oldLength)
-  const isWholeEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*$/.test(oldEnd)
-  return isWholeEnd && beginsLike(tail.subarray(oldLength), prefix.subarray(oldLength))
+/** Whether the first n bytes are a whole old end, and the append goes on behind them. */
+function isSeam(tail: Buffer, n: number, prefix: Buffer): boolean {
+  const isWholeEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*$/.test(tail.toString('latin1', 0, n))
+  return isWholeEnd && beginsLike(tail.subarray(n), prefix.subarray(n))
 }
 
 /** How many pets begin in the tail, in the layout of an append, with or without a comma before them. */

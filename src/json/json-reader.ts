@@ -186,7 +186,7 @@ export class JsonReader {
     return escape.length
   }
 
-  /** Throws if a character that begins between `start` and `end` is not UTF-8; it may go on after `end`. */
+  /** Throws if one of the characters that begin between `start` and `end` is not UTF-8. The last may go on after `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
@@ -237,12 +237,16 @@ export class JsonReader {
     /** What was read last: a whole value, or undefined before an opening bracket. */
     let value = this.readScalar()
     for (;;) {
+      let container = open.at(-1)
       // 1. A bracket opens a container. A whole value goes into the innermost container; without one, it is the result.
-      if (value === undefined)
-        open.push({ items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined })
-      const container = open.at(-1)
-      if (container === undefined) return value
-      if (value !== undefined) container.items.push(value)
+      if (value === undefined) {
+        container = { items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined }
+        open.push(container)
+      } else if (container === undefined) {
+        return value
+      } else {
+        container.items.push(value)
+      }
       // 2. Read the next value in that container. At its end, the container itself is the next whole value.
       if (this.#goOn(container)) {
         value = this.readScalar()

@@ -113,7 +113,8 @@ export class LocalStore implements Store {
         }
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
-        // If the editor read the file while our pets were in it, it may have saved some of them. These keep their ids.
+        // If the editor read the file while our pets were in it, it may have saved some of them. These keep their ids, and #append
+        // leaves them out.
         const stored = results.map((pet) => (this.#isStored(pet) ? pet : undefined))
         results = assignIds(newPets, file.highestId, stored)
       }
