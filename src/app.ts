@@ -10,7 +10,7 @@ import { checkFraming } from './http/framing.ts'
 import type { Arrival, Expectation, Handler } from './http/handler-types.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
-import { createRouter, findPath, formatAllow } from './http/router.ts'
+import { createRouter, findPath, formatAllow, operationMethod } from './http/router.ts'
 import { methodNotAllowed, notFound } from './not-found-and-not-allowed.ts'
 import type { Operation } from './operations.ts'
 import { perhapsStored, PetStoreError, storageFailure } from './store/store-refusals.ts'
@@ -67,7 +67,7 @@ export function createApp(options: AppOptions): App {
     }
     const { resource: operations, parameter, query } = route
     if (method === 'OPTIONS') return cors.optionsReply(formatAllow(operations))
-    const operation = operations[method === 'HEAD' ? 'GET' : method]
+    const operation = operations[operationMethod(method)]
     if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), url)
     exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)

@@ -13,7 +13,7 @@ export interface RouteSources {
   readonly petsSchema: string
 }
 
-/** The operations of a path by method. HEAD follows GET. */
+/** The operations of a path by method. */
 export type Operations = Readonly<Partial<Record<string, operations.Operation>>>
 
 export function createRoutes(

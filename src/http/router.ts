@@ -1,6 +1,6 @@
 /**
- * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the
- * `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. What a method does, HEAD and OPTIONS too, is for app.ts.
+ * Finds the resource that a request target names (RFC 9112 section 3.2), and its methods. Splits by hand: `new URL` would take the `//evil`
+ * of `//evil/v1/pets` for a host, and decode or tidy what it should not. What is said to OPTIONS, and where nothing is found, is for app.ts.
  */
 import { HttpError } from './error-codes.ts'
 
@@ -51,6 +51,11 @@ export function findPath(target: string): string {
   const [path = ''] = rest.split(/[?#]/, 1)
   if (path.startsWith('/') || target === '*') return path
   return path === '' ? '/' : '-'
+}
+
+/** The method whose operation responds: HEAD follows GET. */
+export function operationMethod(method: string): string {
+  return method === 'HEAD' ? 'GET' : method
 }
 
 /** The value of an Allow header for these resources, each with its operations by method. HEAD follows GET. */
