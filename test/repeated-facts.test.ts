@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { createPetStore } from '../src/index.ts'
 import { openApiDocument } from '../src/openapi.ts'
-import { petStoreServerSchemas } from '../src/embedding-options.ts'
+import { petStoreServerSchemas } from '../src/check-embedding-options.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'
 import { settings } from '../src/settings.ts'
 import { statuses as contractStatuses } from './contract-expect.ts'
@@ -77,7 +77,7 @@ test('the README has each setting, with its default', () => {
 test('each setting but log is an option, in the types and the README too', () => {
   const [, section = ''] = /^## Embedding$(.*?)^## /ms.exec(read('README.md')) ?? []
   for (const name of Object.keys(settings).filter((each) => each !== 'log')) {
-    assert.ok(name in petStoreServerSchemas, `src/embedding-options.ts lacks ${name}`)
+    assert.ok(name in petStoreServerSchemas, `src/check-embedding-options.ts lacks ${name}`)
     assert.match(
       read('src/types.ts'),
       new RegExp(`^  readonly ${name}\\??:`, 'm'),

@@ -242,11 +242,8 @@ export class JsonReader {
       if (value === undefined) {
         container = { items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined }
         open.push(container)
-      } else if (container === undefined) {
-        return value
-      } else {
-        container.items.push(value)
-      }
+      } else if (container === undefined) return value
+      else container.items.push(value)
       // 2. Read the next value in that container. At its end, the container itself is the next whole value.
       if (this.#goOn(container)) {
         value = this.readScalar()
