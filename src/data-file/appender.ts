@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it. (Not with rollBack(): it compares the file with #identity, which is out of date if the `fstat` in #writeEnd has failed.)
+      // Undo it. (rollBack() might not: if the `fstat` in #writeEnd has failed, #identity is out of date, and our bytes look like an edit.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

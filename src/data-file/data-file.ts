@@ -129,8 +129,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, stands at the path. If the old file came back unchanged, isEdited() would say no: nobody would read it, and the
-      // store would go on refusing pets. So its identity is forgotten.
+      // If a folder stands at the path, say, the store refuses pets until a later read succeeds. Should the old file then come back
+      // unchanged, isEdited() would say no, and there would be no later read. So its identity is forgotten.
       this.#remember(unknownIdentity)
       throw error
     }

@@ -41,18 +41,16 @@ export interface FileText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
  * find them.
  */
 export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0): FileText {
-  if (isBlank(bytes)) throw emptyFile(path)
+  // A power cut, or `jq … pets.json > pets.json`, leaves an empty file: to take it for a store without pets would hide the loss.
+  if (isBlank(bytes)) {
+    const remedy = 'put the pets back, or delete it to start without any'
+    throw new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty', 'lost')
+  }
   const { pets, filledIds, petsEnd, faults, faultCount } = parsePets(bytes, highestId)
   if (faultCount > 0) throw DataFileUnusable.ofText(path, bytes, faults, faultCount)
   // Copied: `end` is kept while the file is open, and a subarray would keep the whole text in memory as long.
   const closing = Buffer.from(bytes.subarray(petsEnd))
   return { bytes, pets, filledIds, end: { petsEnd, closing } }
-}
-
-/** A power cut, or `jq … pets.json > pets.json`, leaves an empty file: to take it for a store without pets would hide the loss. */
-function emptyFile(path: string): DataFileUnusable {
-  const remedy = 'put the pets back, or delete it to start without any'
-  return new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty', 'lost')
 }
 
 /** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
@@ -77,9 +75,7 @@ export function formatFile(pets: readonly Pet[], schema: string | undefined): Bu
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
   const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
   // In parts, since a string cannot hold the text of several million pets.
-  const parts = pets.map((pet, index) =>
-    formatAppend([pet], index === 0).subarray(0, -closingBrackets.length),
-  )
+  const parts = pets.map((pet, i) => formatAppend([pet], i === 0).subarray(0, -closingBrackets.length))
   return Buffer.concat([head, ...parts, closingBrackets])
 }
 
@@ -132,7 +128,7 @@ class PetsParser {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      // It ended the pass, so it is told of even after ten others.
+      // It ended the pass, so it is told of even after `maxFaults` others.
       if (parsed.faults.length === maxFaults) parsed.faults.pop()
       this.#addFault(error.message, error.offset)
       parsed.syntaxFault = error

@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // With fewer than 7 bytes after the `[`, an editor was stopped before it had saved the first pet, and a repair would make an empty store
-  // of that. What an append over our 7 bytes leaves has at least as many, also when it is cut off.
+  // An append overwrites our 7 bytes, so at least 7 are left, also when it is cut off. Fewer mean that an editor was stopped before it had
+  // saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -71,8 +71,8 @@ function beginsLike(tail: Buffer, begin: Buffer): boolean {
 }
 
 /**
- * The tail has 7 bytes, each as it was before the append or as it is after it: the append was cut off within them. Or its rollback was:
- * that first cuts off all but 7 bytes of the append, and then writes the old 7 over them.
+ * The tail has 7 bytes, each as it was before the append or as it is after it: the append was cut off within them. Or its
+ * rollback was interrupted: that first cuts the tail to 7 bytes, and then writes the old ones over them.
  */
 function isHalfOverwritten(tail: Buffer, prefix: Buffer): boolean {
   if (tail.length !== closingBrackets.length) return false
@@ -88,7 +88,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 
 /**
  * As in the line about `cp` at the top: the first n bytes are a whole old end (ours or a person's), and the others are those of an append
- * from its byte n on. n is not known, but smaller than the prefix: otherwise nothing would show that an append follows.
+ * from its byte n on. n is not known, so each that is below the prefix's length is tried: behind a longer old end, no byte of the prefix
+ * would be left to recognize the append by.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
   const hasSeam = [...prefix.keys()].some((n) => isSeam(tail, n, prefix))

@@ -238,12 +238,15 @@ export class JsonReader {
     let value = this.readScalar()
     for (;;) {
       let container = open.at(-1)
-      // 1. A bracket opens a container. A whole value goes into the innermost container; without one, it is the result.
+      // 1. A bracket opens a container. A whole value goes into the innermost open one or, if none is open, is the result.
       if (value === undefined) {
         container = { items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined }
         open.push(container)
-      } else if (container === undefined) return value
-      else container.items.push(value)
+      } else if (container === undefined) {
+        return value
+      } else {
+        container.items.push(value)
+      }
       // 2. Read the next value in that container. At its end, the container itself is the next whole value.
       if (this.#goOn(container)) {
         value = this.readScalar()
