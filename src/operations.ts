@@ -8,8 +8,7 @@ import { parseId, type Int64 } from './json/int64.ts'
 import { NewPetSchema } from './pet/pet-rules.ts'
 import { petStatusChoice, petStatuses } from './pet/pet-status.ts'
 import type { Store } from './store/store.ts'
-import type { Pet } from './pet/pet.ts'
-import { formatPet } from './pet/pet-json.ts'
+import { formatPet, type Pet } from './pet/pet.ts'
 import type { PetPage, PetQuery } from './store/pet-storage.ts'
 
 /** Page sizes of a list (interface section 8). */

@@ -8,7 +8,7 @@ import { SeedPetSchema } from '../src/pet/pet-rules.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { parseFileText } from '../src/data-file/file-text.ts'
 import { root } from './support.ts'
-import { formatPet } from '../src/pet/pet-json.ts'
+import { formatPet } from '../src/pet/pet.ts'
 
 interface PetsJsonSchema {
   readonly properties: Record<string, object>

@@ -6,10 +6,10 @@
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/json-reader.ts'
 import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
-import { formatPet, readPet } from '../pet/pet-json.ts'
+import { readPet } from '../pet/pet-from-file.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { noIdLeftFault, SeedList } from '../pet/missing-or-duplicate-ids.ts'
-import type { Pet } from '../pet/pet.ts'
+import { formatPet, type Pet } from '../pet/pet.ts'
 import { DataFileUnusable, maxFaults, type TextFault } from './data-file-errors.ts'
 
 const closingText = '\n  ]\n}\n'

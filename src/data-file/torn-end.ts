@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  cut off even earlier: only 2 of the 7 bytes are overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and a sector, in this example up to the `]`, is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector that ends after the `]` was not written: it is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what

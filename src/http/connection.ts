@@ -46,13 +46,13 @@ function endInNextTick(response: ServerResponse): void {
 /**
  * How a connection ends:
  *
- * | Method               | Called by                                  | What it does                                               |
- * | -------------------- | ------------------------------------------ | ---------------------------------------------------------- |
- * | `closeSoon`          | the listener, when it closes               | no `#lastResponse`: destroys it; else `#closeWhenAnswered` |
- * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                     |
- * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s  |
- * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, then `cutOff`   |
- * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting             |
+ * | Method               | Called by                                  | What it does                                                       |
+ * | -------------------- | ------------------------------------------ | ------------------------------------------------------------------ |
+ * | `closeSoon`          | the listener, when it closes               | if all is sent, destroys the connection; else `#closeWhenAnswered` |
+ * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                             |
+ * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s          |
+ * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, then `cutOff`           |
+ * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting                     |
  */
 export class Connection {
   readonly reading: SocketReading
@@ -77,7 +77,6 @@ export class Connection {
     this.reading = createSocketReading(socket, this)
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
-    // Test: "a body beyond the limit gets a 413 that arrives".
     socket.destroySoon = () => this.#close()
   }
 

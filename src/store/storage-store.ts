@@ -9,8 +9,7 @@ import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import { notStored, perhapsStored, storageFailure } from './store-refusals.ts'
 import type { Store } from './store.ts'
-import type { NewPet, Pet } from '../pet/pet.ts'
-import { formatPet } from '../pet/pet-json.ts'
+import { formatPet, type NewPet, type Pet } from '../pet/pet.ts'
 import type { PetStorage } from './pet-storage.ts'
 
 const maxPetsPerCall = 1000

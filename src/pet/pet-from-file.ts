@@ -1,4 +1,4 @@
-/** The JSON text of a pet: how it is written, in the data file and in responses, and how one of the data file is read, with all faults. */
+/** Reads a pet of the data file, with everything that is wrong with it. */
 import { type JsonReader, openBrace } from '../json/json-reader.ts'
 import { type CheckedSeed, type Pet, petMembers } from './pet.ts'
 import { checkSeed, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
@@ -6,23 +6,6 @@ import { defaultStatus, petStatuses } from './pet-status.ts'
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
-/** Where a pet keeps its JSON text. Not enumerable, so that copies of the pet and what compares it do not see it. */
-const keptText = Symbol('text')
-
-/**
- * The pet as one line of JSON, in the interface's order of fields; exact for every int64. Made once, and kept with the pet: it
- * goes into the file, into the 201 and into every list. (That the id comes first is how torn-end.ts recognizes an append.)
- */
-export function formatPet(pet: Pet & { readonly [keptText]?: string }): string {
-  const kept = pet[keptText]
-  if (kept !== undefined) return kept
-  const { id, name, categoryId, status } = pet
-  const members = ['{"id":', id, ',"name":', JSON.stringify(name), ',"categoryId":', categoryId]
-  // A template would make it of pieces, which take three times the memory.
-  const text = [...members, ',"status":"', status, '"}'].join('')
-  Object.defineProperty(pet, keptText, { value: text })
-  return text
-}
 
 /**
  * Reads what SeedPetSchema takes, as long as each member is given at most once, and names and statuses have no escapes. Returns
