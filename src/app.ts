@@ -104,6 +104,7 @@ export function createApp(options: AppOptions): App {
       // Nobody else would catch what sending throws here: the caller has returned.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
+      // If sending it fails, the caller gets that error.
       sendError(exchange, error)
     }
   }
@@ -169,8 +170,8 @@ export function createApp(options: AppOptions): App {
     refuse(response, code) {
       response.shouldKeepAlive = false
       const { req: request } = response
-      // A creation whose body has arrived may be stored, now or in a moment. So it is refused with storage_failed, since that tells the
-      // client that this is not known.
+      // A creation whose body has arrived may be stored, now or in a moment. So it is refused with storage_failed, whose message says
+      // that the pet may be stored.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
       sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)

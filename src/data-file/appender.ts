@@ -51,13 +51,13 @@ export class Appender {
     this.#throwIfEdited()
     // 2. Overwrite what follows the last pet with the pets and our closing brackets.
     this.mayBeStored = true
-    // A person may have left more white space after the last pet than the new bytes take. The file is cut only then, since a cut would
-    // also remove what an editor adds at this very moment.
+    // A person may have left more white space after the last pet than the new bytes take, and the rest of it would stay behind them. Only
+    // then is the file cut, since a cut would also remove what an editor adds at this very moment.
     const isCut = end.closing.length > bytes.length
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it. (rollBack() might not: if the `fstat` in #writeEnd has failed, #identity is out of date, and our bytes look like an edit.)
+      // Undo it, without the check of rollBack() that the file is still as #identity says: #writeEnd may have failed to note that.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -101,7 +101,7 @@ export class Appender {
     }
   }
 
-  /** Writes a new end of the file, from `position` on. With `isCut`, first cuts the file to its new length. */
+  /** Writes a new end of the file, from `position` on. With `isCut`, first gives the file its new length. */
   #writeEnd(descriptor: number, position: number, bytes: Buffer, isCut: boolean): void {
     this.#mayBeTorn = true
     try {

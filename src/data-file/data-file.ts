@@ -80,9 +80,8 @@ export class DataFile implements Adapter<PetData> {
   #count = 0
   #highestId: Int64 = 0
   /**
-   * The last sync of a text that was to be served has failed. Linux reports such an error only once: the next sync would succeed,
-   * although the bytes are not on the disk. So #serveOrRewrite writes the text into a new file: at once or, if that fails too, at the
-   * next read.
+   * The last #sync has failed. Linux reports such an error only once: the next sync would succeed, although the bytes are not on the
+   * disk. So the text has to be written into a new file.
    */
   #hasFailedSync = false
 
@@ -129,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // If a folder stands at the path, say, the store refuses pets until a later read succeeds. Should the old file then come back
-      // unchanged, isEdited() would say no, and there would be no later read. So its identity is forgotten.
+      // A folder stands at the path, say, and the store refuses pets until it has read the file. So the state of the file is forgotten: if
+      // it came back just as it was, isEdited() would say no, and nobody would read it.
       this.#remember(unknownIdentity)
       throw error
     }
@@ -217,7 +216,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Serves a text that was read. If ids are missing, or it cannot be made durable as it is, first writes it anew. */
+  /** Serves a text that was read. If ids are missing, or a sync fails, now or the last time, first writes it anew. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)

@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append overwrites our 7 bytes, so at least 7 are left, also when it is cut off. Fewer mean that an editor was stopped before it had
-  // saved the first pet, and a repair would make an empty store of that.
+  // In an empty list, even an append that is cut off leaves 7 bytes, since it overwrites our 7. Fewer mean that an editor was stopped
+  // before it had saved the first pet, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -87,22 +87,23 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
 }
 
 /**
- * As in the line about `cp` at the top: the first n bytes are a whole old end (ours or a person's), and the others are those of an append
- * from its byte n on. n is not known, so each that is below the prefix's length is tried: behind a longer old end, no byte of the prefix
- * would be left to recognize the append by.
+ * As in the line about `cp` at the top. There the old end, `⏎  ]⏎}⏎`, has hidden the first 7 bytes of the append, `,⏎    {`. The append is
+ * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  const hasSeam = [...prefix.keys()].some((n) => isSeam(tail, n, prefix))
+  // The old end may also be a person's. It can have any length that leaves a rest of the prefix.
+  const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.
   const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)
   return hasSeam && (hasWholeAppend || (petsEnd + tail.length) % pageBytes === 0)
 }
 
-/** Whether the first n bytes are a whole old end, and the append goes on behind them. */
-function isSeam(tail: Buffer, n: number, prefix: Buffer): boolean {
-  const isWholeEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*$/.test(tail.toString('latin1', 0, n))
-  return isWholeEnd && beginsLike(tail.subarray(n), prefix.subarray(n))
+/** Whether the first `oldLength` bytes are a whole old end, and the rest of the prefix follows them. */
+function isSeam(tail: Buffer, oldLength: number, prefix: Buffer): boolean {
+  const oldEnd = tail.toString('latin1', 0, oldLength)
+  const isWholeEnd = /^[ \t\r\n]*\][ \t\r\n]*\}[ \t\r\n]*$/.test(oldEnd)
+  return isWholeEnd && beginsLike(tail.subarray(oldLength), prefix.subarray(oldLength))
 }
 
 /** How many pets begin in the tail, in the layout of an append, with or without a comma before them. */

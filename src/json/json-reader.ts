@@ -176,7 +176,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** The length of the escape after the backslash. If the text ends within it, the length of what is there: the caller reports the end. */
+  /** The length of the escape after the backslash. If the text ends within it, the length up to there: the caller then finds the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
@@ -232,29 +232,28 @@ export class JsonReader {
 
   /** Reads any value, however deeply it is nested: a hostile body must not overflow the stack. */
   readValue(): unknown {
-    /** The objects and arrays whose end is not read yet, from the outside in. */
-    const open: Container[] = []
+    /** The innermost object or array whose end is not read yet. */
+    let container: Container | undefined
     /** What was read last: a whole value, or undefined before an opening bracket. */
     let value = this.readScalar()
     for (;;) {
-      let container = open.at(-1)
-      // 1. A bracket opens a container. A whole value goes into the innermost open one or, if none is open, is the result.
-      if (value === undefined) {
-        container = { items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined }
-        open.push(container)
-      } else if (container === undefined) {
-        return value
-      } else {
-        container.items.push(value)
-      }
-      // 2. Read the next value in that container. At its end, the container itself is the next whole value.
+      // 1. A bracket opens a container. A whole value goes into the innermost one or, if there is none, is the result.
+      if (value === undefined) container = this.#openContainer(container)
+      else if (container === undefined) return value
+      else container.items.push(value)
+      // 2. Read the next value in this container. At its end, the container itself is the next whole value, in the one around it.
       if (this.#goOn(container)) {
         value = this.readScalar()
       } else {
-        open.pop()
         value = valueOf(container)
+        container = container.outer
       }
     }
+  }
+
+  /** Takes the opening bracket. */
+  #openContainer(outer: Container | undefined): Container {
+    return { items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined, outer }
   }
 
   /** Goes on to the next value in a container; in an object, reads its name. Returns false at the end of the container. */
@@ -291,6 +290,8 @@ interface Container {
   readonly items: unknown[]
   /** The names of an object's members; undefined for an array. */
   readonly names: string[] | undefined
+  /** The one around it, if it is not the outermost. */
+  readonly outer: Container | undefined
 }
 
 function valueOf({ items, names }: Container): unknown {
