@@ -30,7 +30,7 @@ export class Appender {
     this.#end = end
   }
 
-  /** Whether somebody else has written or replaced the file since it was read or written here, or it has to be read again anyway. */
+  /** Whether somebody else has written or replaced the file since it was read or written here. True if that is not known. */
   isEdited(): boolean {
     return !isSame(this.#disk.statIdentity(this.#path), this.#identity)
   }
@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it, without the check of rollBack() that the file is still as #identity says: #writeEnd may have failed to note that.
+      // Undo it in any case: if the `fstat` in #writeEnd has failed, the state of the file is not known, and rollBack() would do nothing.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

@@ -103,7 +103,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#appender.mayBeStored
   }
 
-  /** Whether somebody else has written or replaced the file since it was read or written here, or it has to be read again anyway. */
+  /** Whether somebody else has written or replaced the file since it was read or written here. True if that is not known. */
   isEdited(): boolean {
     return this.#appender.isEdited()
   }
@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder stands at the path, say, and the store refuses pets until it has read the file. So the state of the file is forgotten: if
-      // it came back just as it was, isEdited() would say no, and nobody would read it.
+      // From now on isEdited() is true until a read succeeds, even if the old file comes back just as it was, after a folder stood at the
+      // path, say.
       this.#remember(unknownIdentity)
       throw error
     }

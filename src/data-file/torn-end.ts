@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // In an empty list, even an append that is cut off leaves 7 bytes, since it overwrites our 7. Fewer mean that an editor was stopped
-  // before it had saved the first pet, and a repair would make an empty store of that.
+  // No pet was read, and even an append that is cut off leaves 7 bytes, since it overwrites our 7. So an editor's save was cut off right
+  // after the `[`, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -91,7 +91,7 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // The old end may also be a person's. It can have any length that leaves a rest of the prefix.
+  // The old end may also be a person's. So each length is tried that leaves a rest of the prefix.
   const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.

@@ -46,13 +46,13 @@ function endInNextTick(response: ServerResponse): void {
 /**
  * How a connection ends:
  *
- * | Method               | Called by                                  | What it does                                                       |
- * | -------------------- | ------------------------------------------ | ------------------------------------------------------------------ |
- * | `closeSoon`          | the listener, when it closes               | if all is sent, destroys the connection; else `#closeWhenAnswered` |
- * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                             |
- * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s          |
- * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, then `cutOff`           |
- * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting                     |
+ * | Method               | Called by                                  | What it does                                                         |
+ * | -------------------- | ------------------------------------------ | -------------------------------------------------------------------- |
+ * | `closeSoon`          | the listener, when it closes               | no request under way: destroys the socket; else `#closeWhenAnswered` |
+ * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                               |
+ * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s            |
+ * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, then `cutOff`             |
+ * | `cutOff`             | the listener: overload; `giveUp`           | destroys the connection, drops what is waiting                       |
  */
 export class Connection {
   readonly reading: SocketReading
@@ -208,7 +208,10 @@ export class Connection {
     if (this.#socket.writable) this.#socket.destroy()
   }
 
-  /** `refusal` is sent after the last response, unless that has "Connection: close" (RFC 9112 section 9.6). */
+  /**
+   * `refusal` is sent after the last response. If this has "Connection: close", the connection closes without it (RFC 9112 section 9.6); if
+   * one before has, even sooner, by destroySoon.
+   */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
     if (response === undefined || response.writableFinished) return this.#close(refusal)

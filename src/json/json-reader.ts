@@ -190,6 +190,7 @@ export class JsonReader {
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
+    // There is a fault, or the last character goes on. So each is looked at as a whole.
     for (let at = start; at < end;) {
       const lead = bytes[at] ?? 0
       const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
