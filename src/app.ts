@@ -104,7 +104,7 @@ export function createApp(options: AppOptions): App {
       // Nobody else would catch what sending throws here: the caller has returned.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
-      // If sending it fails, the caller gets that error.
+      // If sending the error response fails, the caller gets that error.
       sendError(exchange, error)
     }
   }

@@ -143,6 +143,7 @@ class PetsParser {
     return parsed
   }
 
+  /** `firstAt`: of an id that is given twice, where it was given first. */
   #addFault(message: string, offset: number, firstAt?: number): void {
     this.#parsed.faultCount++
     if (this.#parsed.faults.length < maxFaults) this.#parsed.faults.push({ message, offset, firstAt })

@@ -215,7 +215,7 @@ export class Connection {
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
     if (response === undefined || response.writableFinished) return this.#close(refusal)
-    // Goes before Node's own listener: that may call destroySoon, which closes without the refusal.
+    // Goes before Node's own listener. If the client has closed its half, that calls destroySoon, which would close without the refusal.
     response.prependOnceListener('finish', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
   }
 
