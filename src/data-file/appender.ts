@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it in any case: if the `fstat` in #writeEnd has failed, the state of the file is not known, and rollBack() would do nothing.
+      // Undo it in any case: if the `fstat` in #writeEnd has failed, #identity is out of date, and rollBack() would see an edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

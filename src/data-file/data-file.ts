@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // From now on isEdited() is true until a read succeeds, even if the old file comes back just as it was, after a folder stood at the
-      // path, say.
+      // From now on isEdited() is true until the file can be read, even if the old one comes back just as it was, after a folder stood at
+      // the path, say.
       this.#remember(unknownIdentity)
       throw error
     }

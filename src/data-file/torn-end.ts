@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // No pet was read, and even an append that is cut off leaves 7 bytes, since it overwrites our 7. So an editor's save was cut off right
-  // after the `[`, and a repair would make an empty store of that.
+  // In an empty list, an append over our 7 bytes leaves at least 7, even if it is cut off. Fewer are most likely what a save that was cut
+  // off has left, and a repair would make an empty store of that.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }

@@ -209,8 +209,8 @@ export class Connection {
   }
 
   /**
-   * `refusal` is sent after the last response. If this has "Connection: close", the connection closes without it (RFC 9112 section 9.6); if
-   * one before has, even sooner, by destroySoon.
+   * `refusal` is sent after the last response, unless that has "Connection: close" (RFC 9112 section 9.6). If an earlier response has it,
+   * the connection closes right after that one, by destroySoon.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
