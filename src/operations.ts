@@ -1,4 +1,4 @@
-/** The operations of interface section 4, one function each, and some without a key: from a checked request to a reply. */
+/** The operations of interface section 4, one function each, and `publish` for fixed texts: from a checked request to a reply. */
 import * as v from 'valibot'
 import { HttpError } from './http/error-codes.ts'
 import { jsonReply, type Reply } from './http/reply.ts'
@@ -118,9 +118,6 @@ export function getPet(store: Store): Operation {
 export function listOrders(): never {
   throw new HttpError('not_implemented')
 }
-
-/** Outside of the interface: whether the service answers. */
-export const checkHealth: Operation = publish('{"status":"ok"}')
 
 /** An operation that needs no key, and always has this text as its reply. */
 export function publish(text: string, headers: readonly string[] = [], type = 'application/json'): Operation {
