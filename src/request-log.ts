@@ -1,4 +1,4 @@
-/** The request log: what is told of each response, and the line that the program prints. Never a key or a query. */
+/** The request log: what is told of each response, and how the program prints it. Never a key or a query. */
 import type { IncomingMessage } from 'node:http'
 import { clock } from './clock.ts'
 import { findPath } from './http/router.ts'
@@ -22,7 +22,8 @@ export function createRequestLog(status: number, start: number, request?: Incomi
   return { method, path, status, milliseconds: clock.performanceNow() - start }
 }
 
-/** The entry as a line, such as `GET /v1/pets 200 0.4 ms`. */
-export function formatRequestLog({ method, milliseconds, path, status }: RequestLog): string {
-  return `${method} ${path} ${status} ${milliseconds.toFixed(1)} ms`
+/** For onResponse: prints each entry as a line, such as `GET /v1/pets 200 0.4 ms`. */
+export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
+  return ({ method, path, status, milliseconds: ms }) =>
+    say(`${method} ${path} ${status} ${ms.toFixed(1)} ms`)
 }

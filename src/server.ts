@@ -8,7 +8,7 @@ import { DataFileUnusable } from './data-file/data-file-errors.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
 import { ListenError } from './http/listen-error.ts'
 import { startPetStore } from './pet-store-server.ts'
-import { formatRequestLog } from './request-log.ts'
+import { printEntries } from './request-log.ts'
 import { formatStartText } from './program/start-text.ts'
 import { errorCode, isError } from './system-error.ts'
 import type { PetStoreServer } from './types.ts'
@@ -43,7 +43,7 @@ async function run(): Promise<void> {
       ...(createdKey !== undefined && { apiKeys: [createdKey] }),
       onMessage: say,
       onError: console.error,
-      ...(log === 'requests' && { onResponse: (request) => say(formatRequestLog(request)) }),
+      ...(log === 'requests' && { onResponse: printEntries(say) }),
     })
     stopOnSignals(server, () => say('stopped'))
     say(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
