@@ -57,7 +57,7 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Undo it in any case: if the `fstat` in #writeEnd has failed, #identity is out of date, and rollBack() would see an edit.
+      // Not by rollBack(): if the `fstat` in #writeEnd has failed, #identity is out of date, and it would take our own write for an edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -70,7 +70,7 @@ export class Appender {
       this.#throwIfEdited()
     } catch (error) {
       if (error instanceof DataFileChanged) {
-        // Nothing is rolled back over an edit: this also gives up the rollback.
+        // Gives up the rollback, which would overwrite the edit.
         this.close()
         // The edit may have come between our write and the `fstat` in #writeEnd. Then #identity is that of the edit, and isEdited() would
         // say no. So the identity is forgotten: the file counts as edited until it is read.

@@ -128,8 +128,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // From now on isEdited() is true until the file can be read, even if the old one comes back just as it was, after a folder stood at
-      // the path, say.
+      // A folder, say, may stand at the path for a while, and then the same file again as it was. It counts as edited until it is read.
       this.#remember(unknownIdentity)
       throw error
     }

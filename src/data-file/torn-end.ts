@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  cut off even earlier: only 2 of the 7 bytes are overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector that ends after the `]` was not written: it is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the first sector was not written: the `⏎  ]` at its end is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // In an empty list, an append over our 7 bytes leaves at least 7, even if it is cut off. Fewer are most likely what a save that was cut
-  // off has left, and a repair would make an empty store of that.
+  // In an empty list, an append over our 7 bytes leaves at least 7, even if it is cut off. If there are fewer, most likely an editor's
+  // save was cut off, and a repair would turn what is left into an empty store.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }

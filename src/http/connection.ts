@@ -215,7 +215,7 @@ export class Connection {
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
     if (response === undefined || response.writableFinished) return this.#close(refusal)
-    // Goes before Node's own listener. If the client has closed its half, that calls destroySoon, which would close without the refusal.
+    // Ahead of Node's own listener of 'finish': if the client has closed its half, that one calls destroySoon, without the refusal.
     response.prependOnceListener('finish', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
   }
 

@@ -238,7 +238,8 @@ export class JsonReader {
     /** What was read last: a whole value, or undefined before an opening bracket. */
     let value = this.readScalar()
     for (;;) {
-      // For example `[1,[2]]`: opens, takes 1, opens, takes 2, closes with the value [2], which the outer one takes, and closes.
+      // Each round puts the value in its place (1), and gets the next one (2). For example `[1,[2]]`: opens, takes 1, opens, takes 2,
+      // closes with the value [2], which the outer one takes, and closes.
       // 1. A bracket opens a container. A whole value goes into the innermost one or, if there is none, is the result.
       if (value === undefined) container = this.#openContainer(container)
       else if (container === undefined) return value

@@ -113,14 +113,15 @@ export class LocalStore implements Store {
         }
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
-        // If the editor read the file while our pets were in it, it may have saved some of them. These keep their ids, and #append
-        // leaves them out.
+        // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
+        // their ids, and #append does not write them again.
         const stored = results.map((pet) => (this.#isStored(pet) ? pet : undefined))
         results = assignIds(newPets, file.highestId, stored)
       }
     }
   }
 
+  /** Whether this very pet is listed, under the id that it was assigned. */
   #isStored(pet: Assigned): boolean {
     if (pet instanceof PetStoreError) return false
     const stored = this.#index.get(pet.id)
