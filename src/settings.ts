@@ -2,6 +2,7 @@
  * The settings, one entry each. The variables that the program reads, the options that embedding code passes, and `--help` come
  * from this table. It checks what it is given, and reads nothing.
  */
+import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
@@ -113,6 +114,10 @@ export const settings = {
   },
 } satisfies Record<string, Setting>
 
+export type SettingValues = {
+  readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
+}
+
 function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())
 }
@@ -128,4 +133,17 @@ function parseDelay(text: string): unknown {
   const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text || '0') ?? []
   const delay = maximum === undefined ? Number(minimum) : ([Number(minimum), Number(maximum)] as const)
   return isDelay(delay) ? delay : text
+}
+
+/** For the program when no key is set: why it must not create one for the run; undefined if it may. */
+export function whyKeysAreRequired({ host, log }: SettingValues): string | undefined {
+  if (!isLoopback(host)) return `because HOST (${host}) is not a loopback address`
+  return log === 'silent'
+    ? 'because PETSTORE_LOG is silent: nobody would see a key that is created for the run'
+    : undefined
+}
+
+/** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }

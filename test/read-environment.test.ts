@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Config, ConfigError, isLoopback, parseConfig } from '../src/program/environment.ts'
-import { settings } from '../src/settings.ts'
+import { type Config, ConfigError, parseConfig } from '../src/program/read-environment.ts'
+import { isLoopback, settings } from '../src/settings.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()

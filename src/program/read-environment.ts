@@ -1,15 +1,10 @@
-/** Checks the environment variables by the table in settings.ts. All errors are reported together. Reads nothing else. */
-import { isIPv4 } from 'node:net'
+/** Reads the environment variables, whose rules are in settings.ts. All errors are reported together. Reads nothing else. */
 import * as v from 'valibot'
 import { describe } from '../json/describe.ts'
-import { type Setting, settings } from '../settings.ts'
-
-type Values = {
-  readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
-}
+import { type Setting, settings, type SettingValues, whyKeysAreRequired } from '../settings.ts'
 
 /** A value for each setting. If there is no key, the host is a loopback address, and one is to be created for this run. */
-export interface Config extends Values {
+export interface Config extends SettingValues {
   /** Likely mistakes, to be printed at the start. */
   readonly hints: readonly string[]
 }
@@ -50,7 +45,7 @@ export function parseConfig(env: Environment): Config {
   }
   const entries = Object.entries(settings).map(([name, setting]) => [name, read(setting)])
   // Each value is one that the setting's own schema made.
-  const values = Object.fromEntries(entries) as Values
+  const values = Object.fromEntries(entries) as SettingValues
 
   const hints: string[] = []
   if (readVariable(env, 'PETSTORE_API_KEYS') === '') {
@@ -76,13 +71,6 @@ function describeIssue({ message, path }: v.BaseIssue<unknown>, variable: string
   return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
 }
 
-function whyKeysAreRequired({ host, log }: Values): string | undefined {
-  if (!isLoopback(host)) return `because HOST (${host}) is not a loopback address`
-  return log === 'silent'
-    ? 'because PETSTORE_LOG is silent: nobody would see a key that is created for the run'
-    : undefined
-}
-
 /** A line for each variable that is not a setting but is named like one, since it may be misspelled. */
 function findUnknown(env: Environment): readonly string[] {
   const names: readonly string[] = Object.values(settings).map(({ variable }) => variable)
@@ -90,9 +78,4 @@ function findUnknown(env: Environment): readonly string[] {
     .filter(([name]) => name.startsWith('PETSTORE_') && !names.includes(name))
     .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
     .map(([name]) => `${name}: is not a setting; the settings are ${names.join(', ')}`)
-}
-
-/** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
