@@ -5,7 +5,7 @@ import { findPath } from './http/router.ts'
 
 /**
  * A request that got its response, for a request log. The path has no query, since a client may put a secret there by
- * mistake. Method and path are `-` for a request that could not be parsed.
+ * mistake. Method and path are `-` for a request that could not be parsed, and for a CONNECT.
  */
 export interface RequestLog {
   readonly method: string
@@ -15,7 +15,7 @@ export interface RequestLog {
   readonly milliseconds: number
 }
 
-/** The entry of a response. `start` is by `clock.performanceNow()`; the request is undefined if it could not be parsed. */
+/** The entry of a response. `start` is by `clock.performanceNow()`; the request is undefined where method and path are `-`. */
 export function createRequestLog(status: number, start: number, request?: IncomingMessage): RequestLog {
   const { method = '-', url } = request ?? {}
   const path = url === undefined ? '-' : findPath(url)

@@ -27,6 +27,6 @@ export interface Handler {
   handle(arrival: Arrival): void
   /** Responds to a request whose body could not be read to its end, or that is in flight for too long; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
-  /** The response, as the text to send, to what could not be parsed; tells onResponse of it. The connection closes. */
+  /** The response, as the text to send, to what could not be parsed or asks for a tunnel; tells onResponse of it. The connection closes. */
   formatRefusal(code: ErrorCode): string
 }

@@ -189,7 +189,7 @@ export class LocalStore implements Store {
     if (error.reason === 'being saved') return
     const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
     const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
-    // Several faults have a line each, and then this has one too.
+    // Several faults have a line each, and then the consequence has one, too.
     const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
     this.#sayOnce(error.message, error.message + separator + consequence)
   }
