@@ -159,7 +159,7 @@ export function createApp(options: AppOptions): App {
     handle(arrival) {
       const { request, response } = arrival
       checkMount(request)
-      // The arrival may have an expectation of its own.
+      // Only an arrival from our own listener has an expectation; it replaces this one.
       const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) {

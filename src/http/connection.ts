@@ -221,7 +221,7 @@ export class Connection {
 
   /**
    * A client may still be sending, and a reset would make it lose the response. So our sending half is closed first, and
-   * what still comes is dropped for a while (RFC 9112 section 9.6).
+   * for a while `add` drops what still comes (RFC 9112 section 9.6).
    */
   #close(refusal?: ErrorCode): void {
     const socket = this.#socket

@@ -244,7 +244,7 @@ export class JsonReader {
       if (value === undefined) container = this.#openContainer(container)
       else if (container === undefined) return value
       else container.items.push(value)
-      // 2. Read the next value in this container. At its end, it is itself a whole value, which goes into the one around it.
+      // 2. Read the next value in this container. When the container ends, it is itself a whole value, for the one around it.
       if (this.#goOn(container)) {
         value = this.readScalar()
       } else {
