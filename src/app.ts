@@ -114,8 +114,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /**
-   * For an error that is thrown when a response is sent after a promise or a delay, perhaps by an app around the service (Express, say)
-   * that has wrapped the response. Nobody else would catch it, and the process would end.
+   * Sending a response may throw: an app around the service (Express, say) may have wrapped it. After a promise or a delay, nobody else
+   * would catch that, and the process would end.
    */
   function abandon({ request, response }: Exchange, error: unknown): void {
     reportError(error, request)

@@ -72,8 +72,8 @@ export class Appender {
       if (error instanceof DataFileChanged) {
         // Gives up the rollback, which would overwrite the edit.
         this.close()
-        // The edit may have come between our write and the `fstat` in #writeEnd. Then #identity is that of the edit, and isEdited() would
-        // say no. So the identity is forgotten: the file counts as edited until it is read.
+        // The edit may have come between our write and the `fstat` in #writeEnd, and step 3 has found it by its content. Then #identity is
+        // that of the edit, and isEdited() would say no. So the identity is forgotten: the file counts as edited until it is read.
         this.#identity = unknownIdentity
       } else {
         // If this fails too, the next append or look for edits tries it again.

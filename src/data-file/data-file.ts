@@ -215,7 +215,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Serves a text that was read. First writes it anew if ids are missing, if the last sync has failed, or if the one of this text fails. */
+  /** Serves a text that was read. First writes it anew if ids are missing, if the last sync has failed, or if this one fails. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)

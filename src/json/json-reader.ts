@@ -98,7 +98,10 @@ export class JsonReader {
     return true
   }
 
-  /** Is called before each member or item; `first`: before the first. Returns false at the end, when it takes the closing bracket. */
+  /**
+   * To be called before each member or item: takes the comma before it, unless it is the `first`. After the last, takes the closing bracket,
+   * and returns false.
+   */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)
@@ -176,7 +179,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** The length of the escape after the backslash. If the text ends within it, the length up to there: the caller then finds the end. */
+  /** The length of the escape after the backslash. If the text ends within it, the length up to there: the caller's loop finds the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
@@ -190,7 +193,7 @@ export class JsonReader {
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
-    // There is a fault, or the last character goes on. So each is looked at as a whole.
+    // There is a fault, or the last character goes on after `end`. So each character is looked at as a whole.
     for (let at = start; at < end;) {
       const lead = bytes[at] ?? 0
       const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
@@ -235,7 +238,7 @@ export class JsonReader {
   readValue(): unknown {
     /** The innermost object or array whose end is not read yet. */
     let container: Container | undefined
-    /** What was read last: a whole value, or undefined before an opening bracket. */
+    /** What was read last: a whole value, or undefined if an opening bracket comes next. */
     let value = this.readScalar()
     for (;;) {
       // Each round puts the value in its place (1), and gets the next one (2). For example `[1,[2]]`: opens, takes 1, opens, takes 2,
