@@ -99,7 +99,7 @@ export class JsonReader {
   }
 
   /**
-   * To be called before each member or item: takes the comma before it, unless it is the `first`. After the last, takes the closing bracket,
+   * To be called before each member or item: takes the comma before it, unless it is the `first`. After the last, takes the bracket,
    * and returns false.
    */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
