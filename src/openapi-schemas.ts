@@ -32,10 +32,7 @@ export const schemas = {
     description: 'A pet in the store.',
     required: ['id', 'name', 'categoryId', 'status'],
     properties: {
-      id: {
-        ...idSchema,
-        description: 'The number of the pet, which the service chose. No other pet has it.',
-      },
+      id: { ...idSchema, description: 'The number of the pet, chosen by the service. No other pet has it.' },
       ...newPetProperties,
       status: { ...ref('PetStatus'), description: 'Whether the pet can be had.' },
     },

@@ -64,13 +64,9 @@ export function openApiDocument(basePath: string): object {
       contact: { name: 'The operator of this service' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [
-      { url: `${basePath}/v1`, description: 'This server, relative to the address of this document.' },
-    ],
+    servers: [{ url: `${basePath}/v1`, description: 'This server, relative to this document.' }],
     security: [{ apiKey: [] }],
-    tags: [
-      { name: 'animals', description: 'The pets in the store, which the interface also calls animals.' },
-    ],
+    tags: [{ name: 'animals', description: 'The pets in the store; the interface also calls them animals.' }],
     'x-tagGroups': [
       { name: 'Store', tags: [] },
       { name: 'Pets', tags: ['animals'] },
@@ -245,10 +241,7 @@ const otherError = errorResponse('Any other error.', otherCodes, {
   Allow: header('Sent with 405: the methods that the path supports.', optional),
 })
 
-const sharedErrors = {
-  401: ref('Unauthorized', 'responses'),
-  default: ref('OtherError', 'responses'),
-}
+const sharedErrors = { 401: ref('Unauthorized', 'responses'), default: ref('OtherError', 'responses') }
 
 function query(name: string, description: string, schema: object, example: unknown): object {
   return { name, in: 'query', description, schema, example }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readVersion } from './bundled-texts.ts'
 import { clock } from './clock.ts'
-import { formatCommand, handleArguments } from './program/command-line.ts'
+import { formatCommand, handleArgs } from './program/command-line.ts'
 import { ConfigError, parseConfig } from './program/read-environment.ts'
 import { DataFileUnusable } from './data-file/data-file-errors.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
@@ -23,7 +23,7 @@ const maxStopMs = defaultTimeouts.closeMs + 800
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const command = formatCommand(process.argv[1] ?? '', process.cwd())
-const output = handleArguments(process.argv.slice(2), command, readVersion())
+const output = handleArgs(process.argv.slice(2), command, readVersion())
 if (output === undefined) {
   void run()
 } else {

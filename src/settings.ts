@@ -8,13 +8,7 @@ import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { type DelayMs, maxDelayMs } from './http/delay.ts'
 import { describe } from './json/describe.ts'
-import {
-  expected,
-  expectedFaultless,
-  expectedInteger,
-  expectedMessage,
-  expectedText,
-} from './json/expected.ts'
+import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from './json/expected.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
@@ -37,7 +31,7 @@ export interface Setting {
 const logLevels = ['silent', 'info', 'requests'] as const
 
 const OriginsSchema = v.array(
-  expectedFaultless('an origin', originFault),
+  expectedValid('an origin', originFault),
   expectedMessage('"*" or an array of origins'),
 )
 
@@ -66,7 +60,7 @@ export const settings = {
     meaning: 'bearer keys that clients may use',
     familiarOptions: ['--key', '--keys', '--api-key', '--api-keys'],
     schema: v.array(
-      expectedFaultless('a key', keyFault),
+      expectedValid('a key', keyFault),
       // A key is a secret, so a message never shows it.
       ({ input }) =>
         `expected an array of keys, got ${typeof input === 'string' ? 'a string' : describe(input)}`,

@@ -24,7 +24,7 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { clock } from '../src/clock.ts'
-import { lookAtIntervals } from '../src/store/edit-polling.ts'
+import { lookAtIntervals } from '../src/store/poll-timer.ts'
 import { PetStoreError } from '../src/store/store-refusals.ts'
 import {
   countTime,

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
-import { handleArguments, formatCommand } from '../src/program/command-line.ts'
+import { handleArgs, formatCommand } from '../src/program/command-line.ts'
 import { parseConfig } from '../src/program/read-environment.ts'
 import { formatUrl } from '../src/http/listener-url.ts'
 import { settings } from '../src/settings.ts'
@@ -113,8 +113,8 @@ for (const [short, long] of [
   ['-h', '--help'],
 ] as const) {
   test(`takes ${short} for ${long}`, () => {
-    const answer = handleArguments([short], 'node server.js', '1.0.0')
-    assert.deepEqual(answer, handleArguments([long], 'node server.js', '1.0.0'))
+    const answer = handleArgs([short], 'node server.js', '1.0.0')
+    assert.deepEqual(answer, handleArgs([long], 'node server.js', '1.0.0'))
     assert.equal(answer?.exitCode, 0)
   })
 }
@@ -165,7 +165,7 @@ const wrongArguments: readonly (readonly [args: readonly string[], expected: str
 
 for (const [args, expected] of wrongArguments) {
   test(`refuses ${JSON.stringify(args)} in one line that names the variable`, () => {
-    assert.deepEqual(handleArguments(args, 'node server.js', '1.0.0'), { text: expected, exitCode: 1 })
+    assert.deepEqual(handleArgs(args, 'node server.js', '1.0.0'), { text: expected, exitCode: 1 })
   })
 }
 

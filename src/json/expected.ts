@@ -13,7 +13,7 @@ export function expected<Value>(words: string, isValue: (value: unknown) => bool
 }
 
 /** A text in which `findFault` finds nothing wrong. */
-export function expectedFaultless(words: string, findFault: (text: string) => string | undefined) {
+export function expectedValid(words: string, findFault: (text: string) => string | undefined) {
   return v.pipe(
     v.string(expectedMessage(words)),
     v.check(

@@ -1,7 +1,7 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
 import { shorten } from '../json/describe.ts'
-import { expected, expectedFaultless, expectedMessage } from '../json/expected.ts'
+import { expected, expectedValid, expectedMessage } from '../json/expected.ts'
 import { InexactNumber, isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { type CheckedSeed, petMembers } from './pet.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
@@ -30,7 +30,7 @@ const CategoryIdSchema = v.pipe(
 const IdSchema = expected<Int64>('an integer from 1 to 2^63-1', isId)
 
 const entries = {
-  name: expectedFaultless('a string', nameFault),
+  name: expectedValid('a string', nameFault),
   categoryId: CategoryIdSchema,
   status: v.exactOptional(PetStatusSchema, defaultStatus),
 }

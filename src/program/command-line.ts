@@ -12,11 +12,7 @@ export interface Output {
 }
 
 /** The text to print for these arguments and the exit code; undefined without arguments: the service then starts. */
-export function handleArguments(
-  args: readonly string[],
-  command: string,
-  version: string,
-): Output | undefined {
+export function handleArgs(args: readonly string[], command: string, version: string): Output | undefined {
   if (args.length === 0) return undefined
   if (args.includes('--help') || args.includes('-h')) return { text: formatHelp(command), exitCode: 0 }
   if (args.includes('--version') || args.includes('-v')) return { text: version, exitCode: 0 }

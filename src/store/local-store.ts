@@ -10,7 +10,8 @@ import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/int64.ts'
 import { type Assigned, assignIds } from './assign-ids.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { lookAtIntervals } from './edit-polling.ts'
+import { DataFileMessages } from './data-file-messages.ts'
+import { lookAtIntervals } from './poll-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from '../pet/missing-or-duplicate-ids.ts'
 import { PetStoreError, refusalOfFile } from './store-refusals.ts'
@@ -33,21 +34,19 @@ export class LocalStore implements Store {
   version = 0
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
-  readonly #onMessage: (message: string) => void
+  readonly #messages: DataFileMessages
   readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
   /** Why the file cannot be used since its last edit. */
   #unusable: DataFileUnusable | undefined
-  /** What onMessage was last told of, so that it is told once: the text of a fault in the file, `disk` for a system error, or ''. */
-  #toldFailure = ''
   #closed: Promise<void> | undefined
 
   constructor(low: Low<PetData>, file?: DataFile, onMessage: (message: string) => void = () => {}) {
     this.#low = low
     this.#file = file
-    this.#onMessage = onMessage
+    this.#messages = new DataFileMessages(onMessage)
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
     if (file !== undefined) this.#timer = lookAtIntervals(() => this.#queue.run(() => this.#reload(file)))
@@ -107,10 +106,7 @@ export class LocalStore implements Store {
       } catch (error) {
         if (file === undefined) throw error
         mayBeStored ||= file.mayBeStored
-        if (!(error instanceof DataFileChanged)) {
-          this.#noteFailure(file, error)
-          throw refusalOfFile(error, mayBeStored)
-        }
+        if (!(error instanceof DataFileChanged)) throw this.#noteFailure(file, error, mayBeStored)
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
         // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
@@ -157,8 +153,7 @@ export class LocalStore implements Store {
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
-      this.#noteFailure(file, error)
-      throw refusalOfFile(error, mayBeStored)
+      throw this.#noteFailure(file, error, mayBeStored)
     }
     // Still unusable: it has not changed since, and so was not read.
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
@@ -167,43 +162,25 @@ export class LocalStore implements Store {
   /** Lists the pets that lowdb has now, and tells what has changed. */
   #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
-    const { added, removed, changed } = this.#index.changesTo(next)
+    this.#messages.sayReloaded(this.#index, next)
     this.#index = next
     this.version++
-    const count = next.size === 1 ? '1 pet' : `${next.size} pets`
-    this.#onMessage(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
   }
 
-  /** Notes why no pet can be added, and says so once. */
-  #noteFailure(file: DataFile, error: unknown): void {
-    if (error instanceof DataFileUnusable) return this.#noteUnusable(file, error)
-    const consequence = 'pets are still served, but none can be added'
-    this.#sayOnce('disk', `${file.path}: cannot be used: ${file.describeError(error)}; ${consequence}`)
+  /** Notes and tells why no pet can be added. Returns the refusal for a client. */
+  #noteFailure(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
+    if (error instanceof DataFileUnusable) {
+      this.#unusable = error
+      // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
+      this.version++
+    }
+    this.#messages.sayFailure(file, error)
+    return refusalOfFile(error, mayBeStored)
   }
 
-  #noteUnusable(file: DataFile, error: DataFileUnusable): void {
-    this.#unusable = error
-    // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
-    this.version++
-    // While it is being saved it is too early to say anything: the next look reads the file again.
-    if (error.reason === 'being saved') return
-    const served = `is still served${error.reason === 'lost' ? ', but is in memory only' : ''}`
-    const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
-    // Several faults have a line each, and then the consequence has one, too.
-    const separator = error.message.includes('\n') ? `\n${file.path}: ` : '; '
-    this.#sayOnce(error.message, error.message + separator + consequence)
-  }
-
-  #sayOnce(failure: string, message: string): void {
-    if (failure !== this.#toldFailure) this.#onMessage(message)
-    this.#toldFailure = failure
-  }
-
-  /** Notes that pets can be added, and says so if it was said that they cannot. */
+  /** Notes that pets can be added. */
   #noteWorking(file: DataFile): void {
-    const what = this.#unusable === undefined ? 'can be used again' : 'is valid again, and pets can be added'
-    if (this.#toldFailure !== '') this.#onMessage(`${file.path}: ${what}`)
+    this.#messages.sayWorking(file, this.#unusable !== undefined)
     this.#unusable = undefined
-    this.#toldFailure = ''
   }
 }

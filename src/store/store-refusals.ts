@@ -31,12 +31,9 @@ export function storageFailure(isFull: boolean, outcome: string, cause?: unknown
 
 /** The refusal when the data file, or the disk under it, cannot take a pet. */
 export function refusalOfFile(error: unknown, mayBeStored: boolean): PetStoreError {
-  const outcome = mayBeStored ? perhapsStored : notStored
+  const stored = mayBeStored ? perhapsStored : notStored
   if (error instanceof DataFileUnusable)
-    return new PetStoreError(
-      'data_file_invalid',
-      `The data file is not valid (${error.summary}); ${outcome}.`,
-    )
+    return new PetStoreError('data_file_invalid', `The data file is not valid (${error.summary}); ${stored}.`)
   const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
-  return storageFailure(isFull, outcome, error)
+  return storageFailure(isFull, stored, error)
 }
