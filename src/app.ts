@@ -159,7 +159,7 @@ export function createApp(options: AppOptions): App {
     handle(arrival) {
       const { request, response } = arrival
       checkMount(request)
-      // Only an arrival from our own listener has an expectation; it replaces this one.
+      // 'none' is the default: only an arrival from our own listener brings an expectation, which overrides it.
       const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
       if (isClosing) sendError(exchange, new HttpError('shutting_down'))
       else if (delay !== undefined && isUnderV1(request)) {

@@ -49,7 +49,7 @@ export class Appender {
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
-    // 2. Overwrite what follows the last pet with the pets and our closing brackets.
+    // 2. Overwrite what follows the last pet with the pets and our closing brackets, and take #identity anew.
     this.mayBeStored = true
     // A person may have left more white space after the last pet than the new bytes take, and the rest of it would stay behind them. Only
     // then is the file cut, since a cut would also remove what an editor adds at this very moment.
@@ -57,7 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Not by rollBack(): if the `fstat` in #writeEnd has failed, #identity is out of date, and it would take our own write for an edit.
+      // Not by rollBack(), which undoes nothing if the file is no longer as in #identity. If the `fstat` in #writeEnd has failed, #identity
+      // is still from before the write.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -72,8 +73,8 @@ export class Appender {
       if (error instanceof DataFileChanged) {
         // Gives up the rollback, which would overwrite the edit.
         this.close()
-        // The edit may have come between our write and the `fstat` in #writeEnd, and step 3 has found it by its content. Then #identity is
-        // that of the edit, and isEdited() would say no. So the identity is forgotten: the file counts as edited until it is read.
+        // The edit may have come within step 2, between the write and the `fstat`; step 3 has found it by its content. Then #identity is
+        // that of the edited file, and isEdited() would say no. So it is forgotten: the file counts as edited until it is read.
         this.#identity = unknownIdentity
       } else {
         // If this fails too, the next append or look for edits tries it again.

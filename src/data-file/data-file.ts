@@ -128,7 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder, say, may stand at the path for a while, and then the same file again as it was. It counts as edited until it is read.
+      // Say that for a while a folder stands at the path, and then the same file again, which would look as if it had not been edited. So
+      // whatever is at the path counts as edited until it is read.
       this.#remember(unknownIdentity)
       throw error
     }
@@ -215,7 +216,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Serves a text that was read. First writes it anew if ids are missing, if the last sync has failed, or if this one fails. */
+  /** Syncs a text that was read, and serves it. If ids are missing, or if this sync or the one before fails, first writes it anew. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)

@@ -209,13 +209,14 @@ export class Connection {
   }
 
   /**
-   * `refusal` is sent after the last response, unless that has "Connection: close" (RFC 9112 section 9.6). If an earlier response has it,
-   * the connection closes right after that one, by destroySoon.
+   * Waits for the last response, then sends `refusal` and closes. A response with "Connection: close" has to be the last (RFC 9112 section
+   * 9.6): if the last one has it, `refusal` is not sent; if an earlier one has it, Node closes the connection after that, by destroySoon.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
     if (response === undefined || response.writableFinished) return this.#close(refusal)
-    // Ahead of Node's own listener of 'finish': if the client has closed its half, that one calls destroySoon, without the refusal.
+    // If the client has closed its half, Node's own listener of 'finish' calls destroySoon, which would close without the refusal. So this
+    // listener has to come first.
     response.prependOnceListener('finish', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
   }
 
