@@ -57,8 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Not by rollBack(), which undoes nothing if the file is no longer as in #identity. If the `fstat` in #writeEnd has failed, #identity
-      // is still from before the write.
+      // Not by rollBack(): if the `fstat` in #writeEnd has failed, #identity is still from before the write. rollBack() would compare the
+      // file with it, and take our own bytes for somebody's edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

@@ -91,9 +91,9 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // A person may have written the old end, so its length is not known: each from 0 on is tried, as long as it leaves at least one byte of
-  // the prefix in sight.
-  const hasSeam = [...prefix.keys()].some((oldLength) => isSeam(tail, oldLength, prefix))
+  // A person may have written the old end, so its length is not known. Each is tried that leaves at least the last byte of the prefix.
+  const oldLengths = [...prefix.keys()]
+  const hasSeam = oldLengths.some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
   // page does.
   const hasWholeAppend = tail.subarray(-closingBrackets.length).equals(closingBrackets)

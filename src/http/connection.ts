@@ -209,8 +209,8 @@ export class Connection {
   }
 
   /**
-   * Waits for the last response, then sends `refusal` and closes. A response with "Connection: close" has to be the last (RFC 9112 section
-   * 9.6): if the last one has it, `refusal` is not sent; if an earlier one has it, Node closes the connection after that, by destroySoon.
+   * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
+   * 9.6). So if the last one has it, `refusal` is not sent. If an earlier one has it, Node calls destroySoon after that one.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
