@@ -101,10 +101,10 @@ export function createApp(options: AppOptions): App {
         (later) => send(exchange, later),
         (error: unknown) => sendError(exchange, error),
       )
-      // Nobody else would catch what sending throws here: the caller has returned.
+      // If sending fails now, the response is destroyed: the caller has returned, and nobody else would catch the error.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
-      // If sending the error response fails, the caller gets that error.
+      // If sending has failed, a response with an error may still succeed. If that fails too, the caller gets its error.
       sendError(exchange, error)
     }
   }

@@ -237,7 +237,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     [
       '$schema behind the pets',
       `{"pets":[${rex}],"$schema":"./pets.schema.json"}`,
-      `:1:${rex.length + 12}: $schema: has to stand before the pets`,
+      `:1:${rex.length + 12}: $schema: has to come before the pets`,
     ],
     ['a bracket too many', `${formatDataFile(rex)}}`, ':6:1: expected the end, got "}"'],
     ['$schema that is no text', '{"$schema":1,"pets":[]}', ':1:12: $schema: expected a string'],

@@ -49,7 +49,7 @@ export class Appender {
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
-    // 2. Overwrite what follows the last pet with the pets and our closing brackets, and take #identity anew.
+    // 2. Overwrite what follows the last pet with the pets and our closing brackets, and take the new #identity.
     this.mayBeStored = true
     // A person may have left more white space after the last pet than the new bytes take, and the rest of it would stay behind them. Only
     // then is the file cut, since a cut would also remove what an editor adds at this very moment.

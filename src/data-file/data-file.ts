@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // Say that for a while a folder stands at the path, and then the same file again, which would look as if it had not been edited. So
-      // whatever is at the path counts as edited until it is read.
+      // A folder may be at the path, and later the same file again. That would look as if nobody had edited it, and so would not be read,
+      // and would stay refused. So from now on whatever is at the path counts as edited, until it is read.
       this.#remember(unknownIdentity)
       throw error
     }
@@ -216,7 +216,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Syncs a text that was read, and serves it. If ids are missing, or if this sync or the one before fails, first writes it anew. */
+  /** Syncs a text that was read, and serves it. If ids are missing, or this sync or the one before has failed, first writes it anew. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)

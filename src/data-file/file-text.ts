@@ -48,12 +48,12 @@ export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0)
   }
   const { pets, filledIds, petsEnd, faults, faultCount } = parsePets(bytes, highestId)
   if (faultCount > 0) throw DataFileUnusable.ofText(path, bytes, faults, faultCount)
-  // Copied: `end` is kept while the file is open, and a subarray would keep the whole text in memory as long.
+  // Copied: `end` is kept while the file is open, and a subarray would keep the whole text in memory for as long.
   const closing = Buffer.from(bytes.subarray(petsEnd))
   return { bytes, pets, filledIds, end: { petsEnd, closing } }
 }
 
-/** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The first pet of all has no comma before it. */
+/** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The very first pet has no comma before it. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   const text = pets.map((pet) => separator + formatPet(pet)).join('') + closingText
   return Buffer.from(isFirst ? text.slice(1) : text)
@@ -128,14 +128,14 @@ class PetsParser {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      // It ended the pass, so it is told of even after `maxFaults` others.
+      // It ended the pass, so it is reported even after `maxFaults` others.
       if (parsed.faults.length === maxFaults) parsed.faults.pop()
       this.#addFault(error.message, error.offset)
       parsed.syntaxFault = error
     }
     const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestId)
     parsed.pets = pets
-    // A missing id belongs behind the `{` of its pet.
+    // A missing id belongs right after the `{` of its pet.
     parsed.filledIds = filledIds.map(({ at, id }) => ({ id, offset: at + 1 }))
     if (noIdLeft !== undefined)
       this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
@@ -172,7 +172,7 @@ class PetsParser {
       this.#readPets()
     } else {
       // An append replaces whatever follows the last pet.
-      if (this.#seenMembers.has('pets')) this.#addFault('$schema: has to stand before the pets', offset)
+      if (this.#seenMembers.has('pets')) this.#addFault('$schema: has to come before the pets', offset)
       const valueOffset = reader.at
       if (typeof reader.readValue() !== 'string') this.#addFault('$schema: expected a string', valueOffset)
     }

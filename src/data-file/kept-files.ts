@@ -1,6 +1,6 @@
 /**
  * The files beside the data file that keep what would otherwise be lost: the damaged end that a repair cuts off, and the pets of
- * a file that somebody has emptied or removed. Each is durable before it is told of, and none is ever written over. `target` is
+ * a file that somebody has emptied or removed. Each is durable before a message names it, and none is ever written over. `target` is
  * the path that all symbolic links lead to.
  */
 import { basename, dirname, resolve } from 'node:path'

@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  cut off even earlier: only 2 of the 7 bytes are overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the first sector was not written: the `⏎  ]` at its end is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector that ends with `⏎  ]` was not written: it is as before
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` has read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what
@@ -38,7 +38,7 @@ const sectorBytes = 512
 /** An append that is being written becomes visible to `cp` page by page. */
 const pageBytes = 4096
 
-/** What every append begins with; the first one of all has no comma. */
+/** What every append begins with; the very first one has no comma. */
 const appendPrefix = Buffer.from(`${separator}{"id":`)
 const firstAppendPrefix = appendPrefix.subarray(1)
 
@@ -91,7 +91,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // A person may have written the old end, so its length is not known. Each is tried that leaves at least the last byte of the prefix.
+  // A person may have written the old end, so its length is not known. Each is tried, from none to all but one byte of the prefix, so that
+  // there is something of the prefix to recognize.
   const oldLengths = [...prefix.keys()]
   const hasSeam = oldLengths.some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a
@@ -112,7 +113,10 @@ function countPets(tail: Buffer): number {
   return tail.toString('latin1').split(firstAppendPrefix.toString()).length - 1
 }
 
-/** Whether there are NULs after the last whole pet, and the first run of them goes up to the end of a sector or of the file. */
+/**
+ * Whether there are NULs after the last whole pet, and the first run of them goes up to the end of a sector or of the file. It may begin
+ * within a sector, as the append may.
+ */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
   if (start === -1) return false

@@ -149,7 +149,7 @@ export class Connection {
   }
 
   /**
-   * A client is not read while it does not read its responses, has sent many requests ahead of them, or is sending the body of a request
+   * A client is not read from while it does not read its responses, has sent many requests ahead of them, or is sending the body of a request
    * that waits behind another. (If it waits behind no other, it is handled in a moment, so its body may come.)
    */
   get mustPause(): boolean {
@@ -210,7 +210,8 @@ export class Connection {
 
   /**
    * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
-   * 9.6). So if the last one has it, `refusal` is not sent. If an earlier one has it, Node calls destroySoon after that one.
+   * 9.6). So `refusal` is not sent if the last response has it. If an earlier one has it, Node closes the connection after that one
+   * (destroySoon), and neither the later responses nor `refusal` are sent.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

@@ -39,7 +39,7 @@ export class LocalStore implements Store {
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
-  /** Why the file cannot be used since its last edit. */
+  /** Why the file cannot be used, if it cannot. */
   #unusable: DataFileUnusable | undefined
   #closed: Promise<void> | undefined
 
@@ -90,7 +90,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Returns, for each new pet in its place, the stored pet or an error for it alone. Throws a PetStoreError if the whole batch fails. */
+  /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if all of them fail. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
@@ -149,7 +149,8 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // If a rollback or a read succeeds, the disk is taken to work again. If neither was needed, nothing is known of it.
+      // If a rollback or a read succeeds, the disk is taken to work again. If neither was needed, nothing is known of it. (For a file that
+      // cannot be used there is nothing to roll back, so it takes a read to use it again.)
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
@@ -159,7 +160,7 @@ export class LocalStore implements Store {
     if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
   }
 
-  /** Lists the pets that lowdb has now, and tells what has changed. */
+  /** Lists the pets that lowdb has now, and says what has changed. */
   #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
     this.#messages.sayReloaded(this.#index, next)
@@ -167,7 +168,7 @@ export class LocalStore implements Store {
     this.version++
   }
 
-  /** Notes and tells why no pet can be added. Returns the refusal for a client. */
+  /** Notes and says why no pet can be added. Returns the refusal for a client. */
   #noteFailure(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
     if (error instanceof DataFileUnusable) {
       this.#unusable = error
