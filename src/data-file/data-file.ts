@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // A folder may be at the path, and later the same file again. That would look as if nobody had edited it, and so would not be read,
-      // and would stay refused. So from now on whatever is at the path counts as edited, until it is read.
+      // From now on, whatever is at the path counts as edited until it is read. Otherwise, if a folder was there, and then the same file is
+      // back, the file would not look edited, and LocalStore would not read it again.
       this.#remember(unknownIdentity)
       throw error
     }

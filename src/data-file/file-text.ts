@@ -203,7 +203,7 @@ class PetsParser {
   }
 }
 
-/** Reads the bytes after the byte order mark, if there is one. */
+/** Begins after the byte order mark, if there is one. */
 function createReader(bytes: Buffer): JsonReader {
   const reader = new JsonReader(bytes)
   if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) reader.at = byteOrderMark.length

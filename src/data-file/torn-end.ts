@@ -91,8 +91,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // A person may have written the old end, so its length is not known. Each is tried, from none to all but one byte of the prefix, so that
-  // there is something of the prefix to recognize.
+  // The old end may be a person's, so its length is not known, and it hides as many bytes of the prefix. Each length is tried that leaves
+  // at least one of these to recognize.
   const oldLengths = [...prefix.keys()]
   const hasSeam = oldLengths.some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a

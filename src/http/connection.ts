@@ -63,7 +63,7 @@ export class Connection {
   #waitingSize = 0
   /**
    * The response to the request that was handled last. An idle connection must not keep what it has answered, so this is
-   * dropped when the response is sent and the request has arrived to its end.
+   * dropped when the response is sent and the request has arrived in full.
    */
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
@@ -161,7 +161,7 @@ export class Connection {
   }
 
   /**
-   * The response to the request that was parsed last; undefined if it is sent, and the request has arrived to its end. Responses
+   * The response to the request that was parsed last; undefined if it is sent, and the request has arrived in full. Responses
    * go out in order: when this one is sent, all are.
    */
   get #lastResponse(): ServerResponse | undefined {
@@ -234,7 +234,7 @@ export class Connection {
     })
   }
 
-  /** Refuses the request that is being handled, if it has no response yet, and cuts off the connection as soon as that is on its way. */
+  /** Refuses the request that is being handled, if it has no response yet. Cuts off the connection when the refusal is on its way. */
   giveUp(): void {
     const response = this.#current
     if (response?.headersSent === false) this.#context.handler.refuse(response, 'shutting_down')

@@ -149,8 +149,8 @@ export class LocalStore implements Store {
       const isRolledBack = await file.rollBack()
       const isEdited = file.isEdited()
       if (isEdited) await this.#low.read()
-      // If a rollback or a read succeeds, the disk is taken to work again. If neither was needed, nothing is known of it. (For a file that
-      // cannot be used there is nothing to roll back, so it takes a read to use it again.)
+      // If a rollback or a read succeeds, the disk is taken to work again. If neither was needed, nothing is known of it. A rollback alone
+      // never clears #unusable: when DataFile found the file unusable, it dropped what was to be rolled back.
       if (isRolledBack || isEdited) this.#noteWorking(file)
       if (isEdited) this.#reindex()
     } catch (error) {
