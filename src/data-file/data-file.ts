@@ -128,8 +128,8 @@ export class DataFile implements Adapter<PetData> {
     try {
       whole = this.#disk.read(this.path)
     } catch (error) {
-      // From now on, whatever is at the path counts as edited until it is read. Otherwise, if a folder was there, and then the same file is
-      // back, the file would not look edited, and LocalStore would not read it again.
+      // Suppose that a folder is at the path for a while, and creations are refused until a file is read. If the same file then comes back,
+      // it looks unedited, and would never be read. So until it is, whatever is at the path counts as edited.
       this.#remember(unknownIdentity)
       throw error
     }

@@ -45,14 +45,14 @@ const firstAppendPrefix = appendPrefix.subarray(1)
 /** Finds the damaged tail, if it is one of those at the top of this file. */
 export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
-  // Any fault besides the syntax error means that a person made it.
+  // Any fault besides the syntax error means that a person made a mistake.
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // In an empty list, an append over our 7 bytes leaves at least 7, even if it is cut off. If there are fewer, most likely an editor's
-  // save was cut off, and a repair would turn what is left into an empty store.
+  // If fewer than 7 bytes follow an empty list, it was no append over our 7, which leaves at least as many even if it is cut off. Most
+  // likely an editor's save was cut off, and a repair would turn what is left into an empty store.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
@@ -91,8 +91,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // The old end may be a person's, so its length is not known, and it hides as many bytes of the prefix. Each length is tried that leaves
-  // at least one of these to recognize.
+  // The old end, perhaps a person's, may have any length, and hides the same number of bytes of the prefix. All lengths are tried that are
+  // shorter than the prefix: at least one byte of it has to be there, or the append could not be recognized.
   const oldLengths = [...prefix.keys()]
   const hasSeam = oldLengths.some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a

@@ -209,9 +209,9 @@ export class Connection {
   }
 
   /**
-   * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
-   * 9.6). So `refusal` is not sent if the last response has it. If an earlier one has it, Node closes the connection after that one
-   * (destroySoon), and neither the later responses nor `refusal` are sent.
+   * Waits for the last response, then sends `refusal` and closes. If the last response has "Connection: close", nothing may follow it (RFC
+   * 9112 section 9.6), and `refusal` is not sent. If an earlier response has that header, Node closes the connection after it (by
+   * destroySoon); the last response is then never sent, and nothing happens here.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

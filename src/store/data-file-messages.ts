@@ -40,7 +40,7 @@ export class DataFileMessages {
   }
 
   /** Says that pets can be added, if it was said that they cannot. */
-  sayWorking({ path }: DataFile, wasInvalid: boolean): void {
+  sayWorking({ path }: DataFile, wasInvalid = false): void {
     const what = wasInvalid ? 'is valid again, and pets can be added' : 'can be used again'
     if (this.#saidFailure !== '') this.#say(`${path}: ${what}`)
     this.#saidFailure = ''

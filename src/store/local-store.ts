@@ -101,7 +101,7 @@ export class LocalStore implements Store {
     for (;;) {
       try {
         await this.#append(results)
-        if (file !== undefined) this.#noteWorking(file)
+        if (file !== undefined) this.#messages.sayWorking(file)
         return results
       } catch (error) {
         if (file === undefined) throw error
@@ -147,12 +147,15 @@ export class LocalStore implements Store {
   async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
       const isRolledBack = await file.rollBack()
-      const isEdited = file.isEdited()
-      if (isEdited) await this.#low.read()
-      // If a rollback or a read succeeds, the disk is taken to work again. If neither was needed, nothing is known of it. A rollback alone
-      // never clears #unusable: when DataFile found the file unusable, it dropped what was to be rolled back.
-      if (isRolledBack || isEdited) this.#noteWorking(file)
-      if (isEdited) this.#reindex()
+      if (file.isEdited()) {
+        await this.#low.read()
+        this.#messages.sayWorking(file, this.#unusable !== undefined)
+        this.#unusable = undefined
+        this.#reindex()
+      } else if (isRolledBack) {
+        // The disk can be written again. If there was nothing to roll back, that is not known.
+        this.#messages.sayWorking(file)
+      }
     } catch (error) {
       throw this.#noteFailure(file, error, mayBeStored)
     }
@@ -177,11 +180,5 @@ export class LocalStore implements Store {
     }
     this.#messages.sayFailure(file, error)
     return refusalOfFile(error, mayBeStored)
-  }
-
-  /** Notes that pets can be added. */
-  #noteWorking(file: DataFile): void {
-    this.#messages.sayWorking(file, this.#unusable !== undefined)
-    this.#unusable = undefined
   }
 }
