@@ -261,7 +261,7 @@ export class DataFile implements Adapter<PetData> {
       throw new DataFileChanged()
     } catch (error) {
       if (errorCode(error) !== 'EBUSY') throw error
-      // Remembered, so that not every look for edits tries this again.
+      // Remembered, so that later looks for edits do not try this again.
       this.#remember(expected)
       throw DataFileUnusable.ofFile(this.path, mountedByItself)
     }
