@@ -124,15 +124,9 @@ export class DataFile implements Adapter<PetData> {
 
   /** Throws a DataFileChanged when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
-    let whole: WholeFile
-    try {
-      whole = this.#disk.read(this.path)
-    } catch (error) {
-      // Suppose that a folder is at the path for a while, and creations are refused until a file is read. If the same file then comes back,
-      // it looks unedited, and would never be read. So until it is, whatever is at the path counts as edited.
-      this.#remember(unknownIdentity)
-      throw error
-    }
+    // Until a file is read, the one at the path counts as edited: even if it is the last one again, after a folder had taken its place.
+    this.#remember(unknownIdentity)
+    const whole = this.#disk.read(this.path)
     let text: FileText
     try {
       text = this.#parse(whole)

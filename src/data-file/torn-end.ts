@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // If fewer than 7 bytes follow an empty list, it was no append over our 7, which leaves at least as many even if it is cut off. Most
-  // likely an editor's save was cut off, and a repair would turn what is left into an empty store.
+  // An append to an empty list overwrites our 7 bytes, so at least 7 follow, even if it is cut off. If there are fewer, most likely an
+  // editor's save was cut off, and a repair would make an empty store of it.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }
