@@ -141,8 +141,8 @@ export function createApp(options: AppOptions): App {
     const { request, response, expectation, endResponse, start, operation } = exchange
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
-    // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no
-    // telling which of them comes, so the connection closes. (When the body is read, readJsonBody sends 100 Continue, and nothing is expected any more.)
+    // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which, so
+    // the connection closes. (When the body is read, readJsonBody sends 100 Continue, and nothing is expected any more.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]

@@ -6,7 +6,7 @@
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/json-reader.ts'
 import { shorten } from '../json/describe.ts'
 import type { Int64 } from '../json/int64.ts'
-import { readPet } from '../pet/pet-reader.ts'
+import { readPet } from '../pet/data-file-pet-reader.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { noIdLeftFault, SeedList } from '../pet/missing-or-duplicate-ids.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
