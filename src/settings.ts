@@ -1,6 +1,6 @@
 /**
  * The settings, one entry each. The variables that the program reads, the options that embedding code passes, and `--help` come
- * from this table. It checks what it is given, and reads nothing.
+ * from this table. parseConfig checks the variables; check-embedding-options.ts the options.
  */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
@@ -9,6 +9,7 @@ import { originFault } from './http/cors.ts'
 import { type DelayMs, maxDelayMs } from './http/delay.ts'
 import { describe } from './json/describe.ts'
 import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from './json/expected.ts'
+import { type Environment, findUnknownVariables } from './unknown-variables.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
@@ -108,7 +109,7 @@ export const settings = {
   },
 } satisfies Record<string, Setting>
 
-export type SettingValues = {
+type SettingValues = {
   readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
 }
 
@@ -129,8 +130,63 @@ function parseDelay(text: string): unknown {
   return isDelay(delay) ? delay : text
 }
 
+/** A value for each setting. If there is no key, the host is a loopback address, and one is to be created for this run. */
+export interface Config extends SettingValues {
+  /** Likely mistakes, to be printed at the start. */
+  readonly hints: readonly string[]
+}
+
+/** The environment is wrong; a line of the message for each variable says how. */
+export class ConfigError extends Error {}
+
+const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
+
+/** A variable that is empty counts as not set. All errors are reported together, in a ConfigError. */
+export function parseConfig(env: Environment): Config {
+  const lines: string[] = []
+  const read = (setting: Setting): unknown => {
+    const { variable, fallback, schema, parse = (text) => text } = setting
+    const text = readVariable(env, variable) || fallback
+    const { issues, output, success } = v.safeParse(schema, parse(text))
+    if (success) return output
+    const faults =
+      setting.expectedText === undefined
+        ? issues.map((issue) => describeIssue(issue, variable))
+        : [`expected ${setting.expectedText}, got ${describe(text)}`]
+    lines.push(`${variable}: ${faults.join('; ')}`)
+    return v.parse(schema, parse(fallback))
+  }
+  const entries = Object.entries(settings).map(([name, setting]) => [name, read(setting)])
+  // Each value is one that the setting's own schema made.
+  const values = Object.fromEntries(entries) as SettingValues
+
+  const hints: string[] = []
+  if (readVariable(env, 'PETSTORE_API_KEYS') === '') {
+    // Probably a typo for PETSTORE_API_KEYS.
+    if (readVariable(env, 'PETSTORE_API_KEY') !== '') hints.push(apiKeyHint)
+    const reason = whyKeysAreRequired(values)
+    if (reason !== undefined) lines.push([`PETSTORE_API_KEYS: is required ${reason}`, ...hints].join('; '))
+  }
+  const variables = Object.values(settings).map(({ variable }) => variable)
+  lines.push(...findUnknownVariables(env, variables))
+  if (lines.length > 0) throw new ConfigError(lines.join('\n'))
+  return { ...values, hints }
+}
+
+/** The value without the spaces around it, which `set PORT=4000 && node server.js` gives on Windows; empty if it is not set. */
+function readVariable(env: Environment, name: string): string {
+  return env[name]?.trim() ?? ''
+}
+
+function describeIssue({ message, path }: v.BaseIssue<unknown>, variable: string): string {
+  const [item] = path ?? []
+  // A key is a secret, so a message gives only its position.
+  const isKey = variable === settings.apiKeys.variable && Array.isArray(item?.input)
+  return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
+}
+
 /** For the program when no key is set: why it must not create one for the run; undefined if it may. */
-export function whyKeysAreRequired({ host, log }: SettingValues): string | undefined {
+function whyKeysAreRequired({ host, log }: SettingValues): string | undefined {
   if (!isLoopback(host)) return `because HOST (${host}) is not a loopback address`
   return log === 'silent'
     ? 'because PETSTORE_LOG is silent: nobody would see a key that is created for the run'

@@ -93,7 +93,7 @@ export class DataFile implements Adapter<PetData> {
     this.#appender = new Appender(disk, path, unknownIdentity)
   }
 
-  /** The highest id that was read or acknowledged, also if an edit has removed it since: it is not given again in this run. */
+  /** The highest id that was read or acknowledged, even if an edit has removed it since: it is not given again in this run. */
   get highestId(): Int64 {
     return this.#highestId
   }
@@ -284,7 +284,7 @@ export class DataFile implements Adapter<PetData> {
     return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 
-  /** From now on isEdited() tells whether the file is in another state than this. `end` is where the next pet goes. */
+  /** From now on isEdited() tells whether the file is in a different state. `end` is where the next pet goes. */
   #remember(identity: Identity, end?: TextEnd): void {
     this.#appender.close()
     this.#appender = new Appender(this.#disk, this.path, identity, end)

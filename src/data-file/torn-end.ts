@@ -91,8 +91,8 @@ function lacksFirstSector(tail: Buffer, petsEnd: number, prefix: Buffer): boolea
  * recognized by the rest of its prefix, `"id":`, which follows the old end.
  */
 function isCopy(tail: Buffer, petsEnd: number, prefix: Buffer): boolean {
-  // The old end, perhaps a person's, may have any length, and hides the same number of bytes of the prefix. All lengths are tried that are
-  // shorter than the prefix: at least one byte of it has to be there, or the append could not be recognized.
+  // The old end may be a person's, so all lengths are tried, from 0 to one less than the prefix's. A longer one would hide the whole
+  // prefix, and nothing would be left to recognize.
   const oldLengths = [...prefix.keys()]
   const hasSeam = oldLengths.some((oldLength) => isSeam(tail, oldLength, prefix))
   // Either the copy has the whole append, which ends with our brackets; or the append was still being written, and the copy ends where a

@@ -204,14 +204,14 @@ export class Connection {
     // After a refusal it closes by itself.
     if (this.hasStoppedParsing) return
     if (this.#lastResponse !== undefined) return this.#closeWhenAnswered()
-    // If it is not writable, it is closing already, and waits for the client, or it is closed.
+    // If it is not writable, it is closed, or it is closing and waits for the client.
     if (this.#socket.writable) this.#socket.destroy()
   }
 
   /**
-   * Waits for the last response, then sends `refusal` and closes. If the last response has "Connection: close", nothing may follow it (RFC
-   * 9112 section 9.6), and `refusal` is not sent. If an earlier response has that header, Node closes the connection after it (by
-   * destroySoon); the last response is then never sent, and nothing happens here.
+   * Waits for the last response, then sends `refusal` and closes. But nothing may follow a response with "Connection: close" (RFC 9112
+   * section 9.6): after one, the connection closes without `refusal`. If an earlier response has that header, Node does so, by
+   * destroySoon; if the last one has it, this does.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

@@ -3,8 +3,8 @@ import { isUtf8 } from 'node:buffer'
 import { type InexactNumber, parseNumber } from './int64.ts'
 
 /**
- * What is wrong with a JSON text, and at which byte. If the offset is the length of the text, the text ends too soon, and nothing before is
- * wrong. (Exception: in a string without an end, bytes that are not UTF-8 go unnoticed.)
+ * What is wrong with a JSON text, and at which byte. If the offset is the length of the text, the text ends too soon, and what is
+ * there is right. (Exception: in a string without an end, bytes that are not UTF-8 go unnoticed.)
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -179,7 +179,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** The length of the escape after the backslash. If the text ends within it, the length up to there: the caller's loop finds the end. */
+  /** The length of the escape after the backslash. If the text ends within it, the length up to there; readString then finds the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
     const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
@@ -241,8 +241,8 @@ export class JsonReader {
     /** What was read last: a whole value, or undefined if an opening bracket comes next. */
     let value = this.readScalar()
     for (;;) {
-      // Each round puts the value in its place (1), and gets the next one (2). For example `[1,[2]]`: opens, takes 1, opens, takes 2,
-      // closes with the value [2], which the outer one takes, and closes.
+      // Each round puts the value in its place (1), and gets the next one (2). For example `[1,[2]]`: opens an array, takes 1; opens
+      // an inner one, takes 2, and closes that; then the outer one takes the value [2], and closes.
       // 1. A bracket opens a container. A whole value goes into the innermost one or, if there is none, is the result.
       if (value === undefined) container = this.#openContainer(container)
       else if (container === undefined) return value

@@ -10,7 +10,7 @@ import { printEntries } from '../request-log.ts'
 import { errorCode, isError } from '../system-error.ts'
 import type { PetStoreServer } from '../types.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
-import { ConfigError, parseConfig } from './read-environment.ts'
+import { ConfigError, parseConfig } from '../settings.ts'
 import { formatStartText } from './start-text.ts'
 
 /**

@@ -1,0 +1,23 @@
+/** Finds variables of the environment that are named like a setting and are none, since one may be misspelled. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Assignments of PETSTORE_ variables by other tools. They are ignored. */
+const foreignAssignments: readonly RegExp[] = [
+  // The contract suite reads these, and may run in the same shell.
+  /^PETSTORE_(?:URL|API_KEY)=/,
+  // Kubernetes tells every container about each service, such as one called petstore or petstore-db.
+  /^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)[_=]/,
+  /^PETSTORE_(?:\w+_)?PORT=(?:tcp|udp|sctp):\/\//,
+  /^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)[_=]/,
+  // `docker run --link` adds the name of the link, and the other container's environment.
+  /^PETSTORE_NAME=\//,
+  /^PETSTORE_ENV_/,
+]
+
+/** A line for each of them. `known` are the variables of the settings. */
+export function findUnknownVariables(env: Environment, known: readonly string[]): readonly string[] {
+  return Object.entries(env)
+    .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))
+    .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
+    .map(([name]) => `${name}: is not a setting; the settings are ${known.join(', ')}`)
+}
