@@ -1,6 +1,6 @@
-/** Assembles the service from store, app and listener, for a program to start or an app to mount. Has no global state. */
+/** Assembles the service from store, request handler and listener, for a program to start or an app to mount. Has no global state. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type App, createApp } from './app.ts'
+import { createRequestHandler, type RequestHandler } from './request-handler.ts'
 import { readPetsSchema } from './bundled-texts.ts'
 import { guardCallbacks } from './guard-callbacks.ts'
 import { clock } from './clock.ts'
@@ -40,15 +40,15 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
   checkOptions(options, petStoreServerSchemas)
   const { port: givenPort = 0, host = '127.0.0.1' } = options
-  const { handle, app, store } = await assemble(options)
-  const listener = createListener(app, options.timeouts)
+  const { handle, handler, store } = await assemble(options)
+  const listener = createListener(handler, options.timeouts)
   try {
     const { address, port } = await listener.listen(givenPort, host)
     const closeOnce = async (): Promise<void> => {
       const deadline = closeDeadline(options.timeouts?.closeMs)
-      // This call passes the requests that only waited for the event loop to the app. After it, the app may refuse new ones.
+      // This call passes the requests that only waited for the event loop to the handler. After it, the handler may refuse new ones.
       const listenerClosed = listener.close()
-      app.beginClosing()
+      handler.beginClosing()
       await listenerClosed
       await store.close(deadline)
     }
@@ -65,23 +65,25 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   }
 }
 
-async function assemble(options: AnyOptions): Promise<{ handle: StorageHandle; app: App; store: Store }> {
+async function assemble(
+  options: AnyOptions,
+): Promise<{ handle: StorageHandle; handler: RequestHandler; store: Store }> {
   const { onMessage, ...callbacks } = guardCallbacks(options)
   const page = await loadPage()
   const petsSchema = readPetsSchema()
   const store = await openStore(options, onMessage)
-  const app = createApp({ ...options, ...callbacks, store, page, petsSchema })
+  const handler = createRequestHandler({ ...options, ...callbacks, store, page, petsSchema })
   const close = (): Promise<void> => {
-    app.beginClosing()
+    handler.beginClosing()
     return store.close(closeDeadline())
   }
   const handle = {
-    listener: (request: IncomingMessage, response: ServerResponse) => app.handle({ request, response }),
+    listener: (request: IncomingMessage, response: ServerResponse) => handler.handle({ request, response }),
     ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
     close,
     [Symbol.asyncDispose]: close,
   }
-  return { handle, app, store }
+  return { handle, handler, store }
 }
 
 function openStore(options: AnyOptions, onMessage: (message: string) => void): Store | Promise<Store> {

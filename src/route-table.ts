@@ -1,4 +1,4 @@
-/** The routes: every path, and the operation of each of its methods. The checks before an operation are in app.ts. */
+/** The routes: every path, and the operation of each of its methods. The checks before an operation are in request-handler.ts. */
 import { checkHealth } from './health-check.ts'
 import { openApiDocument } from './openapi.ts'
 import * as operations from './operations.ts'

@@ -1,7 +1,7 @@
 /** The error codes: their form, and what no refusal and no line of the program may show. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createApp } from '../src/app.ts'
+import { createRequestHandler } from '../src/request-handler.ts'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { createListener } from '../src/http/listener.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
@@ -35,8 +35,14 @@ test('a 404 beside the pets says where they are', async (t) => {
     ['/store', ['/pets', '/store/pets/1', '/store/v1', '/store/v2/pets'], ['/store/v2', '/elsewhere']],
   ] as const) {
     const store = createMemoryStore([])
-    const app = createApp({ store, apiKeys: [key], page: { html: '', policy: '' }, petsSchema: '', basePath })
-    const listener = createListener(app)
+    const handler = createRequestHandler({
+      store,
+      apiKeys: [key],
+      page: { html: '', policy: '' },
+      petsSchema: '',
+      basePath,
+    })
+    const listener = createListener(handler)
     t.after(() => listener.close())
     const { port } = await listener.listen(0, '127.0.0.1')
     for (const path of missing) {
@@ -62,14 +68,14 @@ test('a fault of the service is 500 without a word of the fault, and the next re
   store.create = () => Promise.reject(secret)
   const faults: string[] = []
   const page = { html: '', policy: '' }
-  const app = createApp({
+  const handler = createRequestHandler({
     store,
     apiKeys: [key],
     page,
     petsSchema: '{}',
     onError: (line) => faults.push(line),
   })
-  const listener = createListener(app)
+  const listener = createListener(handler)
   t.after(() => listener.close())
   const { port } = await listener.listen(0, '127.0.0.1')
   const url = `http://127.0.0.1:${port}`

@@ -43,7 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // The file was not read, or cannot be used. On this error the caller reads it, and that read tells why.
+    // The last try to read the file has failed. On this error the caller tries again, and that read tells why.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())

@@ -124,7 +124,8 @@ export class DataFile implements Adapter<PetData> {
 
   /** Throws a DataFileChanged when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
-    // Until a file is read, the one at the path counts as edited: even if it is the last one again, after a folder had taken its place.
+    // From now on whatever is at the path counts as edited, until it is read. So a later look reads it even if it is the same file as
+    // before: a folder may stand in its place for a while.
     this.#remember(unknownIdentity)
     const whole = this.#disk.read(this.path)
     let text: FileText

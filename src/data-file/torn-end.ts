@@ -28,7 +28,7 @@ import { closingBrackets, maxAppendPets, parsePets, separator } from './file-tex
 export interface TornEnd {
   /** After the last whole pet before the damage. */
   readonly petsEnd: number
-  /** `brackets`: only they are missing. `append`: cut off by a crash. `copy`: copied during an append. */
+  /** `brackets`: only the closing brackets are missing. `append`: cut off by a crash. `copy`: copied during an append. */
   readonly cause: 'brackets' | 'append' | 'copy'
 }
 
@@ -51,8 +51,8 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
   const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
   // The text is right as far as it goes (see JsonFault).
   const endsTooSoon = syntaxFault.offset === bytes.length
-  // An append to an empty list overwrites our 7 bytes, so at least 7 follow, even if it is cut off. If there are fewer, most likely an
-  // editor's save was cut off, and a repair would make an empty store of it.
+  // An append to an empty list overwrites our 7 bytes, and the file becomes no shorter. So if fewer than 7 follow the list's `[`, it was
+  // most likely an editor's save that was cut off, and a repair would make an empty store of it.
   if (petCount === 0 && tail.length < closingBrackets.length) return undefined
   const isClosing = /^[ \t\r\n\]}]*$/.test(tail.toString('latin1'))
   if (endsTooSoon && isClosing) return { petsEnd, cause: 'brackets' }

@@ -62,8 +62,8 @@ export class Connection {
   #waiting: Arrival[] = []
   #waitingSize = 0
   /**
-   * The response to the request that was handled last. An idle connection must not keep what it has answered, so this is
-   * dropped when the response is sent and the request has arrived in full.
+   * The response to the request that was handled last. Kept until it is sent and the request has arrived in full, since the rest of
+   * the body may be broken; and no longer, since an idle connection must not hold what it has answered.
    */
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
@@ -209,9 +209,9 @@ export class Connection {
   }
 
   /**
-   * Waits for the last response, then sends `refusal` and closes. But nothing may follow a response with "Connection: close" (RFC 9112
-   * section 9.6): after one, the connection closes without `refusal`. If an earlier response has that header, Node does so, by
-   * destroySoon; if the last one has it, this does.
+   * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
+   * 9.6): if the last response has it, `refusal` is left out. If an earlier one has it, Node calls destroySoon, which is #close, and this
+   * later call finds nothing to do.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

@@ -1,6 +1,6 @@
 /**
  * Finds the resource that a request target names (RFC 9112 section 3.2), and its methods. Splits by hand: `new URL` would take
- * the `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Answers nothing itself: see app.ts.
+ * the `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Answers nothing itself: see request-handler.ts.
  */
 import { HttpError } from './error-codes.ts'
 

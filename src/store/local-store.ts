@@ -8,7 +8,7 @@ import { type DataFile, type DataFileOptions, openDataFile, type PetData } from 
 import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/int64.ts'
-import { type Assigned, assignIds } from './assign-ids.ts'
+import { type Assigned, assignIds } from './ids-for-new-pets.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { DataFileMessages } from './data-file-messages.ts'
 import { lookAtIntervals } from './poll-timer.ts'

@@ -23,10 +23,10 @@ import type { PetStoreOptions } from './types.ts'
  * `onResponse` and `onError` must not throw. `basePath` may be missing from the path of a request: Express and Vite remove it
  * before they call the listener, and node:http does not.
  */
-export type AppOptions = RouteSources &
+export type RequestHandlerOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
-export interface App extends Handler {
+export interface RequestHandler extends Handler {
   /** Requests that are held back by the delay are handled at once; new ones are refused. */
   beginClosing(): void
 }
@@ -41,7 +41,7 @@ interface Exchange extends Arrival {
   operation?: Operation | undefined
 }
 
-export function createApp(options: AppOptions): App {
+export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
