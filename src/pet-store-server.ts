@@ -6,8 +6,7 @@ import { guardCallbacks } from './guard-callbacks.ts'
 import { clock } from './clock.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
 import { explainListenError } from './http/listen-error.ts'
-import { createListener } from './http/listener.ts'
-import { formatUrl } from './http/listener-url.ts'
+import { createListener, formatUrl } from './http/listener.ts'
 import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './check-embedding-options.ts'
 import { loadPage } from './page/load-page.ts'
 import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
@@ -54,7 +53,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     }
     let closed: Promise<void> | undefined
     const close = (): Promise<void> => {
-      // A callback such as `onResponse` may call this while requests that arrived together are handled: first come the others.
+      // A callback such as `onResponse` may call this while requests that arrived together are handled: the others come first.
       closed ??= Promise.resolve().then(closeOnce)
       return closed
     }

@@ -210,8 +210,8 @@ export class Connection {
 
   /**
    * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
-   * 9.6): if the last response has it, `refusal` is left out. If an earlier one has it, Node calls destroySoon, which is #close, and this
-   * later call finds nothing to do.
+   * 9.6). So if the last response has it, `refusal` is left out. If an earlier one has it, Node closes the connection after that one (by
+   * destroySoon), and #handleNext drops the requests behind it.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

@@ -14,3 +14,9 @@ export const maxWaitingSize = 10
 
 /** When the size of all requests that wait is larger than this, the connection with the most is cut off. */
 export const maxWaitingTotal = 20_000
+
+/**
+ * Already at this total size, every connection, including one that opens then, is switched to being read in slices of 1 KiB. It stays so
+ * until it closes.
+ */
+export const sliceThreshold = maxWaitingTotal / 4

@@ -8,14 +8,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import { clock } from '../clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler-types.ts'
-import { maxHeadBytes, maxWaitingTotal } from './limits.ts'
+import { maxHeadBytes, maxWaitingTotal, sliceThreshold } from './limits.ts'
 import { defaultTimeouts, type Timeouts } from './timeouts.ts'
-
-/**
- * When the requests that wait on all connections reach this total size (a small one counts 1), every connection, also one that
- * opens then, is switched to being read in slices of 1 KiB. It stays so until it closes.
- */
-const sliceThreshold = 5_000
 
 /** How many requests are handled in one turn of the event loop. */
 const maxCallsPerTurn = 32
@@ -132,4 +126,10 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   return { listen, close }
+}
+
+/** A listener's address as a URL for a client on this machine: every address (`0.0.0.0`, `::`) is reached by loopback. */
+export function formatUrl(address: string, port: number | string): string {
+  const reachable = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }

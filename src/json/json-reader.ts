@@ -34,7 +34,7 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/** Where a byte of a text is for a person: line and column from 1, the column in characters. */
+/** The place of a byte in a text, for a person: line and column from 1, the column in characters. */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   const before = bytes.subarray(0, offset).toString()
   const lines = before.split(/\r\n|\n|\r/)
@@ -241,8 +241,7 @@ export class JsonReader {
     /** What was read last: a whole value, or undefined if an opening bracket comes next. */
     let value = this.readScalar()
     for (;;) {
-      // Each round puts the value in its place (1), and gets the next one (2). For example `[1,[2]]`: opens an array, takes 1; opens
-      // an inner one, takes 2, and closes that; then the outer one takes the value [2], and closes.
+      // Each round puts the value in its place (1), and gets the next one (2).
       // 1. A bracket opens a container. A whole value goes into the innermost one or, if there is none, is the result.
       if (value === undefined) container = this.#openContainer(container)
       else if (container === undefined) return value

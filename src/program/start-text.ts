@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os'
 import { resolve } from 'node:path'
 import type { Config } from '../settings.ts'
-import { formatUrl } from '../http/listener-url.ts'
+import { formatUrl } from '../http/listener.ts'
 
 export interface Started {
   /** The address for a client on this machine. */
