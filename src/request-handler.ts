@@ -51,7 +51,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight for an unknown path. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
-  let isMountTold = false
+  let isMountReported = false
 
   /** The order of the checks: well-formed request, path, method, key. The operation checks the rest. */
   function respond(exchange: Exchange): Reply | Promise<Reply> {
@@ -85,10 +85,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
    */
   function checkMount(request: IncomingMessage): void {
     const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
-    if (typeof originalUrl !== 'string' || isMountTold || !originalUrl.endsWith(url)) return
+    if (typeof originalUrl !== 'string' || isMountReported || !originalUrl.endsWith(url)) return
     const mount = originalUrl.slice(0, -url.length)
     if (basePath.toLowerCase().endsWith(mount.toLowerCase())) return
-    isMountTold = true
+    isMountReported = true
     const consequence = 'or Link, Location and openapi.json name paths that do not exist'
     onError?.(`the listener is mounted under ${mount}; pass this as basePath, ${consequence}`)
   }

@@ -124,8 +124,8 @@ export class DataFile implements Adapter<PetData> {
 
   /** Throws a DataFileChanged when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
-    // If a folder stands at the path, reading throws, and LocalStore refuses creations until a read succeeds. Then the same file as before
-    // may come back. It is only read if it counts as edited, so whatever is at the path does until it is read.
+    // From now on whatever is at the path counts as edited, until it is read. Otherwise, after a folder had stood in its place, the same
+    // file as before would look unedited: LocalStore would never read it, and would go on to refuse creations.
     this.#remember(unknownIdentity)
     const whole = this.#disk.read(this.path)
     let text: FileText

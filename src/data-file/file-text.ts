@@ -143,7 +143,7 @@ class PetsParser {
     return parsed
   }
 
-  /** `firstAt`: of an id that is given twice, where it was given first. */
+  /** `firstAt`: for an id that is given twice, where it was first given. */
   #addFault(message: string, offset: number, firstAt?: number): void {
     this.#parsed.faultCount++
     if (this.#parsed.faults.length < maxFaults) this.#parsed.faults.push({ message, offset, firstAt })

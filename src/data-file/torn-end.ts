@@ -17,7 +17,7 @@
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what
- * is left may look like a mistake of the person, and is not repaired.
+ * is left may look like a mistake of that person, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 

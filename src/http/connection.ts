@@ -153,7 +153,7 @@ export class Connection {
    * that waits behind another. (If it waits behind no other, it is handled in a moment, so its body may come.)
    */
   get mustPause(): boolean {
-    // Only the last request can be incomplete.
+    // Of the requests that wait, only the last can be incomplete.
     const last = this.#waiting.at(-1)
     const isBehindAnother = this.#waiting.length > 1 || this.#current !== undefined
     const isBodyComing = isBehindAnother && last?.body !== undefined && !last.request.complete

@@ -1,4 +1,4 @@
-/** Holds responses back for a while, to show what slow ones do to a page. */
+/** Holds requests back for a while before they are handled, to show what slow responses do to a page. */
 import type { ServerResponse } from 'node:http'
 import { clock } from '../clock.ts'
 
@@ -15,7 +15,7 @@ export interface Delay {
   end(): void
 }
 
-/** Of a range, each response is held back for a random time. */
+/** Of a range, each request is held back for a random time. */
 export function createDelay(delayMs: DelayMs): Delay {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
   const held = new Set<() => void>()

@@ -10,7 +10,7 @@ import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/int64.ts'
 import { type Assigned, assignIds } from './ids-for-new-pets.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { DataFileMessages } from './data-file-messages.ts'
+import { EditMessages } from './edit-messages.ts'
 import { lookAtIntervals } from './poll-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from '../pet/missing-or-duplicate-ids.ts'
@@ -34,7 +34,7 @@ export class LocalStore implements Store {
   version = 0
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
-  readonly #messages: DataFileMessages
+  readonly #messages: EditMessages
   readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
@@ -46,7 +46,7 @@ export class LocalStore implements Store {
   constructor(low: Low<PetData>, file?: DataFile, onMessage: (message: string) => void = () => {}) {
     this.#low = low
     this.#file = file
-    this.#messages = new DataFileMessages(onMessage)
+    this.#messages = new EditMessages(onMessage)
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
     if (file !== undefined) this.#timer = lookAtIntervals(() => this.#queue.run(() => this.#reload(file)))
@@ -90,7 +90,7 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if all of them fail. */
+  /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if the batch fails. */
   async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.

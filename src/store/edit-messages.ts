@@ -3,7 +3,7 @@ import { DataFileUnusable } from '../data-file/data-file-errors.ts'
 import type { DataFile } from '../data-file/data-file.ts'
 import type { PetIndex } from './pet-index.ts'
 
-export class DataFileMessages {
+export class EditMessages {
   readonly #say: (message: string) => void
   /** What was last said to be wrong: the text of a fault in the file, `disk` for a system error, or ''. */
   #saidFailure = ''
