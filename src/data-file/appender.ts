@@ -19,7 +19,7 @@ export class Appender {
   #descriptor: number | undefined
   /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
   #mayBeTorn = false
-  /** After a failed append: whether its pets may be in the file, since it could not be undone, or an editor was saving at the same time. */
+  /** Whether the pets of a failed append may be in the file: either it could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
   /** `end` is undefined for a file that is not to be appended to. */
@@ -57,8 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Not by rollBack(): if the `fstat` in #writeEnd has failed, #identity is still from before the write. rollBack() would compare the
-      // file with it, and take our own bytes for somebody's edit.
+      // Nobody else can have written since the check above. (Not by rollBack(), which checks again: if the `fstat` in #writeEnd has failed,
+      // #identity is still from before the write, and our own bytes would be taken for somebody's edit.)
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

@@ -124,8 +124,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Throws a DataFileChanged when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
-    // From now on whatever is at the path counts as edited, until it is read. Otherwise, after a folder had stood in its place, the same
-    // file as before would look unedited: LocalStore would never read it, and would go on to refuse creations.
+    // Until it is read, the file counts as edited: if reading it fails, the next look tries again.
     this.#remember(unknownIdentity)
     const whole = this.#disk.read(this.path)
     let text: FileText

@@ -24,7 +24,7 @@ export const maxAppendPets = 128
 
 /** The end of a valid text: an append overwrites it, and a failed one puts it back. */
 export interface TextEnd {
-  /** After the last pet, where the next one goes. */
+  /** Where the next pet goes: after the last one or, if there is none, after the `[`. */
   readonly petsEnd: number
   /** What follows: closing brackets, which are ours or a person's, with white space. */
   readonly closing: Buffer

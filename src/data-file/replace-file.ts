@@ -1,7 +1,7 @@
 /**
- * Replaces the content of a file while editors may save it at any moment. A crash leaves at least the old content or the new one. No edit
- * is lost, but for two kinds: a save at the very moment of a rename, on a file system without hard links, such as FAT; and what a program
- * that holds the old file open writes into it later. Does not depend on what is in the file.
+ * Replaces the content of a file while editors may save it at any moment. A crash leaves at least one of the old and the new content. No
+ * edit is lost, except for two kinds: a save at the very moment of a rename, on a file system without hard links, such as FAT; and what a
+ * program that holds the old file open writes into it later. Does not depend on what is in the file.
  *
  * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file and our
  * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,

@@ -3,8 +3,8 @@
  * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O:
  * data-file.ts repairs what is found here, and appender.ts undoes a write that fails while the server runs.
  *
- * An append begins after the last pet, so it overwrites our closing brackets, which are 7 bytes. What stands from there on is the *tail*.
- * These are the tails before and after an append, and those that are damaged, byte below byte:
+ * An append begins after the last pet, so it overwrites our closing brackets, which are 7 bytes. What follows from there on is the *tail*.
+ * These are the tails before and after an append, and those that are damaged, aligned byte for byte:
  *
  *     ⏎  ]⏎}⏎                                  before: the 7 bytes
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
@@ -13,7 +13,7 @@
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  cut off even earlier: only 2 of the 7 bytes are overwritten
  *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed, and a sector was not written: it reads as NULs
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector that ends with `⏎  ]` was not written: it is as before
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector of the first 4 bytes was not written: `⏎  ]` is old
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read up to the old end before the append, and the rest after it
  *
  * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what
@@ -22,11 +22,11 @@
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
 /**
- * Everything from `petsEnd` on is to be replaced by the closing brackets. What a crash has cut off was not acknowledged yet, and the pets
- * that came while a copy was made are in the original.
+ * Everything from `petsEnd` on is to be replaced by the closing brackets. What a crash has cut off had not been acknowledged yet, and the
+ * pets that came while a copy was made are in the original.
  */
 export interface TornEnd {
-  /** After the last whole pet before the damage. */
+  /** After the last whole pet before the damage or, if there is none, after the `[`. */
   readonly petsEnd: number
   /** `brackets`: only the closing brackets are missing. `append`: cut off by a crash. `copy`: copied during an append. */
   readonly cause: 'brackets' | 'append' | 'copy'

@@ -68,7 +68,7 @@ export class Connection {
   #current: ServerResponse | undefined
   /** The next request is handled as soon as it comes: all responses are sent. */
   #isIdle = true
-  /** After a syntax error, a timeout or the request for a tunnel, nothing that follows is answered. */
+  /** After a syntax error, a timeout or a request for a tunnel, nothing that follows is answered. */
   hasStoppedParsing = false
 
   constructor(socket: Socket, context: ConnectionContext) {
@@ -149,8 +149,8 @@ export class Connection {
   }
 
   /**
-   * A client is not read from while it does not read its responses, has sent many requests ahead of them, or is sending the body of a request
-   * that waits behind another. (If it waits behind no other, it is handled in a moment, so its body may come.)
+   * A client is not read from while it does not read its responses, has sent many requests ahead of them, or is sending the body of a
+   * request that waits behind another. (If it waits behind no other, it is handled in a moment, so its body may come.)
    */
   get mustPause(): boolean {
     // Of the requests that wait, only the last can be incomplete.
@@ -211,7 +211,7 @@ export class Connection {
   /**
    * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
    * 9.6). So if the last response has it, `refusal` is left out. If an earlier one has it, Node closes the connection after that one (by
-   * destroySoon), and #handleNext drops the requests behind it.
+   * destroySoon) and #handleNext drops the requests behind it, so that neither the last response nor `refusal` is sent.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

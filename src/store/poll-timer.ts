@@ -9,7 +9,7 @@ export function lookAtIntervals(look: () => Promise<void>): NodeJS.Timeout {
   const lookOnce = async (): Promise<void> => {
     if (isLooking) return
     isLooking = true
-    // A failure was told of already; clients that add a pet get the error.
+    // A failure has been reported already; clients that add a pet get the error.
     await look().catch(() => {})
     isLooking = false
   }
