@@ -43,7 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // The last attempt to read the file has failed. On this error the caller reads it again, and is told why it cannot be read.
+    // The last attempt to read the file failed. On this error the caller reads it again, and is told why it cannot be read.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
@@ -57,8 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Nobody else can have written since the check above. (Not by rollBack(), which checks again: if the `fstat` in #writeEnd has failed,
-      // #identity is still from before the write, and our own bytes would be taken for somebody's edit.)
+      // rollBack() would look again whether somebody has edited the file. But if it was the `fstat` in #writeEnd that failed, #identity is
+      // still from before the write, and our own bytes would be taken for an edit. So the end is put back without a look.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

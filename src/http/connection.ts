@@ -1,6 +1,6 @@
 /**
  * One client's connection: its requests are handled one after the other, it is read no faster than they are answered, and
- * it is closed so that the last response arrives.
+ * it is closed in such a way that the last response still arrives.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -210,8 +210,7 @@ export class Connection {
 
   /**
    * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
-   * 9.6). So if the last response has it, `refusal` is left out. If an earlier one has it, Node closes the connection after that one (by
-   * destroySoon) and #handleNext drops the requests behind it, so that neither the last response nor `refusal` is sent.
+   * 9.6), so behind one `refusal` is left out.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
