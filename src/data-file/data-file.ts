@@ -210,7 +210,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Syncs a text that was read, and serves it. If ids are missing, or this sync or the one before has failed, first writes it anew. */
+  /** Syncs the file, and serves the text that was read. If ids are missing, or this sync or the one before has failed, first writes it anew. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
@@ -255,7 +255,7 @@ export class DataFile implements Adapter<PetData> {
       throw new DataFileChanged()
     } catch (error) {
       if (errorCode(error) !== 'EBUSY') throw error
-      // Remembered, so that later looks for edits do not try this again.
+      // Remembered, so that this is not tried again until somebody edits the file.
       this.#remember(expected)
       throw DataFileUnusable.ofFile(this.path, mountedByItself)
     }

@@ -62,7 +62,7 @@ export function findTornEnd(bytes: Buffer): TornEnd | undefined {
     isHalfOverwritten(tail, prefix) ||
     lacksFirstSector(tail, petsEnd, prefix) ||
     hasUnwrittenSectors(bytes, petsEnd)
-  // Whole pets may follow the damage. If there are more of them than a single append can add, it was no crash, and a person has to look.
+  // Whole pets may follow the damage. If there are more of them than a single append can add, it was not a crash, and a person has to look.
   return isAppend && countPets(tail) <= maxAppendPets ? { petsEnd, cause: 'append' } : undefined
 }
 

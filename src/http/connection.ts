@@ -209,8 +209,8 @@ export class Connection {
   }
 
   /**
-   * Waits for the last response, then sends `refusal` and closes. Nothing may follow a response with "Connection: close" (RFC 9112 section
-   * 9.6), so behind one `refusal` is left out.
+   * Waits for the last response, then sends `refusal` and closes. But nothing may follow a response with "Connection: close" (RFC 9112
+   * section 9.6); then `refusal` is left out.
    */
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse

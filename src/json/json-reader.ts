@@ -226,7 +226,7 @@ export class JsonReader {
     while (numberBytes.includes(bytes[at] ?? 0)) at++
     const text = bytes.toString('latin1', this.at, at)
     if (!numberPattern.test(text)) {
-      // The end of the text cuts off a number, as in `-`, `1.` or `1.5e+`, if one more digit would make it whole.
+      // If one more digit would make it a number, as in `-`, `1.` or `1.5e+`, it may have been cut off by the end of the text.
       const isCut = at === bytes.length && numberPattern.test(`${text}0`)
       throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : this.at)
     }
