@@ -210,7 +210,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Syncs the file, and serves the text that was read. If ids are missing, or this sync or the one before has failed, first writes it anew. */
+  /** Syncs the file, and serves its text, which was read. If ids are missing, or this sync or the last has failed, first writes it anew. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
