@@ -4,9 +4,9 @@
  */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
+import { keyFault } from './http/bearer-auth.ts'
 import { originFault } from './http/cors.ts'
 import { type DelayMs, maxDelayMs } from './http/delay.ts'
-import { maxHeadBytes } from './http/limits.ts'
 import { describe } from './json/describe.ts'
 import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from './json/expected.ts'
 import { type Environment, findUnknownVariables } from './unknown-variables.ts'
@@ -28,12 +28,6 @@ export interface Setting {
   /** What the text has to be, where the schema would tell it of the value. */
   readonly expectedText?: string
 }
-
-/** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
-const bearerTokenPattern = /^[\w.~+/-]+=*$/
-
-/** This leaves 1 KiB for the request line and the rest of the headers. */
-const maxKeyLength = maxHeadBytes - 1_024
 
 const logLevels = ['silent', 'info', 'requests'] as const
 
@@ -117,13 +111,6 @@ export const settings = {
 
 type SettingValues = {
   readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
-}
-
-/** What keeps a text from being a key, if anything. The key is a secret, so that no part of it is shown. */
-export function keyFault(key: string): string | undefined {
-  if (!bearerTokenPattern.test(key)) return 'expected letters, digits and "-._~+/", with "=" at the end only'
-  if (key.length <= maxKeyLength) return undefined
-  return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
 }
 
 function splitList(text: string): string[] {

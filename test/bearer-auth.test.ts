@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { describe, test } from 'node:test'
-import { createBearerAuth } from '../src/http/bearer-auth.ts'
-import { keyFault } from '../src/settings.ts'
+import { createBearerAuth, keyFault } from '../src/http/bearer-auth.ts'
 import { HttpError } from '../src/http/error-codes.ts'
 import { assertRefusal, connectRaw, formatRequest, startApp } from './support.ts'
 

@@ -57,8 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // rollBack() would look again whether somebody has edited the file. But if it was the `fstat` in #writeEnd that failed, #identity is
-      // still from before the write, and our own bytes would be taken for an edit. So the end is put back without a look.
+      // Not rollBack(), which first checks #identity: #writeEnd takes the new one by `fstat`, and if it is this that failed, our own bytes
+      // would be taken for somebody's edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

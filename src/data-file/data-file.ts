@@ -210,7 +210,7 @@ export class DataFile implements Adapter<PetData> {
     return parseFileText(this.path, bytes, this.#highestId)
   }
 
-  /** Syncs the file, and serves its text, which was read. If ids are missing, or this sync or the last has failed, first writes it anew. */
+  /** Makes the file that was read durable, and serves it. Writes it anew if ids are missing, or if this sync or the last has failed. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
     const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
     if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)

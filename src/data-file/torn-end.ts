@@ -115,7 +115,7 @@ function countPets(tail: Buffer): number {
 
 /**
  * Whether there are NULs after the last whole pet, and the first run of them goes up to the end of a sector or of the file. It may begin
- * within a sector, as the append may.
+ * anywhere: what was never written reads as NULs from the old end of the file on.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)

@@ -4,11 +4,25 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { HttpError } from './error-codes.ts'
 import { countLines } from './framing.ts'
+import { maxHeadBytes } from './limits.ts'
+
+/** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
+const bearerTokenPattern = /^[\w.~+/-]+=*$/
+
+/** This leaves 1 KiB for the request line and the rest of the headers. */
+const maxKeyLength = maxHeadBytes - 1_024
 
 /** A longer Authorization header is not remembered: spaces before the key could make it fill the memory of idle connections. */
 const maxRememberedLength = 256
 
 const challenge = 'Bearer realm="petstore"'
+
+/** What keeps a text from being a key, if anything. The key is a secret, so that no part of it is shown. */
+export function keyFault(key: string): string | undefined {
+  if (!bearerTokenPattern.test(key)) return 'expected letters, digits and "-._~+/", with "=" at the end only'
+  if (key.length <= maxKeyLength) return undefined
+  return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
+}
 
 /**
  * Makes a check that throws unauthorized unless the request's Authorization header holds one of the keys. Keys are held as
