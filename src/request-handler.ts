@@ -104,7 +104,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       // If sending fails now, the response is destroyed: the caller has returned, and nobody else would catch the error.
       sent.catch((error: unknown) => abandon(exchange, error))
     } catch (error) {
-      // Mostly an HttpError of respond(). If it is an error of send(), this tries once more; what that throws goes to the caller.
+      // Mostly an HttpError from respond(). If it is an error from send(), this tries once more; what that throws goes to the caller.
       sendError(exchange, error)
     }
   }

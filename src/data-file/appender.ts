@@ -51,14 +51,14 @@ export class Appender {
     this.#throwIfEdited()
     // 2. Overwrite what follows the last pet with the pets and our closing brackets, and take the new #identity.
     this.mayBeStored = true
-    // A person may have left more white space after the last pet than the new bytes take, and the rest of it would stay behind them. Only
-    // then is the file cut, since a cut would also remove what an editor adds at this very moment.
+    // A person may have left more after the last pet (white space and brackets) than the new bytes take, and the rest would remain behind
+    // them. Only then is the file cut, since a cut would also remove what an editor adds at this very moment.
     const isCut = end.closing.length > bytes.length
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Not rollBack(), which first checks #identity: #writeEnd takes the new one by `fstat`, and if it is this that failed, our own bytes
-      // would be taken for somebody's edit.
+      // Not rollBack(), which first compares #identity. If the `fstat` in #writeEnd has failed, that is still from before the write, and
+      // our own bytes would pass for somebody's edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

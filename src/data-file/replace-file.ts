@@ -17,11 +17,11 @@ const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
- * Replaces the file of the identity `expected` (undefined: there was none) by one with the content `next`. Its mode stays, and its owner
- * and group as far as we may set them. If it has changed since, leaves it, and returns false. `target` is the path that all links lead to.
+ * Replaces the file of the identity `expected` (undefined: there was none) by one that has the content `next`. Its mode stays, and its owner
+ * and group as far as we may set them. If it is another by now, leaves it, and returns false. `target` is the path that all links lead to.
  *
  * When it returns true, the caller has to call syncFile and then removeLeftovers: until then the old file stays aside.
- * Throws the file system's error. The old file is then back at the path or, if that failed too, aside until putBackOldFile is called again.
+ * Throws the file system's error. The old file is then back at the path or, if that failed too, still aside, until putBackOldFile succeeds.
  */
 export async function replaceFile(
   disk: Disk,

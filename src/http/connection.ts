@@ -215,7 +215,7 @@ export class Connection {
   #closeWhenAnswered(refusal?: ErrorCode): void {
     const response = this.#lastResponse
     if (response === undefined || response.writableFinished) return this.#close(refusal)
-    // If the client has closed its half, Node's own listener of 'finish' calls destroySoon, which would close without the refusal. So this
+    // If the client has closed its half, Node's own listener for 'finish' calls destroySoon, which would close without the refusal. So this
     // listener has to come first.
     response.prependOnceListener('finish', () => this.#close(response.shouldKeepAlive ? refusal : undefined))
   }

@@ -117,7 +117,7 @@ export class JsonReader {
     if (!this.accept(colon)) this.fail('":"')
   }
 
-  /** Reads an object whose `{` was taken. Calls `readMember` with each name and its offset. It has to read the value, which is next. */
+  /** Reads an object whose `{` was taken. Calls `readMember` with each name and its offset; the callback has to read the value. */
   readMembers(readMember: (name: string, offset: number) => void): void {
     for (let first = true; this.acceptMore('}', first); first = false) {
       this.skipSpace()
