@@ -57,8 +57,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Not rollBack(), which first compares #identity. If the `fstat` in #writeEnd has failed, that is still from before the write, and
-      // our own bytes would pass for somebody's edit.
+      // Not rollBack(), which first compares #identity. If the `fstat` in #writeEnd has failed, #identity is still from before the write,
+      // and our own bytes would pass for somebody's edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }

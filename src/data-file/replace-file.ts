@@ -17,8 +17,9 @@ const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
- * Replaces the file of the identity `expected` (undefined: there was none) by one that has the content `next`. Its mode stays, and its owner
- * and group as far as we may set them. If it is another by now, leaves it, and returns false. `target` is the path that all links lead to.
+ * Replaces the file with the identity `expected` (undefined: there was none) by one with the content `next`, the same mode and, as far as
+ * we may set them, the same owner and group. If a different file is there by now, leaves that, and returns false. `target` is the path
+ * that all links lead to.
  *
  * When it returns true, the caller has to call syncFile and then removeLeftovers: until then the old file stays aside.
  * Throws the file system's error. The old file is then back at the path or, if that failed too, still aside, until putBackOldFile succeeds.

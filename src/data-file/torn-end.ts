@@ -16,8 +16,8 @@
  *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed, and the sector of the first 4 bytes was not written: `⏎  ]` is old
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read up to the old end before the append, and the rest after it
  *
- * The first append after an edit overwrites a person's closing brackets, which may be other bytes. If it is interrupted within these, what
- * is left may look like a mistake of that person, and is not repaired.
+ * The first append after an edit overwrites a person's closing brackets, which may be different bytes. If it is interrupted within these,
+ * what is left may look like a mistake of that person, and is not repaired.
  */
 import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
 
@@ -115,7 +115,7 @@ function countPets(tail: Buffer): number {
 
 /**
  * Whether there are NULs after the last whole pet, and the first run of them goes up to the end of a sector or of the file. It may begin
- * anywhere: what was never written reads as NULs from the old end of the file on.
+ * within a sector: what was never written reads as NULs from the old end of the file on.
  */
 function hasUnwrittenSectors(bytes: Buffer, petsEnd: number): boolean {
   const start = bytes.indexOf(0, petsEnd)
