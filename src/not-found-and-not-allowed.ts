@@ -16,10 +16,3 @@ export function methodNotAllowed(method: string, allow: string, url = ''): HttpE
   const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
   return new HttpError('method_not_allowed', message, ['Allow', allow])
 }
-
-/** The value of an Allow header for these resources, each with its operations by method. HEAD follows GET. */
-export function formatAllow(...resources: readonly Readonly<Record<string, unknown>>[]): string {
-  const methods = resources.flatMap((operations) => Object.keys(operations))
-  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
-}

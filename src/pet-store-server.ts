@@ -39,15 +39,15 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
   checkOptions(options, petStoreServerSchemas)
   const { port: givenPort = 0, host = '127.0.0.1' } = options
-  const { handle, handler, store } = await assemble(options)
-  const listener = createListener(handler, options.timeouts)
+  const { handle, requestHandler, store } = await assemble(options)
+  const listener = createListener(requestHandler, options.timeouts)
   try {
     const { address, port } = await listener.listen(givenPort, host)
     const closeOnce = async (): Promise<void> => {
       const deadline = closeDeadline(options.timeouts?.closeMs)
-      // This call passes the requests that only waited for the event loop to the handler. After it, the handler may refuse new ones.
+      // This call passes the requests that only waited for the event loop to the request handler. After it, that may refuse new ones.
       const listenerClosed = listener.close()
-      handler.beginClosing()
+      requestHandler.beginClosing()
       await listenerClosed
       await store.close(deadline)
     }
@@ -66,23 +66,24 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 
 async function assemble(
   options: AnyOptions,
-): Promise<{ handle: StorageHandle; handler: RequestHandler; store: Store }> {
+): Promise<{ handle: StorageHandle; requestHandler: RequestHandler; store: Store }> {
   const { onMessage, ...callbacks } = guardCallbacks(options)
   const page = await loadPage()
   const petsSchema = readPetsSchema()
   const store = await openStore(options, onMessage)
-  const handler = createRequestHandler({ ...options, ...callbacks, store, page, petsSchema })
+  const requestHandler = createRequestHandler({ ...options, ...callbacks, store, page, petsSchema })
   const close = (): Promise<void> => {
-    handler.beginClosing()
+    requestHandler.beginClosing()
     return store.close(closeDeadline())
   }
   const handle = {
-    listener: (request: IncomingMessage, response: ServerResponse) => handler.handle({ request, response }),
+    listener: (request: IncomingMessage, response: ServerResponse) =>
+      requestHandler.handle({ request, response }),
     ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
     close,
     [Symbol.asyncDispose]: close,
   }
-  return { handle, handler, store }
+  return { handle, requestHandler, store }
 }
 
 function openStore(options: AnyOptions, onMessage: (message: string) => void): Store | Promise<Store> {

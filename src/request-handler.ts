@@ -10,8 +10,8 @@ import { checkFraming } from './http/framing.ts'
 import type { Arrival, Expectation, Handler } from './http/handler-types.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from './http/reply.ts'
-import { createRouter, findPath, operationMethod } from './http/router.ts'
-import { formatAllow, methodNotAllowed, notFound } from './not-found-and-not-allowed.ts'
+import { createRouter, findPath, formatAllow, operationMethod } from './http/router.ts'
+import { methodNotAllowed, notFound } from './not-found-and-not-allowed.ts'
 import type { Operation } from './operations.ts'
 import { perhapsStored, PetStoreError, storageFailure } from './store/store-refusals.ts'
 import { createRequestLog } from './request-log.ts'
@@ -23,7 +23,7 @@ import type { PetStoreOptions } from './types.ts'
  * `onResponse` and `onError` must not throw. `basePath` may be missing from the path of a request: Express and Vite remove it
  * before they call the listener, and node:http does not.
  */
-export type RequestHandlerOptions = RouteSources &
+type RequestHandlerOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
 export interface RequestHandler extends Handler {

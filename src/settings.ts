@@ -9,7 +9,7 @@ import { originFault } from './http/cors.ts'
 import { type DelayMs, maxDelayMs } from './http/delay.ts'
 import { describe } from './json/describe.ts'
 import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from './json/expected.ts'
-import { type Environment, findUnknownVariables } from './unknown-variables.ts'
+import { findUnknownVariables } from './unknown-variables.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
@@ -142,7 +142,7 @@ export class ConfigError extends Error {}
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
 /** A variable that is empty counts as not set. All errors are reported together, in a ConfigError. */
-export function parseConfig(env: Environment): Config {
+export function parseConfig(env: NodeJS.ProcessEnv): Config {
   const lines: string[] = []
   const read = (setting: Setting): unknown => {
     const { variable, fallback, schema, parse = (text) => text } = setting
@@ -174,7 +174,7 @@ export function parseConfig(env: Environment): Config {
 }
 
 /** The value without the spaces around it, which `set PORT=4000 && node server.js` gives on Windows; empty if it is not set. */
-function readVariable(env: Environment, name: string): string {
+function readVariable(env: NodeJS.ProcessEnv, name: string): string {
   return env[name]?.trim() ?? ''
 }
 

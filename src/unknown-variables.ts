@@ -1,5 +1,4 @@
-/** Finds variables of the environment that are named like a setting and are none, since one may be misspelled. */
-export type Environment = Readonly<Record<string, string | undefined>>
+/** Finds variables of the environment that begin like those of the settings but are not among them: one may be misspelled. */
 
 /** Assignments of PETSTORE_ variables by other tools. They are ignored. */
 const foreignAssignments: readonly RegExp[] = [
@@ -15,7 +14,7 @@ const foreignAssignments: readonly RegExp[] = [
 ]
 
 /** A line for each of them. `known` are the variables of the settings. */
-export function findUnknownVariables(env: Environment, known: readonly string[]): readonly string[] {
+export function findUnknownVariables(env: NodeJS.ProcessEnv, known: readonly string[]): readonly string[] {
   return Object.entries(env)
     .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))
     .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))

@@ -43,7 +43,7 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // The last attempt to read the file failed. On this error the caller reads it again, and is told why it cannot be read.
+    // The last attempt to read the file failed. On this error the caller reads it again.
     if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())

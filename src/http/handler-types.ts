@@ -1,4 +1,4 @@
-/** What the listener needs of the request handler: the response to each request, and to what is none. */
+/** What the listener needs of the request handler: the response to each request, and to what is not a request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from './error-codes.ts'
 

@@ -58,6 +58,13 @@ export function operationMethod(method: string): string {
   return method === 'HEAD' ? 'GET' : method
 }
 
+/** The value of an Allow header for these resources, each with its operations by method. HEAD follows GET. */
+export function formatAllow(...resources: readonly Readonly<Record<string, unknown>>[]): string {
+  const methods = resources.flatMap((operations) => Object.keys(operations))
+  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
+}
+
 /** The parameters of a query. A `?` in front would otherwise be taken off, also when it is part of the first name. */
 export function parseQuery(query: string): URLSearchParams {
   return new URLSearchParams(`?${query}`)

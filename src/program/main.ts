@@ -7,10 +7,10 @@ import { defaultTimeouts } from '../http/timeouts.ts'
 import { ListenError } from '../http/listen-error.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { printEntries } from '../request-log.ts'
+import { ConfigError, parseConfig } from '../settings.ts'
 import { errorCode, isError } from '../system-error.ts'
 import type { PetStoreServer } from '../types.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
-import { ConfigError, parseConfig } from '../settings.ts'
 import { formatStartText } from './start-text.ts'
 
 /**

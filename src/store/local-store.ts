@@ -153,7 +153,7 @@ export class LocalStore implements Store {
         this.#unusable = undefined
         this.#reindex()
       } else if (isRolledBack) {
-        // The disk can be written again. If there was nothing to roll back, that is not known.
+        // That shows that the file can be written again.
         this.#messages.sayWorking(file)
       }
     } catch (error) {
