@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
-import { readPetsSchema, readVersion } from './bundled-texts.ts'
+import { readPetsSchema, readVersion } from './system/bundled-texts.ts'
 import { buildPage } from './page/build-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

@@ -1,13 +1,13 @@
 /** Assembles the service from store, request handler and listener, for a program to start or an app to mount. Has no global state. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createRequestHandler, type RequestHandler } from './request-handler.ts'
-import { readPetsSchema } from './bundled-texts.ts'
-import { guardCallbacks } from './guard-callbacks.ts'
-import { clock } from './clock.ts'
+import { createRequestHandler, type RequestHandler } from './api/request-handler.ts'
+import { readPetsSchema } from './system/bundled-texts.ts'
+import { guardCallbacks } from './options/guard-callbacks.ts'
+import { clock } from './system/clock.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
 import { explainListenError } from './http/listen-error.ts'
 import { createListener, formatUrl } from './http/listener.ts'
-import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './check-embedding-options.ts'
+import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options/check-embedding-options.ts'
 import { loadPage } from './page/load-page.ts'
 import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
@@ -20,7 +20,7 @@ import type {
   StorageHandle,
   StorageOptions,
   StorageServer,
-} from './types.ts'
+} from './options/types.ts'
 
 type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
 

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { clock } from '../src/clock.ts'
+import { clock } from '../src/system/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { PetStoreError } from '../src/store/store-refusals.ts'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import type { RequestLog } from '../src/types.ts'
+import type { RequestLog } from '../src/options/types.ts'
 import {
   authorization,
   connectRaw,

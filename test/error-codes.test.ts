@@ -1,7 +1,7 @@
 /** The error codes: their form, and what no refusal and no line of the program may show. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRequestHandler } from '../src/request-handler.ts'
+import { createRequestHandler } from '../src/api/request-handler.ts'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { createListener } from '../src/http/listener.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'

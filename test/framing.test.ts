@@ -5,7 +5,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect as connectTo } from 'node:net'
 import { describe, test, type TestContext } from 'node:test'
 import { createPetStore } from '../src/pet-store-server.ts'
-import type { Timeouts } from '../src/types.ts'
+import type { Timeouts } from '../src/options/types.ts'
 import {
   assertAnswersAtLast,
   assertRefusal,

@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { clock } from '../src/clock.ts'
+import { clock } from '../src/system/clock.ts'
 import { lookAtIntervals } from '../src/store/poll-timer.ts'
 import { PetStoreError } from '../src/store/store-refusals.ts'
 import {

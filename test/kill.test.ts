@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Pet } from '../src/types.ts'
+import type { Pet } from '../src/options/types.ts'
 import { authorization, createRandom, isThorough, makeFolder, startProgram } from './support.ts'
 
 const rounds = isThorough ? 30 : 2

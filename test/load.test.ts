@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { describe, test, type TestContext } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { clock } from '../src/clock.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   assertAnswersAtLast,
   assertRefusal,

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { clock } from '../src/clock.ts'
+import { clock } from '../src/system/clock.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import {
   Lines,

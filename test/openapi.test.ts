@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { maxBodyBytes } from '../src/http/limits.ts'
-import { openApiDocument } from '../src/openapi.ts'
-import { deprecation, pageSizes, sunset } from '../src/operations.ts'
+import { openApiDocument } from '../src/api/openapi.ts'
+import { deprecation, pageSizes, sunset } from '../src/api/operations.ts'
 import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
-import { createRoutes } from '../src/route-table.ts'
+import { createRoutes } from '../src/api/route-table.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import type { SeedPet } from '../src/pet/pet.ts'
 import { assertRefusal, root, startApp } from './support.ts'
@@ -35,7 +35,7 @@ test('describes each route under /v1, and no other', () => {
   assert.deepEqual(
     [...described, 'GET /v1/store/orders'].toSorted(),
     routed.toSorted(),
-    'src/openapi.ts describes other routes than src/route-table.ts has',
+    'src/api/openapi.ts describes other routes than src/api/route-table.ts has',
   )
 })
 
@@ -208,7 +208,7 @@ test('has each of the error codes, as an example of an answer with its status', 
   assert.deepEqual(
     [...seen].toSorted(),
     Object.keys(errorCodes).toSorted(),
-    'src/openapi.ts names other error codes than src/http/error-codes.ts has',
+    'src/api/openapi.ts names other error codes than src/http/error-codes.ts has',
   )
   const causes: Readonly<Record<string, RegExp>> = {
     data_file_invalid: /^The data file is not valid \(line \d+, column \d+: expected .+\); /,
@@ -225,7 +225,7 @@ test('has each of the error codes, as an example of an answer with its status', 
     assert.deepEqual(
       examples.map(([name]) => name),
       names,
-      `src/openapi.ts, createPet, ${status}`,
+      `src/api/openapi.ts, createPet, ${status}`,
     )
     for (const [name, example] of examples.filter(([code]) => code !== 'shutting_down')) {
       const outcome = name.endsWith('_unknown')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { petStatuses } from '../src/pet/pet-status.ts'
-import type { Pet } from '../src/types.ts'
+import type { Pet } from '../src/options/types.ts'
 import { PetIndex } from '../src/store/pet-index.ts'
 import { limitEachTest } from './time-limit.ts'
 

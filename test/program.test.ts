@@ -10,7 +10,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
 import { handleArgs, formatCommand } from '../src/program/command-line.ts'
 import { formatUrl } from '../src/http/listener.ts'
-import { parseConfig, settings } from '../src/settings.ts'
+import { parseConfig, settings } from '../src/options/settings.ts'
 import { formatStartText } from '../src/program/start-text.ts'
 import { buildOnce } from './built.ts'
 import {

@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { createPetStore } from '../src/index.ts'
-import { openApiDocument } from '../src/openapi.ts'
-import { petStoreServerSchemas } from '../src/check-embedding-options.ts'
+import { openApiDocument } from '../src/api/openapi.ts'
+import { petStoreServerSchemas } from '../src/options/check-embedding-options.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'
-import { settings } from '../src/settings.ts'
+import { settings } from '../src/options/settings.ts'
 import { statuses as contractStatuses } from './contract-expect.ts'
 import { root } from './support.ts'
 
@@ -25,8 +25,8 @@ function findAll(text: string, pattern: RegExp): readonly string[] {
 }
 
 const statusPlaces: Readonly<Record<string, () => readonly string[]>> = {
-  'src/interface.md': () => {
-    const [definition = ''] = findAll(read('src/interface.md'), /^\*\*PetStatus\*\*([^.]+)\./gm)
+  'src/api/interface.md': () => {
+    const [definition = ''] = findAll(read('src/api/interface.md'), /^\*\*PetStatus\*\*([^.]+)\./gm)
     return findAll(definition, /`(\w+)`/g)
   },
   'src/page/client/page.css': () => {
@@ -46,7 +46,7 @@ for (const [file, findStatuses] of Object.entries(statusPlaces)) {
   })
 }
 
-test('src/interface.md and the README have each operation, with its method and path', () => {
+test('src/api/interface.md and the README have each operation, with its method and path', () => {
   // test/openapi.test.ts compares the document with the routes. The cast says what the operations in it look like.
   const { paths } = openApiDocument('') as {
     paths: Record<string, Record<string, { readonly operationId: string }>>
@@ -57,7 +57,7 @@ test('src/interface.md and the README have each operation, with its method and p
       const name = `\`${operationId}\``
       const route = (prefix: string): string => `\`${method.toUpperCase()} ${prefix}${path}`
       for (const text of [name, `${route('')}\``]) {
-        assert.ok(read('src/interface.md').includes(text), `src/interface.md lacks ${text}`)
+        assert.ok(read('src/api/interface.md').includes(text), `src/api/interface.md lacks ${text}`)
       }
       const row = readmeSection.split('\n').find((line) => line.startsWith(`| ${name} `))
       assert.ok(row?.includes(route('/v1')), `README.md, The interface, lacks a row for ${name}`)
@@ -77,11 +77,11 @@ test('the README has each setting, with its default', () => {
 test('each setting but log is an option, in the types and the README too', () => {
   const [, section = ''] = /^## Embedding$(.*?)^## /ms.exec(read('README.md')) ?? []
   for (const name of Object.keys(settings).filter((each) => each !== 'log')) {
-    assert.ok(name in petStoreServerSchemas, `src/check-embedding-options.ts lacks ${name}`)
+    assert.ok(name in petStoreServerSchemas, `src/options/check-embedding-options.ts lacks ${name}`)
     assert.match(
-      read('src/types.ts'),
+      read('src/options/types.ts'),
       new RegExp(`^  readonly ${name}\\??:`, 'm'),
-      `src/types.ts lacks ${name}`,
+      `src/options/types.ts lacks ${name}`,
     )
     assert.match(section, new RegExp(`^\\| .*\`${name}\``, 'm'), `README.md, Embedding, lacks ${name}`)
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/settings.ts'
+import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/options/settings.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()

@@ -16,9 +16,9 @@ import { join } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { clock } from '../src/clock.ts'
+import { clock } from '../src/system/clock.ts'
 import { startPetStore } from '../src/pet-store-server.ts'
-import type { PetStoreServer, PetStoreServerOptions } from '../src/types.ts'
+import type { PetStoreServer, PetStoreServerOptions } from '../src/options/types.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()

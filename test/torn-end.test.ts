@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { closingBrackets, formatAppend, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
 import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
-import type { Pet } from '../src/types.ts'
+import type { Pet } from '../src/options/types.ts'
 import { petLine } from './file-system.ts'
 
 function pet(id: number): Pet {

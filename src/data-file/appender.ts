@@ -3,7 +3,7 @@
  * the file was last seen; does not parse it.
  */
 import type { Pet } from '../pet/pet.ts'
-import { errorCode } from '../system-error.ts'
+import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
 import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'

@@ -4,7 +4,7 @@
  */
 import { dirname, resolve } from 'node:path'
 import { placeOf } from '../json/json-reader.ts'
-import { describeSystemError, errorCode } from '../system-error.ts'
+import { describeSystemError, errorCode } from '../system/errors.ts'
 import type { Disk } from './disk.ts'
 
 /**

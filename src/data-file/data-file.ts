@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
-import { errorCode } from '../system-error.ts'
+import { errorCode } from '../system/errors.ts'
 import { Appender } from './appender.ts'
 import {
   DataFileChanged,

@@ -6,7 +6,7 @@
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
-import { errorCode } from '../system-error.ts'
+import { errorCode } from '../system/errors.ts'
 
 export type FileSystem = typeof nodeFs
 

@@ -4,11 +4,11 @@
  * I/O.
  */
 import { JsonFault, JsonReader, openBrace, openBracket } from '../json/json-reader.ts'
-import { shorten } from '../json/describe.ts'
+import { shorten } from '../messages/describe.ts'
 import type { Int64 } from '../json/int64.ts'
-import { readPet } from '../pet/data-file-pet-reader.ts'
+import { readPet } from '../pet/seed-reader.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
-import { noIdLeftFault, SeedList } from '../pet/missing-or-duplicate-ids.ts'
+import { noIdLeftFault, SeedList } from '../pet/seed-list.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { DataFileUnusable, maxFaults, type TextFault } from './data-file-errors.ts'
 

@@ -4,8 +4,8 @@
  * the path that all symbolic links lead to.
  */
 import { basename, dirname, resolve } from 'node:path'
-import { clock } from '../clock.ts'
-import { errorCode } from '../system-error.ts'
+import { clock } from '../system/clock.ts'
+import { errorCode } from '../system/errors.ts'
 import { DataFileChanged, DataFileUnusable, describeFileError } from './data-file-errors.ts'
 import type { Disk } from './disk.ts'
 import { isBlank } from './file-text.ts'

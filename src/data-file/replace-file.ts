@@ -8,7 +8,7 @@
  * and the new one is put at the path only if no editor has created a file there meanwhile.
  */
 import { dirname } from 'node:path'
-import { errorCode } from '../system-error.ts'
+import { errorCode } from '../system/errors.ts'
 import { type Disk, type Identity, isSame } from './disk.ts'
 
 /** The new content, until it is at the path. */

@@ -1,5 +1,5 @@
 /** How long we wait for somebody who is saving the data file, and how often we look again. */
-import { clock, delay } from '../clock.ts'
+import { clock, delay } from '../system/clock.ts'
 import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
 import { type Disk, type Identity, isSame } from './disk.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 import type { ErrorCode } from './error-codes.ts'
 import type { Arrival, Expectation, Handler } from './handler-types.ts'
 import { collectBody } from './json-body.ts'

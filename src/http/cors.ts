@@ -1,6 +1,6 @@
 /** Which other origins' pages may read the responses, and the reply to a preflight (Fetch standard, CORS protocol). No credentials mode. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { describe } from '../json/describe.ts'
+import { describe } from '../messages/describe.ts'
 import type { Reply } from './reply.ts'
 
 export interface Cors {

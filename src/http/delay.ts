@@ -1,6 +1,6 @@
 /** Holds requests back for a while before they are handled, to show what slow responses do to a page. */
 import type { ServerResponse } from 'node:http'
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000

@@ -2,9 +2,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Arrival, CollectedBody, Expectation } from './handler-types.ts'
-import { describe } from '../json/describe.ts'
+import { describe } from '../messages/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/json-reader.ts'
-import { EmbeddingError } from '../embedding-error.ts'
+import { EmbeddingError } from '../system/errors.ts'
 import { HttpError } from './error-codes.ts'
 import { maxBodyBytes } from './limits.ts'
 

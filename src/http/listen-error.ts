@@ -1,5 +1,5 @@
 /** Why a server cannot listen, in a sentence that names the setting to change. */
-import { errorCode } from '../system-error.ts'
+import { errorCode } from '../system/errors.ts'
 
 export class ListenError extends Error {
   /** The system's, such as EADDRINUSE. */

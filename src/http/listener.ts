@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler-types.ts'
 import { maxHeadBytes, maxWaitingTotal, sliceThreshold } from './limits.ts'

@@ -1,6 +1,6 @@
 /** A reply as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 import { errorCodes, type HttpError } from './error-codes.ts'
 import type { EndResponse } from './handler-types.ts'
 

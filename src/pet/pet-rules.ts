@@ -1,7 +1,7 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
-import { shorten } from '../json/describe.ts'
-import { expected, expectedValid, expectedMessage } from '../json/expected.ts'
+import { shorten } from '../messages/describe.ts'
+import { expected, expectedValid, expectedMessage } from '../messages/expected.ts'
 import { InexactNumber, isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { type CheckedSeed, petMembers } from './pet.ts'
 import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'

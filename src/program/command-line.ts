@@ -3,7 +3,7 @@
  * tries another argument is told which variable to set instead. Prints nothing.
  */
 import { basename, relative } from 'node:path'
-import { type Setting, settings } from '../settings.ts'
+import { type Setting, settings } from '../options/settings.ts'
 
 /** What to print instead of starting the service. */
 export interface Output {

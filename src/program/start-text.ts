@@ -1,7 +1,7 @@
 /** What the program prints once it listens: the addresses, the data file, the key, and a `curl` to paste. */
 import { networkInterfaces } from 'node:os'
 import { resolve } from 'node:path'
-import type { Config } from '../settings.ts'
+import type { Config } from '../options/settings.ts'
 import { formatUrl } from '../http/listener.ts'
 
 export interface Started {

@@ -2,7 +2,7 @@
  * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a time, in
  * the order in which they came; a batch that fails rejects only its own callers. Does not depend on pets or files.
  */
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 
 /** Returns a result or an error for each item, in order; if it rejects, the whole batch failed. */
 export type Commit<Item, Result> = (items: readonly Item[]) => Promise<readonly (Result | Error)[]>

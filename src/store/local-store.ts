@@ -3,7 +3,7 @@
  * edits are looked for. They and creations go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
@@ -13,7 +13,7 @@ import { CommitQueue } from './commit-queue.ts'
 import { EditMessages } from './edit-messages.ts'
 import { lookAtIntervals } from './poll-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { completeSeeds } from '../pet/missing-or-duplicate-ids.ts'
+import { completeSeeds } from '../pet/seed-list.ts'
 import { PetStoreError, refusalOfFile } from './store-refusals.ts'
 import type { Store } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'

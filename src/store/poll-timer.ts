@@ -1,5 +1,5 @@
 /** When to look for hand edits of the data file. (How soon a half-saved file is read again: wait-for-save.ts.) */
-import { clock } from '../clock.ts'
+import { clock } from '../system/clock.ts'
 
 const lookEveryMs = 500
 

@@ -1,9 +1,8 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
-import { clock } from '../clock.ts'
-import { EmbeddingError } from '../embedding-error.ts'
-import { errorCode, isError } from '../system-error.ts'
-import { expected } from '../json/expected.ts'
+import { clock } from '../system/clock.ts'
+import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
+import { expected } from '../messages/expected.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-rules.ts'

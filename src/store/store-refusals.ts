@@ -1,6 +1,6 @@
 /** The errors by which a store refuses, with what a client is told. */
 import { DataFileUnusable } from '../data-file/data-file-errors.ts'
-import { errorCode } from '../system-error.ts'
+import { errorCode } from '../system/errors.ts'
 
 /** The code is the one that a client sees (README, error codes). */
 export type PetStoreErrorCode =

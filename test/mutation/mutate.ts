@@ -1,5 +1,5 @@
 /**
- * `npm run mutate --prefix test/mutation -- --seed 7 --count 150 src/http src/request-handler.ts`: how many mistakes do the tests notice?
+ * `npm run mutate --prefix test/mutation -- --seed 7 --count 150 src/http src/api/request-handler.ts`: how many mistakes do the tests notice?
  * Puts one mistake (a mutant) after another into a copy of the project, and runs the files of `npm test` on it: first those that
  * reach the changed function, then the others, until one fails. Prints the score and each mutant that survived, for a person to
  * judge: it may be one that nobody can see.

@@ -16,7 +16,7 @@ interface TestFile {
   readonly name: string
   /** How long it runs without a mutant. */
   readonly seconds: number
-  /** The functions that it reaches, in the source and in the programs that it starts, as `src/request-handler.ts respond`. */
+  /** The functions that it reaches, in the source and in the programs that it starts, as `src/api/request-handler.ts respond`. */
   readonly reached: ReadonlySet<string>
 }
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openApiDocument } from '../../src/openapi.ts'
+import { openApiDocument } from '../../src/api/openapi.ts'
 import { cleanEnvironment } from '../support.ts'
 
 export const folder = fileURLToPath(new URL('.', import.meta.url))

@@ -1,4 +1,4 @@
-/** The errors of system calls: their codes, and what they mean in words. */
+/** The errors of system calls, their codes and what they mean in words; and the error of code that embeds the service. */
 import { constants } from 'node:os'
 import { getSystemErrorMap } from 'node:util'
 import { isNativeError } from 'node:util/types'
@@ -24,3 +24,9 @@ export function describeSystemError(error: unknown): string {
   const known = [...getSystemErrorMap().values()].find(([name]) => name === code)
   return known === undefined ? String(error) : `${known[1]} (${code})`
 }
+
+/**
+ * A mistake of the code that embeds the service, or of its storage. A client gets internal_error; the message, which holds no secret,
+ * is for onError.
+ */
+export class EmbeddingError extends Error {}

@@ -1,5 +1,5 @@
 /** Values in words, for messages. */
-import { InexactNumber } from './int64.ts'
+import { InexactNumber } from '../json/int64.ts'
 
 /** A value in a few words: scalars as JSON, everything else by its kind. */
 export function describe(value: unknown): string {

@@ -1,7 +1,7 @@
 /** The request log: what is told of each response, and how the program prints it. Never a key or a query. */
 import type { IncomingMessage } from 'node:http'
-import { clock } from './clock.ts'
-import { findPath } from './http/router.ts'
+import { clock } from '../system/clock.ts'
+import { findPath } from './router.ts'
 
 /**
  * A request that got its response, for a request log. The path has no query, since a client may put a secret there by

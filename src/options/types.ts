@@ -3,19 +3,19 @@
  * none of these files imports a library that users may not have.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { DelayMs } from './http/delay.ts'
-import type { Timeouts } from './http/timeouts.ts'
-import type { SeedPet } from './pet/pet.ts'
-import type { RequestLog } from './request-log.ts'
-import type { PetStorage } from './store/pet-storage.ts'
+import type { DelayMs } from '../http/delay.ts'
+import type { Timeouts } from '../http/timeouts.ts'
+import type { SeedPet } from '../pet/pet.ts'
+import type { RequestLog } from '../http/request-log.ts'
+import type { PetStorage } from '../store/pet-storage.ts'
 
-export type { DelayMs } from './http/delay.ts'
-export type { Timeouts } from './http/timeouts.ts'
-export type { Int64 } from './json/int64.ts'
-export type { NewPet, Pet, SeedPet } from './pet/pet.ts'
-export type { PetStatus } from './pet/pet-status.ts'
-export type { RequestLog } from './request-log.ts'
-export type { PetPage, PetQuery, PetStorage } from './store/pet-storage.ts'
+export type { DelayMs } from '../http/delay.ts'
+export type { Timeouts } from '../http/timeouts.ts'
+export type { Int64 } from '../json/int64.ts'
+export type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
+export type { PetStatus } from '../pet/pet-status.ts'
+export type { RequestLog } from '../http/request-log.ts'
+export type { PetPage, PetQuery, PetStorage } from '../store/pet-storage.ts'
 
 /** A callback that throws or rejects changes no response, and is reported to onError. */
 interface CommonOptions {

@@ -2,12 +2,12 @@
  * The interface as an OpenAPI 3.1 document: the three operations under `/v1`, with the page sizes, names and error codes of the
  * code. The descriptions are for people; the page at `/` shows them, as other tools do.
  */
-import { errorCodes, type ErrorCode } from './http/error-codes.ts'
-import { maxBodyBytes } from './http/limits.ts'
+import { errorCodes, type ErrorCode } from '../http/error-codes.ts'
+import { maxBodyBytes } from '../http/limits.ts'
 import { idSchema, mia, newPet, ref, rex, schemas } from './openapi-schemas.ts'
 import { deprecation, pageSizes, sunset } from './operations.ts'
-import type { Pet } from './pet/pet.ts'
-import { notStored, perhapsStored, storageFailure } from './store/store-refusals.ts'
+import type { Pet } from '../pet/pet.ts'
+import { notStored, perhapsStored, storageFailure } from '../store/store-refusals.ts'
 
 /** The version of the interface (section 9), not of this package. */
 const interfaceVersion = '1.0.0'

@@ -3,11 +3,11 @@
  * reported together. Changes none of them: each is used as it was given.
  */
 import * as v from 'valibot'
-import { defaultTimeouts } from './http/timeouts.ts'
-import { describe } from './json/describe.ts'
-import { expected, expectedInteger, expectedText } from './json/expected.ts'
+import { defaultTimeouts } from '../http/timeouts.ts'
+import { describe } from '../messages/describe.ts'
+import { expected, expectedInteger, expectedText } from '../messages/expected.ts'
 import { settings } from './settings.ts'
-import type { PetStorage } from './store/pet-storage.ts'
+import type { PetStorage } from '../store/pet-storage.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */

@@ -1,5 +1,5 @@
 /** What is said where there is no operation: 404 for an unknown path, 405 and Allow for another method on a known one. */
-import { errorCodes, HttpError } from './http/error-codes.ts'
+import { errorCodes, HttpError } from '../http/error-codes.ts'
 
 /** The path is without the `basePath`. Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`. */
 export function notFound(path: string, basePath: string): HttpError {

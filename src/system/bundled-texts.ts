@@ -10,7 +10,7 @@ declare const PETSTORE_PETS_SCHEMA: string | undefined
 
 export function readVersion(): string {
   if (typeof PETSTORE_VERSION !== 'undefined') return PETSTORE_VERSION
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
   // The file is this repository's own package.json, which has a version.
   return (manifest as { version: string }).version
 }
@@ -18,5 +18,5 @@ export function readVersion(): string {
 /** The JSON Schema of the data file. */
 export function readPetsSchema(): string {
   if (typeof PETSTORE_PETS_SCHEMA !== 'undefined') return PETSTORE_PETS_SCHEMA
-  return readFileSync(new URL('../data/pets.schema.json', import.meta.url), 'utf8')
+  return readFileSync(new URL('../../data/pets.schema.json', import.meta.url), 'utf8')
 }

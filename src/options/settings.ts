@@ -4,11 +4,17 @@
  */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
-import { keyFault } from './http/bearer-auth.ts'
-import { originFault } from './http/cors.ts'
-import { type DelayMs, maxDelayMs } from './http/delay.ts'
-import { describe } from './json/describe.ts'
-import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from './json/expected.ts'
+import { keyFault } from '../http/bearer-auth.ts'
+import { originFault } from '../http/cors.ts'
+import { type DelayMs, maxDelayMs } from '../http/delay.ts'
+import { describe } from '../messages/describe.ts'
+import {
+  expected,
+  expectedValid,
+  expectedInteger,
+  expectedMessage,
+  expectedText,
+} from '../messages/expected.ts'
 import { findUnknownVariables } from './unknown-variables.ts'
 
 /** The entry's name in the table is that of the option. */

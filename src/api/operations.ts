@@ -1,15 +1,15 @@
 /** The operations of interface section 4, one function each, and `publish` for fixed texts: from a checked request to a reply. */
 import * as v from 'valibot'
-import { HttpError } from './http/error-codes.ts'
-import { jsonReply, type Reply } from './http/reply.ts'
-import { parseQuery } from './http/router.ts'
-import { describe } from './json/describe.ts'
-import { parseId, type Int64 } from './json/int64.ts'
-import { NewPetSchema } from './pet/pet-rules.ts'
-import { petStatusChoice, petStatuses } from './pet/pet-status.ts'
-import type { Store } from './store/store.ts'
-import { formatPet, type Pet } from './pet/pet.ts'
-import type { PetPage, PetQuery } from './store/pet-storage.ts'
+import { HttpError } from '../http/error-codes.ts'
+import { jsonReply, type Reply } from '../http/reply.ts'
+import { parseQuery } from '../http/router.ts'
+import { describe } from '../messages/describe.ts'
+import { parseId, type Int64 } from '../json/int64.ts'
+import { NewPetSchema } from '../pet/pet-rules.ts'
+import { petStatusChoice, petStatuses } from '../pet/pet-status.ts'
+import type { Store } from '../store/store.ts'
+import { formatPet, type Pet } from '../pet/pet.ts'
+import type { PetPage, PetQuery } from '../store/pet-storage.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const

@@ -1,7 +1,7 @@
 /** Makes the callbacks of embedding code safe to call: one that fails changes no response and ends no process. */
 import { isPromise } from 'node:util/types'
-import { describe } from './json/describe.ts'
-import { isError } from './system-error.ts'
+import { describe } from '../messages/describe.ts'
+import { isError } from '../system/errors.ts'
 import type { PetStoreOptions } from './types.ts'
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
