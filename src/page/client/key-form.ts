@@ -26,7 +26,7 @@ export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onFo
   showButton.addEventListener('click', () => apiKey.toggleVisibility())
   apiKey.subscribe(() => {
     getElement('key-shown', HTMLElement).textContent = apiKey.mask(apiKey.value)
-    showButton.setAttribute('aria-pressed', String(apiKey.isVisible))
+    showButton.textContent = apiKey.isVisible ? 'Hide key' : 'Show key'
   })
 
   return {
