@@ -74,7 +74,7 @@ test('says when the server does not answer, and goes on by itself when it does a
   )
   await waitForText(page.locator('#connection'), 'Not connected')
   await page.getByLabel('name').fill('Rex')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#add-error'), 'No response: it is not known whether the pet was added.')
   await page.unroute('**/v1/pets*')
   await waitForText(page.locator('#connection'), 'Watching for changes')
@@ -88,7 +88,7 @@ test('says what the service says when it cannot store, for as long as only anoth
   const message = 'There is no room left.'
   const body = JSON.stringify({ code: 'insufficient_storage', message, status: 507 })
   await page.route('**/v1/pets', (route) => route.fulfill({ status: 507, body }))
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#add-error'), message)
   await waitForPolls(page, 2)
   assert.equal(await page.locator('#add-error').innerText(), message)
@@ -97,7 +97,7 @@ test('says what the service says when it cannot store, for as long as only anoth
 test('takes an error back when another key is entered', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#name-error'), 'is required')
   await refuseKeyOnce(page)
   await page.getByLabel('API key').waitFor()
@@ -115,7 +115,7 @@ test('takes the error of a creation back when the data file is valid again', asy
   await waitForText(page.locator('#connection'), 'Data file error')
   await page.getByLabel('name').fill('Zoe')
   await page.getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(error, /line 3, column 1/)
   await waitForPolls(page, 2)
   assert.match(await error.innerText(), /line 3, column 1/)
@@ -155,7 +155,7 @@ test('shows the characters for which a header has escapes, but none that would n
   const message = `The data file is not valid (${reason}); nothing was stored.`
   const body = JSON.stringify({ code: 'data_file_invalid', message, status: 503 })
   await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, body }))
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await page.locator('#add-error:not(:empty)').waitFor()
   assert.equal(
     await page.locator('#add-error').innerText(),

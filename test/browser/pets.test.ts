@@ -1,7 +1,7 @@
 /** The store on the page: the key, the list, the form, and the watch over the data file. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { petStatuses } from '../../src/pet/pet-status.ts'
+import { defaultStatus, petStatuses } from '../../src/pet/pet-status.ts'
 import { petLines, key } from './fixtures.ts'
 import {
   enterKey,
@@ -74,6 +74,13 @@ test('filters by status', async (t) => {
   assert.match(await readWire(page, 'request'), /^GET \/v1\/pets\?limit=10&status=sold HTTP\/1\.1\n/)
 })
 
+test('says which filter has no hits', async (t) => {
+  const { url } = await startStore(t, petLines.slice(0, 2))
+  const page = await visitStore(t, url)
+  await page.getByRole('radio', { name: 'pending' }).check()
+  await page.getByText('No pets with the status pending.', { exact: true }).waitFor()
+})
+
 test('follows the Link header page by page, and finds back', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
@@ -99,7 +106,7 @@ test('adds a pet and shows it in the list', async (t) => {
   await page.getByLabel('name').fill("Rex's friend")
   await page.getByLabel('categoryId').fill('7')
   await page.getByLabel('status', { exact: true }).selectOption('pending')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), "Added Rex's friend with the id 13.")
   await waitForText(findRow(page, "Rex's friend"), 'new')
   assert.equal(await page.getByLabel('name').inputValue(), '')
@@ -111,14 +118,14 @@ test('shows each message of a 400 at the field that it names', async (t) => {
   const page = await visitStore(t, url)
   const categoryId = page.getByLabel('categoryId')
   await categoryId.fill('1.5')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#name-error'), 'is required')
   await waitForText(page.locator('#categoryId-error'), 'expected an int64 integer, got 1.5')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
   assert.equal(await categoryId.getAttribute('aria-invalid'), 'true')
   await page.getByLabel('name').fill('Rex')
   await categoryId.fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Rex')
   assert.equal(await page.locator('.error').filter({ hasText: /./ }).count(), 0)
   assert.equal(await page.locator('[aria-invalid]').count(), 0)
@@ -130,7 +137,7 @@ for (const typed of ['5; name: "x"', `"${'x'.repeat(80)}`, 'x\\"; status: y']) {
     const page = await visitStore(t, url)
     await page.getByLabel('name').fill('Rex')
     await page.getByLabel('categoryId').fill(typed)
-    await page.getByRole('button', { name: 'Add pet' }).click()
+    await page.getByRole('button', { name: 'Add a pet' }).click()
     const text = JSON.stringify(typed)
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
     await page.getByText(`expected an int64 integer, got ${shown}`, { exact: true }).waitFor()
@@ -146,7 +153,7 @@ test('keeps big integers exact in the table and on the wire', async (t) => {
   assert.ok((await readWire(page, 'response')).endsWith(`\n[\n${big}\n]`))
   await page.getByLabel('name').fill('Big')
   await page.getByLabel('categoryId').fill('9223372036854775807')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Big with the id 9007199254740994.')
   assert.equal((await readTable(page, 2))[1], '9007199254740994 | Big new | 9223372036854775807 | available')
   assert.match(await readWire(page, 'request'), /"categoryId":9223372036854775807\n/)
@@ -248,7 +255,7 @@ test('says that an added pet is not on the page shown only while that is so', as
   const add = async (name: string): Promise<void> => {
     await page.getByLabel('name').fill(name)
     await page.getByLabel('categoryId').fill('1')
-    await page.getByRole('button', { name: 'Add pet' }).click()
+    await page.getByRole('button', { name: 'Add a pet' }).click()
     await waitForText(added, `Added ${name}`)
   }
   await add('Zoe')
@@ -285,7 +292,7 @@ test('has the statuses of the service to filter by and to choose from, one more 
     'another',
   ])
   assert.deepEqual(await page.locator('#status option').allInnerTexts(), [
-    'left out',
+    `(none: ${defaultStatus})`,
     ...petStatuses,
     'another',
   ])
@@ -309,7 +316,7 @@ test('lists and adds without the document', async (t) => {
   assert.equal(await page.getByRole('radio').count(), 1)
   await page.getByLabel('name').fill('Zoe')
   await page.getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Zoe')
   await answer?.()
   await page.getByRole('radio', { name: 'sold' }).check()

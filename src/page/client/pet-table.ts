@@ -12,14 +12,14 @@ interface Changes {
 
 /**
  * `start` is how many pets are on the pages before. `before` is the same page as it was last shown: without a change, the
- * document is left as it is.
+ * document is left as it is. `status`: the filter; empty for all pets.
  */
-export function showPets(page: PetPage, start: number, before: PetPage | undefined): void {
+export function showPets(page: PetPage, start: number, status: string, before: PetPage | undefined): void {
   const { pets, total } = page
   const { marks, summary } = findChanges(pets, before?.pets ?? pets)
   if (before !== undefined && summary === '' && total === before.total) return
   getElement('rows', HTMLElement).replaceChildren(
-    ...(pets.length > 0 ? pets.map((pet) => createRow(pet, marks.get(pet.id))) : [createEmptyRow()]),
+    ...(pets.length > 0 ? pets.map((pet) => createRow(pet, marks.get(pet.id))) : [createEmptyRow(status)]),
   )
   const count = describeCount(page, start)
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
@@ -80,10 +80,11 @@ function createCell(type: string, label: string, ...children: readonly Child[]):
   return createElement('td', { role: 'cell', class: type, 'data-label': label }, ...children)
 }
 
-function createEmptyRow(): HTMLElement {
+function createEmptyRow(status: string): HTMLElement {
+  const text = status === '' ? 'No pets.' : `No pets with the status ${status}.`
   return createElement(
     'tr',
     { role: 'row' },
-    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, 'No pets.'),
+    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, text),
   )
 }

@@ -135,7 +135,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     if (page.dataFileError === undefined) showConnection('live', 'Watching for changes')
     else showConnection('invalid', `Data file error: ${page.dataFileError}. Showing the last valid data.`)
     const isSamePage = trigger !== 'user' && shown?.place === place
-    showPets(page, place.start, isSamePage ? shown?.page : undefined)
+    const status = place.url.searchParams.get('status') ?? ''
+    showPets(page, place.start, status, isSamePage ? shown?.page : undefined)
     shown = { place, page }
     setDisabled(previous, place.previous === undefined)
     setDisabled(next, page.next === undefined)
