@@ -33,6 +33,23 @@ test('says so when a key cannot be sent at all', async (t) => {
   await waitForText(page.locator('#key-error'), 'This cannot be sent')
 })
 
+test('takes the word Bearer off a key, typed or in a link', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await enterKey(page, `Bearer ${key}`)
+  await findRow(page, 'Rex').waitFor()
+  assert.match(await page.evaluate(() => JSON.stringify(sessionStorage)), new RegExp(`"${key}"`))
+  const linked = await visit(t, `${url}/#key=bearer%20${key}`)
+  await findRow(linked, 'Rex').waitFor()
+})
+
+test('says that a key has a space', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await enterKey(page, 'demo key')
+  await waitForText(page.locator('#key-error'), 'This cannot be sent: it has a space, and a key consists of')
+})
+
 test('keeps the key for this tab only, over a reload, until it is forgotten', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)

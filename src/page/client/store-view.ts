@@ -1,7 +1,7 @@
 /** The store: a key opens it, and the list is polled for changes. The form beside it is in add-form.ts. */
 import { createAddForm } from './add-form.ts'
 import { getElement, setDisabled, setText } from './dom.ts'
-import { createKeyForm, isSendable } from './key-form.ts'
+import { createKeyForm, findKeyFault, parseKey } from './key-form.ts'
 import { createListFilter } from './list-filter.ts'
 import { clearPets, showPets } from './pet-table.ts'
 import { listRequest, type PetPage, readError, readListResponse } from './pets.ts'
@@ -48,10 +48,10 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   let awaited = new AbortController()
   let pollTimer: number | undefined
 
-  async function openWithKey(key: string): Promise<void> {
-    if (!isSendable(key)) {
-      return closeStore('This cannot be sent: a key consists of ASCII letters, digits and punctuation.')
-    }
+  async function openWithKey(text: string): Promise<void> {
+    const key = parseKey(text)
+    const keyFault = findKeyFault(key)
+    if (keyFault !== undefined) return closeStore(keyFault)
     keyForm.showError('')
     setText(storeError, '')
     addForm.clearMessages()
