@@ -3,7 +3,7 @@
  * be seen.
  */
 import type { ApiKey } from './api-key.ts'
-import { createElement, getElement, markInvalid, setText } from './dom.ts'
+import { createElement, getElement, isolate, markInvalid, setText } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
 import {
   creationRequest,
@@ -81,7 +81,7 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     const page = await list.reload()
     const isListed = page !== undefined && isOnPage(pet, page)
     unlisted = isListed ? undefined : pet
-    setText(success, isListed ? addedMessage(pet) : `${addedMessage(pet)} It is not on the page shown.`)
+    success.replaceChildren(...addedMessage(pet), isListed ? '' : ' It is not on the page shown.')
   }
 
   function showError(response: WireResponse | undefined): void {
@@ -115,7 +115,7 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     if (pet === undefined) return
     if (isOnPage(pet, page)) {
       unlisted = undefined
-      return setText(success, addedMessage(pet))
+      return success.replaceChildren(...addedMessage(pet))
     }
     const url = new URL('v1/pets?limit=1', base)
     url.searchParams.set('after', String(BigInt(pet.id) - 1n))
@@ -175,6 +175,6 @@ function isOnPage(pet: Pet, { pets }: PetPage): boolean {
   return pets.some(({ id }) => id === pet.id)
 }
 
-function addedMessage({ id, name }: Pet): string {
-  return `Added ${name} with the id ${id}.`
+function addedMessage({ id, name }: Pet): readonly (Node | string)[] {
+  return ['Added ', isolate(name), ` with the id ${id}.`]
 }

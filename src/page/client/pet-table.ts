@@ -1,5 +1,5 @@
 /** One page of pets as a table. What has changed since the last poll is marked. */
-import { type Child, getElement, createElement, setText } from './dom.ts'
+import { type Child, getElement, createElement, isolate, setText } from './dom.ts'
 import type { Pet, PetPage } from './pets.ts'
 
 type Mark = 'new' | 'changed'
@@ -60,7 +60,7 @@ function findChanges(pets: readonly Pet[], before: readonly Pet[]): Changes {
 }
 
 function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined): HTMLElement {
-  const title = name === '' ? createElement('span', { class: 'empty' }, 'empty name') : name
+  const title = name === '' ? createElement('span', { class: 'empty' }, 'empty name') : isolate(name)
   return createElement(
     'tr',
     mark === undefined ? { role: 'row' } : { role: 'row', 'data-mark': mark },

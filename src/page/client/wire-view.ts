@@ -1,6 +1,6 @@
 /** The panel that shows requests and responses as they were sent, one exchange at a time. */
 import { createCopyButton } from './copy.ts'
-import { createBreakableText, createElement, getElement, setDisabled } from './dom.ts'
+import { createBreakableText, createElement, createJsonText, getElement, setDisabled } from './dom.ts'
 import { breakLines } from './exact-json.ts'
 import type { ApiKey } from './api-key.ts'
 import {
@@ -117,6 +117,6 @@ function createMessageView(
     fold.hidden = message.headers.length === 0
     count.textContent = message.headers.length === 1 ? '1 header' : `${message.headers.length} headers`
     headers.replaceChildren(...createBreakableText(message.headers.join('\n')))
-    body.replaceChildren(...createBreakableText(withLineBreaks ? breakLines(message.body) : message.body))
+    body.replaceChildren(...createJsonText(withLineBreaks ? breakLines(message.body) : message.body))
   }
 }
