@@ -155,7 +155,7 @@ for (const width of [390, 1280]) {
       .evaluate((cell) => {
         const range = document.createRange()
         range.selectNodeContents(cell)
-        return range.getClientRects().length
+        return new Set(Array.from(range.getClientRects(), ({ top }) => Math.round(top))).size
       })
     assert.equal(line, 1)
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
@@ -289,7 +289,7 @@ test('can be used with the keyboard alone', async (t) => {
   assert.equal(await press('Tab'), 'categoryId')
   await page.keyboard.type('1')
   assert.equal(await press('Tab'), 'status')
-  assert.equal(await press('Tab'), 'Add a pet')
+  assert.equal(await press('Tab'), 'add-button')
   await page.keyboard.press('Enter')
   await waitForText(page.locator('#added'), 'Added Zoe with the id 13. It is not on the page shown.')
   assert.equal(await focused(), 'name')

@@ -3,7 +3,16 @@
  * be seen.
  */
 import type { ApiKey } from './api-key.ts'
-import { createElement, getElement, isolate, markInvalid, setText } from './dom.ts'
+import {
+  createElement,
+  getElement,
+  isEnabled,
+  isolate,
+  markInvalid,
+  setDisabled,
+  setText,
+  waiting,
+} from './dom.ts'
 import { formatTyped } from './exact-json.ts'
 import {
   creationRequest,
@@ -48,13 +57,15 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   const form = getElement('add', HTMLFormElement)
   const error = getElement('add-error', HTMLElement)
   const success = getElement('added', HTMLElement)
-  let isAdding = false
+  const button = getElement('add-button', HTMLElement)
   let errorCause: Cause
-  /** The last added pet, while the form says that it is not listed. */
-  let unlisted: Pet | undefined
+  /** The pet that the form says was added. */
+  let added: Pet | undefined
+  /** Whether it also says that the pet is not listed. */
+  let isUnlisted = false
 
   function clearMessages(): void {
-    unlisted = undefined
+    added = undefined
     errorCause = undefined
     showFieldErrors([])
     setText(success, '')
@@ -66,10 +77,15 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   }
 
   async function add(body: string): Promise<void> {
-    const exchange = await send(creationRequest(body), apiKey.value)
+    const request = creationRequest(body)
+    const endWaiting = wire.begin(request)
+    setAdding(true)
+    const exchange = await send(request, apiKey.value)
+    setAdding(false)
     // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
-    if (exchange === undefined || exchange.key !== apiKey.value) return
-    wire.add(exchange)
+    const isForgotten = exchange === undefined || exchange.key !== apiKey.value
+    endWaiting(isForgotten ? undefined : exchange)
+    if (isForgotten) return
     const { response } = exchange
     if (!list.isAccepted(exchange) || response?.status !== 201) {
       if (apiKey.value !== '') showError(response)
@@ -78,10 +94,30 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     const pet = readPetResponse(response)
     clear()
     getElement('name', HTMLElement).focus()
+    showAdded(pet, true)
     const page = await list.reload()
-    const isListed = page !== undefined && isOnPage(pet, page)
-    unlisted = isListed ? undefined : pet
-    success.replaceChildren(...addedMessage(pet), isListed ? '' : ' It is not on the page shown.')
+    // Another one may have been added meanwhile, or the key forgotten.
+    if (added === pet) showAdded(pet, page !== undefined && isOnPage(pet, page))
+  }
+
+  function setAdding(isAdding: boolean): void {
+    setDisabled(button, isAdding)
+    form.setAttribute('aria-busy', String(isAdding))
+    success.dataset['outcome'] = isAdding ? 'awaited' : 'good'
+    setText(success, isAdding ? waiting : '')
+  }
+
+  function showAdded(pet: Pet, isListed: boolean): void {
+    added = pet
+    isUnlisted = !isListed
+    const { id, name } = pet
+    const message = [
+      'Added ',
+      isolate(name),
+      ` with the id ${id}.`,
+      isListed ? '' : ' It is not on the page shown.',
+    ]
+    success.replaceChildren(...message)
   }
 
   function showError(response: WireResponse | undefined): void {
@@ -111,32 +147,24 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
 
   /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
   async function correctSuccess(page: PetPage): Promise<void> {
-    const pet = unlisted
-    if (pet === undefined) return
-    if (isOnPage(pet, page)) {
-      unlisted = undefined
-      return success.replaceChildren(...addedMessage(pet))
-    }
+    const pet = added
+    if (pet === undefined || !isUnlisted) return
+    if (isOnPage(pet, page)) return showAdded(pet, true)
     const url = new URL('v1/pets?limit=1', base)
     url.searchParams.set('after', String(BigInt(pet.id) - 1n))
-    const exchange = await send(listRequest(url), apiKey.value)
-    if (exchange?.response?.status !== 200 || unlisted !== pet) return
+    const exchange = await send(listRequest(url, true), apiKey.value)
+    if (exchange?.response?.status !== 200 || added !== pet) return
     if (isOnPage(pet, readListResponse(exchange.response, url))) return
-    unlisted = undefined
+    added = undefined
     setText(success, '')
     wire.add(exchange)
   }
 
-  form.addEventListener('submit', async (event) => {
+  form.addEventListener('submit', (event) => {
     event.preventDefault()
-    if (isAdding) return
-    isAdding = true
+    if (!isEnabled(button)) return
     clearMessages()
-    try {
-      await add(formatBody())
-    } finally {
-      isAdding = false
-    }
+    void add(formatBody())
   })
 
   return {
@@ -173,8 +201,4 @@ function formatBody(): string {
 
 function isOnPage(pet: Pet, { pets }: PetPage): boolean {
   return pets.some(({ id }) => id === pet.id)
-}
-
-function addedMessage({ id, name }: Pet): readonly (Node | string)[] {
-  return ['Added ', isolate(name), ` with the id ${id}.`]
 }

@@ -41,6 +41,13 @@ export function setDisabled(button: HTMLElement, isDisabled: boolean): void {
   button.setAttribute('aria-disabled', String(isDisabled))
 }
 
+export function isEnabled(button: HTMLElement): boolean {
+  return button.getAttribute('aria-disabled') !== 'true'
+}
+
+/** What is said while the user waits for a response. */
+export const waiting = 'Waiting for the service …'
+
 /** Shows an input as wrong, to screen readers too. */
 export function markInvalid(input: HTMLElement, isInvalid: boolean): void {
   if (isInvalid) input.setAttribute('aria-invalid', 'true')

@@ -1,4 +1,4 @@
-/** The form that asks for the API key; once a key has opened the store, the bar that shows it, and lets the user forget it. */
+/** The form that asks for the API key while there is none, and the bar that shows the key and lets the user forget it. */
 import type { ApiKey } from './api-key.ts'
 import { getElement, markInvalid, setText } from './dom.ts'
 

@@ -30,8 +30,10 @@ export interface FieldError {
 
 const accept = ['Accept', 'application/json'] as const
 
-export function listRequest(url: URL): WireRequest {
-  return { method: 'GET', url, headers: [accept] }
+/** `isPoll`: the page asks by itself, and says so, since a request log would be full of it. */
+export function listRequest(url: URL, isPoll: boolean): WireRequest {
+  const headers = isPoll ? [accept, ['X-Petstore-Page', 'poll'] as const] : [accept]
+  return { method: 'GET', url, headers }
 }
 
 export function creationRequest(body: string): WireRequest {

@@ -1,6 +1,6 @@
 /** The store: a key opens it, and the list is polled for changes. The form beside it is in add-form.ts. */
 import { createAddForm } from './add-form.ts'
-import { getElement, setDisabled, setText } from './dom.ts'
+import { getElement, isEnabled, setDisabled, setText, waiting } from './dom.ts'
 import { createKeyForm, findKeyFault, parseKey } from './key-form.ts'
 import { createListFilter } from './list-filter.ts'
 import { clearPets, showPets } from './pet-table.ts'
@@ -26,7 +26,7 @@ interface Place {
 export interface StoreView {
   /** As if the key had been typed into the form. Resolves once the response is shown. */
   openWithKey(key: string): Promise<void>
-  /** With the key that this tab has stored, if there is one. Resolves once the response is shown. */
+  /** With the key that this tab has stored; without one, asks for it. Resolves once the response is shown. */
   openWithStoredKey(): Promise<void>
   /** The statuses to filter by and to choose from. Until it is called, the list can only be shown unfiltered. */
   setStatuses(statuses: readonly string[]): void
@@ -34,6 +34,7 @@ export interface StoreView {
 
 export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   const storeError = getElement('store-error', HTMLElement)
+  const content = getElement('store-content', HTMLElement)
   const previous = getElement('previous', HTMLElement)
   const next = getElement('next', HTMLElement)
   const keyForm = createKeyForm(apiKey, openWithKey, forgetKey)
@@ -57,13 +58,9 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     addForm.clearMessages()
     hasKeyWorked = false
     apiKey.set(key)
+    keyForm.showKey()
     await loadFirstPage()
     if (shown !== undefined) getElement('list-title', HTMLElement).focus()
-  }
-
-  function showStore(): void {
-    keyForm.showKey()
-    getElement('store-content', HTMLElement).hidden = false
   }
 
   function forgetKey(): void {
@@ -80,7 +77,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     shown = undefined
     clearPets()
     setText(storeError, problem)
-    getElement('store-content', HTMLElement).hidden = true
+    content.hidden = true
+    setWaiting(false)
     keyForm.ask()
     keyForm.showError(keyProblem)
     keyForm.focus()
@@ -100,13 +98,29 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     awaited = new AbortController()
     const { signal } = awaited
     requested = place
-    const exchange = await send(listRequest(place.url), apiKey.value, signal)
+    const isPoll = trigger === 'poll'
+    const request = listRequest(place.url, isPoll)
+    // The pet's own exchange stays in view when the list is requested for it.
+    const endWaiting = isPoll ? undefined : wire.begin(request, trigger === 'creation')
+    if (!isPoll) setWaiting(true)
+    const exchange = await send(request, apiKey.value, signal)
+    endWaiting?.(exchange)
     if (exchange === undefined) return
     const before = readStore()
     if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
-    // The pet's own exchange stays in view when the list is requested for it.
-    if (trigger === 'user' || readStore() !== before) wire.add(exchange, trigger === 'creation')
+    setWaiting(false)
+    if (isPoll && readStore() !== before) wire.add(exchange)
     schedulePoll()
+  }
+
+  /** Says that the user waits, and that Next and Previous do too. What is said afterwards comes with the response. */
+  function setWaiting(isWaiting: boolean): void {
+    // A screen reader hears what changes in a region that is there already: while the store opens, the list is not.
+    setText(getElement('opening', HTMLElement), isWaiting && content.hidden ? waiting : '')
+    if (isWaiting) showConnection('waiting', waiting)
+    getElement('pets', HTMLElement).setAttribute('aria-busy', String(isWaiting))
+    setDisabled(previous, isWaiting || shown?.place.previous === undefined)
+    setDisabled(next, isWaiting || shown?.page.next === undefined)
   }
 
   /** False when there is no response, or the key was rejected; both are shown to the user. */
@@ -138,11 +152,9 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     const status = place.url.searchParams.get('status') ?? ''
     showPets(page, place.start, status, isSamePage ? shown?.page : undefined)
     shown = { place, page }
-    setDisabled(previous, place.previous === undefined)
-    setDisabled(next, page.next === undefined)
     setText(storeError, '')
     hasKeyWorked = true
-    showStore()
+    content.hidden = false
     addForm.correctMessages(page)
   }
 
@@ -165,10 +177,11 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   }
 
   previous.addEventListener('click', () => {
-    if (shown?.place.previous !== undefined) void loadList(shown.place.previous, 'user')
+    if (isEnabled(previous) && shown?.place.previous !== undefined)
+      void loadList(shown.place.previous, 'user')
   })
   next.addEventListener('click', () => {
-    if (shown === undefined) return
+    if (!isEnabled(next) || shown === undefined) return
     const { place, page } = shown
     if (page.next === undefined) return
     void loadList({ url: page.next, start: place.start + page.pets.length, previous: place }, 'user')
@@ -181,8 +194,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   return {
     openWithKey,
     async openWithStoredKey() {
-      if (apiKey.value === '') return
-      showStore()
+      if (apiKey.value === '') return keyForm.ask()
+      keyForm.showKey()
       await loadList(requested, 'user')
     },
     setStatuses(statuses) {
@@ -200,7 +213,7 @@ function readStore(): string {
   return getElement('counter', HTMLElement).textContent ?? ''
 }
 
-function showConnection(state: 'live' | 'invalid' | 'lost', text: string): void {
+function showConnection(state: 'waiting' | 'live' | 'invalid' | 'lost', text: string): void {
   const connection = getElement('connection', HTMLElement)
   connection.dataset['state'] = state
   setText(connection, text)
