@@ -125,6 +125,41 @@ test('takes the error of a creation back when the data file is valid again', asy
   assert.equal(await page.getByLabel('name').inputValue(), 'Zoe')
 })
 
+test('corrects the error of a creation when the data file gets another fault', async (t) => {
+  const { url, editText } = await startStore(t)
+  const page = await visitStore(t, url)
+  const error = page.locator('#add-error')
+  await editText(`{"pets":[\n${petLines[0]},\n]}\n`)
+  await waitForText(page.locator('#connection'), 'line 3, column 1')
+  await page.getByLabel('name').fill('Zoe')
+  await page.getByLabel('categoryId').fill('1')
+  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await waitForText(error, 'The data file is not valid (line 3, column 1')
+  await editText(`{"pets":[\n${petLines[0]},\n${petLines[1]},\n]}\n`)
+  await waitForText(page.locator('#connection'), 'line 4, column 1')
+  await waitForText(error, /^The data file is not valid \(line 4, column 1[^]*\); nothing was stored\.$/)
+})
+
+test('says how many more errors the data file has, beside the list and in the form', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  const fault = 'line 7, column 3: expected a pet, got "\\u00e9" (and 3 more errors)'
+  const shown = 'line 7, column 3: expected a pet, got "é" (and 3 more errors)'
+  await page.route('**/v1/pets?*', async (route) => {
+    const response = await route.fetch()
+    await route.fulfill({ response, headers: { ...response.headers(), 'x-data-file-error': fault } })
+  })
+  const connection = page.locator('#connection[data-state=invalid]')
+  await waitForText(connection, `Data file error: ${shown}. Showing the last valid data.`)
+  const message = `The data file is not valid (${fault}); nothing was stored.`
+  const body = JSON.stringify({ code: 'data_file_invalid', message, status: 503 })
+  await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, body }))
+  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await waitForPolls(page, 2)
+  await waitForText(page.locator('#add-error'), `The data file is not valid (${shown}); nothing was stored.`)
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+})
+
 test('shows that the data file has an error and where, until it is fixed', async (t) => {
   const { url, edit, editText } = await startStore(t)
   const page = await visitStore(t, url)

@@ -134,6 +134,12 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     list.reloadLater()
   }
 
+  /** Puts the fault that the data file has now in the place of the one that the service named, in parentheses. */
+  function updateFault(fault = ''): void {
+    const corrected = error.textContent?.replace(/\(.*\)/s, () => `(${fault})`)
+    setText(error, corrected ?? '')
+  }
+
   /** Shows each error at the field that it names. */
   function showFieldErrors(errors: readonly FieldError[]): void {
     for (const field of fields) {
@@ -172,6 +178,7 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
       const isOver =
         errorCause === 'server' || (errorCause === 'data file' && page.dataFileError === undefined)
       if (isOver) clearMessages()
+      else if (errorCause === 'data file') updateFault(page.dataFileError)
       void correctSuccess(page)
     },
     setStatuses(statuses) {
