@@ -276,10 +276,16 @@ test('says that an added pet is not on the page shown only while that is so', as
     await waitForText(added, `Added ${name}`)
   }
   await add('Zoe')
-  assert.equal(await added.innerText(), 'Added Zoe with the id 13. It is not on the page shown.')
+  assert.equal(
+    await added.innerText(),
+    'Added Zoe with the id 13. It is not on the page shown. Go to its page',
+  )
   await page.getByRole('radio', { name: 'sold' }).check()
   await readTable(page, 3)
-  assert.equal(await added.innerText(), 'Added Zoe with the id 13. It is not on the page shown.')
+  assert.equal(
+    await added.innerText(),
+    'Added Zoe with the id 13. It is not on the page shown. Go to its page',
+  )
   await page.getByRole('radio', { name: 'All' }).check()
   await readTable(page, 10)
   await page.getByRole('button', { name: 'Next' }).click()
@@ -291,6 +297,34 @@ test('says that an added pet is not on the page shown only while that is so', as
   await edit(petLines)
   await page.locator('#added:empty').waitFor({ state: 'attached' })
 })
+
+for (const [status, rows, viewport] of [
+  ['All', 10, { width: 1280, height: 720 }],
+  ['sold', 3, { width: 390, height: 844 }],
+] as const) {
+  test(`has a link in view to an added pet that is not on the page shown, ${status} at ${viewport.width} px`, async (t) => {
+    const { url } = await startStore(t)
+    const page = await visitStore(t, url, { viewport })
+    await page.getByRole('radio', { name: status }).check()
+    await readTable(page, rows)
+    await page.getByLabel('name').fill('Zoe')
+    await page.getByLabel('categoryId').fill('1')
+    await page.getByLabel('categoryId').press('Enter')
+    const link = page.locator('#added').getByRole('link', { name: 'Go to its page' })
+    await link.waitFor()
+    const { y = 0, height = 0 } = (await link.boundingBox()) ?? {}
+    assert.ok(y >= 0 && y + height <= viewport.height, `the link is at ${y} px`)
+    await link.click()
+    assert.deepEqual(await readTable(page, 1), ['13 | Zoe | 1 | available'])
+    await waitForText(page.locator('#count'), /^13 of 13$/)
+    await waitForText(page.locator('#added'), /^Added Zoe with the id 13\.$/)
+    assert.equal(await page.getByRole('radio', { name: 'All' }).isChecked(), true)
+    const { y: rowTop = 0 } = (await findRow(page, 'Zoe').boundingBox()) ?? {}
+    assert.ok(rowTop >= 0 && rowTop < viewport.height, `the row is at ${rowTop} px`)
+    await page.getByRole('button', { name: 'Previous' }).click()
+    await waitForText(page.locator('#count'), '1–10 of 13')
+  })
+}
 
 test('has the statuses of the service to filter by and to choose from, one more as well', async (t) => {
   const { url } = await startStore(t)

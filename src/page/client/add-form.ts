@@ -18,6 +18,7 @@ import {
   creationRequest,
   type FieldError,
   listRequest,
+  pageUrlOf,
   type Pet,
   type PetPage,
   readError,
@@ -39,6 +40,8 @@ export interface List {
   isAccepted(exchange: Exchange): boolean
   /** Requests the shown page again, since a pet was added. Resolves with what is then shown, if anything. */
   reload(): Promise<PetPage | undefined>
+  /** Shows the page that begins with this pet. */
+  showPageOf(pet: Pet): void
   /** Drops the response that is awaited, and requests the page again after a while. */
   reloadLater(): void
 }
@@ -110,14 +113,10 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   function showAdded(pet: Pet, isListed: boolean): void {
     added = pet
     isUnlisted = !isListed
-    const { id, name } = pet
-    const message = [
-      'Added ',
-      isolate(name),
-      ` with the id ${id}.`,
-      isListed ? '' : ' It is not on the page shown.',
-    ]
-    success.replaceChildren(...message)
+    success.replaceChildren('Added ', isolate(pet.name), ` with the id ${pet.id}.`)
+    if (!isListed) success.append(' It is not on the page shown. ', createPageLink(pet))
+    // On a low screen it is below the form and out of sight.
+    success.scrollIntoView({ block: 'nearest' })
   }
 
   function showError(response: WireResponse | undefined): void {
@@ -151,13 +150,18 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }
 
+  function createPageLink(pet: Pet): HTMLElement {
+    const link = createElement('a', { href: '#list-title' }, 'Go to its page')
+    link.addEventListener('click', () => list.showPageOf(pet))
+    return link
+  }
+
   /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
   async function correctSuccess(page: PetPage): Promise<void> {
     const pet = added
     if (pet === undefined || !isUnlisted) return
     if (isOnPage(pet, page)) return showAdded(pet, true)
-    const url = new URL('v1/pets?limit=1', base)
-    url.searchParams.set('after', String(BigInt(pet.id) - 1n))
+    const url = pageUrlOf(pet, new URL('v1/pets?limit=1', base))
     const exchange = await send(listRequest(url, true), apiKey.value)
     if (exchange?.response?.status !== 200 || added !== pet) return
     if (isOnPage(pet, readListResponse(exchange.response, url))) return

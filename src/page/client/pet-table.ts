@@ -11,10 +11,15 @@ interface Changes {
 }
 
 /**
- * `start` is how many pets are on the pages before. `before` is the same page as it was last shown: without a change, the
+ * `start` is how many pets are on the pages before, if that is known. `before` is the same page as it was last shown: without a change, the
  * document is left as it is. `status`: the filter; empty for all pets.
  */
-export function showPets(page: PetPage, start: number, status: string, before: PetPage | undefined): void {
+export function showPets(
+  page: PetPage,
+  start: number | undefined,
+  status: string,
+  before: PetPage | undefined,
+): void {
   const { pets, total } = page
   const { marks, summary } = findChanges(pets, before?.pets ?? pets)
   if (before !== undefined && summary === '' && total === before.total) return
@@ -25,11 +30,14 @@ export function showPets(page: PetPage, start: number, status: string, before: P
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
 }
 
-/** Such as `12 pets` when they are all on this page, or `11–13 of 13`. */
-function describeCount({ pets: { length }, total, next }: PetPage, start: number): string {
-  if (start === 0 && next === undefined) return length === 1 ? '1 pet' : `${length} pets`
+/** Such as `12 pets` when they are all on this page, or it is not known where it begins; or `11–13 of 13`. */
+function describeCount({ pets: { length }, total, next }: PetPage, start: number | undefined): string {
+  const reached = (start ?? Number.NaN) + length
   // A hand edit may have added to the pages before, or removed from them: the last page is counted from the end.
-  const last = Math.min(next === undefined ? Infinity : start + length, total ?? start + length)
+  const last = next === undefined ? (total ?? reached) : Math.min(reached, total ?? reached)
+  if ((start === 0 && next === undefined) || Number.isNaN(last)) {
+    return length === 1 ? '1 pet' : `${length} pets`
+  }
   const first = last - length + 1
   const range = length > 1 ? `${first}–${last}` : length === 1 ? last : 0
   return `${range} of ${total ?? (next === undefined ? last : `more than ${last}`)}`

@@ -36,6 +36,13 @@ export function listRequest(url: URL, isPoll: boolean): WireRequest {
   return { method: 'GET', url, headers }
 }
 
+/** The address of the page that begins with this pet. */
+export function pageUrlOf({ id }: Pet, list: URL): URL {
+  const url = new URL(list)
+  url.searchParams.set('after', String(BigInt(id) - 1n))
+  return url
+}
+
 export function creationRequest(body: string): WireRequest {
   const headers = [accept, ['Content-Type', 'application/json']] as const
   return { method: 'POST', url: new URL('v1/pets', base), headers, body }

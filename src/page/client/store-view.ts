@@ -4,7 +4,7 @@ import { getElement, isEnabled, setDisabled, setText, waiting } from './dom.ts'
 import { createKeyForm, findKeyFault, parseKey } from './key-form.ts'
 import { createListFilter } from './list-filter.ts'
 import { clearPets, showPets } from './pet-table.ts'
-import { listRequest, type PetPage, readError, readListResponse } from './pets.ts'
+import { listRequest, pageUrlOf, type Pet, type PetPage, readError, readListResponse } from './pets.ts'
 import type { ApiKey } from './api-key.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireResponse } from './wire.ts'
@@ -18,8 +18,8 @@ type Trigger = 'user' | 'creation' | 'poll'
 /** A page of the list. The service links to the next page only, so each page remembers the one before it. */
 interface Place {
   readonly url: URL
-  /** How many pets were on the pages before. */
-  readonly start: number
+  /** How many pets were on the pages before; undefined when the place was not reached page by page. */
+  readonly start: number | undefined
   readonly previous?: Place
 }
 
@@ -39,7 +39,12 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   const next = getElement('next', HTMLElement)
   const keyForm = createKeyForm(apiKey, openWithKey, forgetKey)
   const filter = createListFilter(loadFirstPage)
-  const addForm = createAddForm(apiKey, wire, { isAccepted, reload: reloadAfterCreation, reloadLater })
+  const addForm = createAddForm(apiKey, wire, {
+    isAccepted,
+    reload: reloadAfterCreation,
+    showPageOf,
+    reloadLater,
+  })
 
   let requested: Place = firstPage()
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
@@ -170,6 +175,13 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     return shown?.page
   }
 
+  /** Under another status than the chosen one, the pet would not be listed. */
+  function showPageOf(pet: Pet): void {
+    filter.chooseAll()
+    const first = firstPage()
+    void loadList({ url: pageUrlOf(pet, first.url), start: undefined, previous: first }, 'user')
+  }
+
   /** Drops a response in flight. */
   function reloadLater(): void {
     awaited.abort()
@@ -184,7 +196,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     if (!isEnabled(next) || shown === undefined) return
     const { place, page } = shown
     if (page.next === undefined) return
-    void loadList({ url: page.next, start: place.start + page.pets.length, previous: place }, 'user')
+    const start = place.start === undefined ? undefined : place.start + page.pets.length
+    void loadList({ url: page.next, start, previous: place }, 'user')
   })
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(pollTimer)
