@@ -188,6 +188,63 @@ test('pages on from an id that no number holds', async (t) => {
   assert.match(await readWire(page, 'request'), /after=9007199254740996 HTTP/)
 })
 
+test('folds a name of 1,000 characters, with the whole of it at a click', async (t) => {
+  const long = 'A name that goes on. '.repeat(50).slice(0, 1000)
+  const { url } = await startStore(t, [
+    petLines[0] ?? '',
+    `{"id":2,"name":"${long}","categoryId":1}`,
+    `{"id":3,"name":"${'line\\n'.repeat(40)}","categoryId":1}`,
+  ])
+  for (const width of [390, 1280]) {
+    const page = await visitStore(t, url, { viewport: { width, height: 844 } })
+    for (const row of [page.locator('#rows tr').nth(1), page.locator('#rows tr').nth(2)]) {
+      const measure = async (): Promise<number> => (await row.boundingBox())?.height ?? 0
+      const folded = await measure()
+      assert.ok(folded > 70 && folded < 160, `${folded} px`)
+      await row.locator('summary').click()
+      assert.ok((await measure()) > 300, 'the whole name')
+      await row.locator('summary').click()
+      assert.equal(await measure(), folded)
+    }
+    const message = page.locator('#added')
+    await page.getByLabel('name').fill(long)
+    await page.getByLabel('categoryId').fill('1')
+    await page.getByLabel('categoryId').press('Enter')
+    await waitForText(message, 'with the id')
+    const { height = 0 } = (await message.boundingBox()) ?? {}
+    assert.ok(height > 60 && height < 160, `${height} px`)
+  }
+})
+
+test('keeps a name unfolded while another pet changes', async (t) => {
+  const lines = [petLines[0] ?? '', `{"id":2,"name":"${'long '.repeat(100)}","categoryId":1}`]
+  const { url, edit } = await startStore(t, lines)
+  const page = await visitStore(t, url)
+  await page.locator('#rows summary').click()
+  await edit([...lines, '{"id":3,"name":"Zoe","categoryId":1}'])
+  await findRow(page, 'Zoe').waitFor()
+  await page.locator('#rows details[open]').waitFor()
+})
+
+test('shows that a name is of spaces, or of nothing that is seen', async (t) => {
+  const { url } = await startStore(t, [
+    petLines[0] ?? '',
+    '{"id":2,"name":"","categoryId":1}',
+    '{"id":3,"name":"   ","categoryId":1}',
+    String.raw`{"id":4,"name":"\u00a0\u200b\n","categoryId":1}`,
+    '{"id":5,"name":" a ","categoryId":1}',
+  ])
+  const page = await visitStore(t, url)
+  await readTable(page, 5)
+  assert.deepEqual(await page.locator('td.name').allInnerTexts(), [
+    'Rex',
+    'empty name',
+    'blank name of 3',
+    'blank name of 3',
+    ' a ',
+  ])
+})
+
 test('shows hand edits of the data file without a reload, and keeps what is being typed', async (t) => {
   const { url, edit } = await startStore(t)
   const page = await visitStore(t, url)

@@ -3,17 +3,9 @@
  * be seen.
  */
 import type { ApiKey } from './api-key.ts'
-import {
-  createElement,
-  getElement,
-  isEnabled,
-  isolate,
-  markInvalid,
-  setDisabled,
-  setText,
-  waiting,
-} from './dom.ts'
+import { createElement, getElement, isEnabled, markInvalid, setDisabled, setText, waiting } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
+import { createName } from './pet-table.ts'
 import {
   creationRequest,
   type FieldError,
@@ -113,7 +105,7 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   function showAdded(pet: Pet, isListed: boolean): void {
     added = pet
     isUnlisted = !isListed
-    success.replaceChildren('Added ', isolate(pet.name), ` with the id ${pet.id}.`)
+    success.replaceChildren('Added ', createName(pet.name), ` with the id ${pet.id}.`)
     if (!isListed) success.append(' It is not on the page shown. ', createPageLink(pet))
     // On a low screen it is below the form and out of sight.
     success.scrollIntoView({ block: 'nearest' })

@@ -2,6 +2,9 @@
 import { type Child, getElement, createElement, isolate, setText } from './dom.ts'
 import type { Pet, PetPage } from './pets.ts'
 
+/** How many characters of a name are shown unfolded: about three lines on a narrow screen. */
+const maxUnfolded = 100
+
 type Mark = 'new' | 'changed'
 
 interface Changes {
@@ -9,6 +12,9 @@ interface Changes {
   /** Such as `1 new, 2 gone`; empty without changes. */
   readonly summary: string
 }
+
+/** The rows by what they say. They are kept where that is the same, so that an unfolded name stays so. */
+let shownRows: ReadonlyMap<string, HTMLElement> = new Map()
 
 /**
  * `start` is how many pets are on the pages before, if that is known. `before` is the same page as it was last shown: without a change, the
@@ -23,9 +29,15 @@ export function showPets(
   const { pets, total } = page
   const { marks, summary } = findChanges(pets, before?.pets ?? pets)
   if (before !== undefined && summary === '' && total === before.total) return
-  getElement('rows', HTMLElement).replaceChildren(
-    ...(pets.length > 0 ? pets.map((pet) => createRow(pet, marks.get(pet.id))) : [createEmptyRow(status)]),
+  shownRows = new Map(
+    pets.map((pet) => {
+      const mark = marks.get(pet.id)
+      const content = JSON.stringify([pet, mark])
+      return [content, shownRows.get(content) ?? createRow(pet, mark)]
+    }),
   )
+  const rows = pets.length > 0 ? shownRows.values() : [createEmptyRow(status)]
+  getElement('rows', HTMLElement).replaceChildren(...rows)
   const count = describeCount(page, start)
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
 }
@@ -44,6 +56,7 @@ function describeCount({ pets: { length }, total, next }: PetPage, start: number
 }
 
 export function clearPets(): void {
+  shownRows = new Map()
   getElement('rows', HTMLElement).replaceChildren()
   setText(getElement('count', HTMLElement), '')
 }
@@ -68,7 +81,6 @@ function findChanges(pets: readonly Pet[], before: readonly Pet[]): Changes {
 }
 
 function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined): HTMLElement {
-  const title = name === '' ? createElement('span', { class: 'empty' }, 'empty name') : isolate(name)
   return createElement(
     'tr',
     mark === undefined ? { role: 'row' } : { role: 'row', 'data-mark': mark },
@@ -76,12 +88,23 @@ function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined
     createCell(
       'name',
       'Name',
-      title,
+      createName(name),
       ...(mark === undefined ? [] : [' ', createElement('span', { class: 'mark' }, mark)]),
     ),
     createCell('category', 'Category', categoryId),
     createCell('state', 'Status', createElement('span', { class: 'chip', 'data-status': status }, status)),
   )
+}
+
+/** A long name is folded, and whole at a click. A name of which nothing would be seen is described. */
+export function createName(name: string): HTMLElement {
+  const characters = [...name].length
+  if (/^[\s\p{Cc}\p{Default_Ignorable_Code_Point}]*$/u.test(name)) {
+    const text = characters === 0 ? 'empty name' : `blank name of ${characters}`
+    return createElement('span', { class: 'empty' }, text)
+  }
+  if (characters <= maxUnfolded && !name.includes('\n')) return isolate(name)
+  return createElement('details', {}, createElement('summary', {}, isolate(name)))
 }
 
 function createCell(type: string, label: string, ...children: readonly Child[]): HTMLElement {
