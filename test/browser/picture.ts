@@ -53,7 +53,7 @@ async function takePicture(context: BrowserContext): Promise<Buffer> {
   await page.addStyleTag({ content })
   await page.getByLabel('name').fill('Milo')
   await page.getByLabel('categoryId').fill('9007199254740993')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await page.locator('#added:not(:empty)').waitFor()
   await page.getByRole('article').nth(2).waitFor()
   await page.evaluate(() => {
