@@ -133,6 +133,11 @@ const typed = `
     const mountedShared: StorageHandle = await createPetStore({ apiKeys: ['k'], storage, basePath: '/a' })
     createServer(mountedShared.listener)
     await mountedShared.close()
+    const shortest: NewPet = { name: 'Rex', categoryId: 1 }
+    const complete: PetWithoutId = { ...shortest, status: 'sold' }
+    const pet: Pet = { id: 1, ...complete }
+    // @ts-expect-error A storage gets no pet without its status.
+    await storage.create([shortest])
     // @ts-expect-error A server on a storage has no reset,
     await shared.reset()
     // @ts-expect-error and no countPets.
@@ -157,10 +162,10 @@ const typed = `
     await createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1, status: 'lost' }] })
     // @ts-expect-error Under exactOptionalPropertyTypes, an option may be left out, but not undefined.
     await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
-    return store.countPets() + store.url.length + shared.url.length
+    return pet.name.length + store.countPets() + store.url.length + shared.url.length
   }`
 const typeNames =
-  'type RequestLog, type PetStorage, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet, type StorageHandle, type StorageServer'
+  'type NewPet, type Pet, type PetWithoutId, type RequestLog, type PetStorage, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet, type StorageHandle, type StorageServer'
 const typedImports = `import { createPetStore, startPetStore, ${typeNames} } from 'petstore'
   import { createServer } from 'node:http'`
 
