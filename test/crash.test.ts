@@ -552,7 +552,7 @@ async function assertKeeps(recording: Recording): Promise<void> {
         (error: unknown) => {
           assert.ok(error instanceof DataFileUnusable, String(error))
           refusedCount++
-          const [kept = ''] = nodeFs.readdirSync(dirname(path)).filter((name) => name.includes('.kept-'))
+          const kept = nodeFs.readdirSync(dirname(path)).find((name) => name.includes('.kept-')) ?? 'none'
           assert.ok(error.message.includes(kept), error.message)
           return parseFileText(kept, nodeFs.readFileSync(join(dirname(path), kept))).pets
         },
