@@ -67,10 +67,10 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 async function assemble(
   options: AnyOptions,
 ): Promise<{ handle: StorageHandle; requestHandler: RequestHandler; store: Store }> {
-  const { onMessage, ...callbacks } = guardCallbacks(options)
+  const callbacks = guardCallbacks(options)
   const page = await loadPage()
   const petsSchema = readPetsSchema()
-  const store = await openStore(options, onMessage)
+  const store = await openStore(options, callbacks)
   const requestHandler = createRequestHandler({ ...options, ...callbacks, store, page, petsSchema })
   const close = (): Promise<void> => {
     requestHandler.beginClosing()
@@ -86,10 +86,13 @@ async function assemble(
   return { handle, requestHandler, store }
 }
 
-function openStore(options: AnyOptions, onMessage: (message: string) => void): Store | Promise<Store> {
+function openStore(
+  options: AnyOptions,
+  { onMessage, onError }: Required<Pick<PetStoreOptions, 'onMessage' | 'onError'>>,
+): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, onMessage)
-  return openFileStore(options.dataFile, { onMessage })
+  return openFileStore(options.dataFile, { onMessage, onError })
 }
 
 function closeDeadline(closeMs = defaultTimeouts.closeMs): number {

@@ -194,7 +194,7 @@ test('is run by npx from a packed install, with its license', () => {
   npm(modules, `tar -xzf "${join(source, archive)}" && mv package petstore`)
   chmodSync(join(modules, 'petstore/dist/server.js'), 0o755)
   symlinkSync('../petstore/dist/server.js', join(modules, '.bin/petstore'))
-  assert.match(npm(dirname(modules), 'npx petstore --help'), /^Usage: npx petstore\n/)
+  assert.match(npm(dirname(modules), 'npx petstore --help'), /^Usage: npx petstore \[--port/)
   assert.ok(existsSync(join(modules, 'petstore/LICENSE')))
 })
 

@@ -14,8 +14,10 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { Low } from 'lowdb'
 import { clock } from '../src/system/clock.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
+import { openDataFile, type PetData } from '../src/data-file/data-file.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { PetStoreError } from '../src/store/store-refusals.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
@@ -301,9 +303,10 @@ test('waits for a file that is still being copied when it starts', async (t) => 
   const text = formatDataFile(rex, mia, petLine(3, 'Kit'))
   let reads = 0
   const fileSystem = watchFileSystem({
-    before({ name }) {
-      // The copy goes on when the store has read its first half a few times.
-      if (name === 'readFileSync' && ++reads === 3) writeFileSync(path, text)
+    before({ name, path: place }) {
+      // The copy goes on when the store has read its first half, and looked whether it grows.
+      if (name === 'statSync' && place === path && reads > 0 && ++reads === 3) writeFileSync(path, text)
+      if (name === 'readFileSync') reads ||= 1
     },
   })
   writeFileSync(path, text.slice(0, 100))
@@ -499,4 +502,20 @@ test('answers 507 when no id is left, and still keeps the last', async (t) => {
   assert.equal(refused.status, 507)
   assert.deepEqual(readPetLines(path)[1], last.text)
   assert.equal((await send('/v1/pets/9223372036854775807')).text, last.text)
+})
+
+test('refuses to write, by lowdb too, what is no new pet', async (t) => {
+  const path = makeDataFile([rex, mia])
+  const { file, data } = await openDataFile(path)
+  t.after(() => file.close())
+  const low = new Low<PetData>(file, data)
+  const [first] = low.data.pets
+  assert.ok(first !== undefined)
+  low.data.pets[0] = { ...first, name: 'Max' }
+  await assert.rejects(low.write(), TypeError)
+  low.data.pets.pop()
+  await assert.rejects(low.write(), TypeError)
+  low.data = { pets: [first] }
+  await assert.rejects(low.write(), TypeError)
+  assert.deepEqual(readPetLines(path), [rex, mia])
 })

@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
-import { formatAppend, formatFile, formatWithIds, parseFileText } from '../src/data-file/file-text.ts'
+import {
+  formatAppend,
+  formatFile,
+  formatWithIds,
+  parseFileText,
+  parsePets,
+} from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
 import { petLine } from './file-system.ts'
@@ -47,7 +53,7 @@ test('fills in ids above those in the file and above those given before', () => 
     `{"pets":[{"name":"a","categoryId":1},${petLine(7, 'b')},{"name":"c","categoryId":1}]}`,
   )
   const ids = (highestId: number): unknown =>
-    parseFileText('pets.json', text, highestId).pets.map(({ id, name }) => `${id}${name}`)
+    parseFileText('pets.json', text, parsePets(text, highestId)).pets.map(({ id, name }) => `${id}${name}`)
   assert.deepEqual(ids(0), ['7b', '8a', '9c'])
   assert.deepEqual(ids(20), ['7b', '21a', '22c'])
 })

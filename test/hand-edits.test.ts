@@ -7,6 +7,7 @@ import {
   appendFileSync,
   closeSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -23,8 +24,6 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { clock } from '../src/system/clock.ts'
-import { lookAtIntervals } from '../src/store/poll-timer.ts'
 import { PetStoreError } from '../src/store/store-refusals.ts'
 import {
   countTime,
@@ -150,26 +149,30 @@ describe('sees an edit and swaps it in whole', () => {
 })
 
 test('begins no look for edits while another is under way', async (t) => {
-  const calls: (() => unknown)[] = []
-  t.mock.method(clock, 'setInterval', (call: () => unknown) => {
-    calls.push(call)
-    return setInterval(() => {}, 2 ** 31 - 1)
-  })
+  const look = holdLooks(t)
   const gate = createGate()
+  const path = makeDataFile([rex])
+  let isArmed = false
   let looks = 0
-  const timer = lookAtIntervals(async () => {
-    looks++
-    await gate.pass()
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (isArmed && name === 'statSync' && place === path) looks++
+      return isArmed && name === 'fdatasync' ? gate.pass() : undefined
+    },
   })
-  t.after(() => clearInterval(timer))
-  const [tick] = calls
-  const first = tick?.()
-  tick?.()
-  assert.equal(looks, 1)
+  const { store } = await openStore(t, path, fileSystem)
+  writeFileSync(path, formatDataFile(rex, mia))
+  isArmed = true
+  look(1000)
+  await gate.reached
+  for (let i = 0; i < 50; i++) look(1000)
+  isArmed = false
   gate.open()
-  await first
-  tick?.()
-  assert.equal(looks, 2)
+  isArmed = true
+  // Comes after all looks that were begun before.
+  await store.reset()
+  assert.ok(looks < 20, `${looks}`)
+  assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
 })
 
 test('reads it again after a touch, without a change', async (t) => {
@@ -249,7 +252,7 @@ describe('keeps an edit and a creation that fall together', () => {
     test(`${how}, at each pair of moments of it`, async (t) => {
       countTime(t, 0)
       const folder = makeFastFolder()
-      // What a creation calls, in this order; `retry` is when it opens the file for the third time, and what it did not come to is done.
+      // What a creation calls, in this order; `retry` is when it has looked at the file many times, and what it did not come to is done.
       const moments = ['statSync', 'writeSync', 'fstatSync', 'readSync', 'fdatasync', 'retry'] as const
       for (const [index, from] of moments.entries()) {
         for (const to of moments.slice(index)) {
@@ -272,12 +275,12 @@ describe('keeps an edit and a creation that fall together', () => {
             }
           }
           let isArmed = false
-          let opened = 0
+          let looked = 0
           const fileSystem = watchFileSystem({
             before({ name }) {
               if (!isArmed) return
               at(name)
-              if (name === 'openSync' && ++opened === 3) for (const moment of ['retry', from, to]) at(moment)
+              if (name === 'statSync' && ++looked === 12) for (const moment of ['retry', from, to]) at(moment)
             },
           })
           const { store, lines } = await openStore(t, path, fileSystem)
@@ -413,29 +416,29 @@ test('keeps every edit and every creation while both go on', async (t) => {
 
 describe('keeps the old pets and refuses new ones while the file is', () => {
   const emptySaid =
-    /pets\.json: is empty; put the pets back, or delete it to start without any; the last valid data is still served, but is in memory only/
+    /pets\.json: is empty; put the pets back, or delete it to start without any; no pet can be added until this is fixed; the last valid pets are still served, and are kept in/
   const cases: readonly [what: string, spoil: (path: string) => void, said: RegExp][] = [
     [
       'not JSON',
       (path) => appendFileSync(path, '}'),
-      /pets\.json:7:1: expected the end, got "\}"; the last valid data is still served/,
+      /pets\.json:7:1: expected the end, got "\}"; no pet can be added until this is fixed; the last valid pets are still served/,
     ],
     [
       'cut off',
       (path) => truncateSync(path, 40),
-      /pets\.json:3:27: expected the closing quote, got the end; the last valid data is still served/,
+      /pets\.json:3:27: expected the closing quote, got the end; no pet can be added until this is fixed; the last valid pets are still served/,
     ],
     [
       'with a wrong value',
       (path) => writeFileSync(path, formatDataFile(rex, mia.replace('available', 'lost'))),
-      /pets\.json:4:\d+: pets\[1\]\.status: expected available, .*, got "lost"; the last valid data is still served/,
+      /pets\.json:4:\d+: pets\[1\]\.status: expected available, .*, got "lost"; no pet can be added until this is fixed; the last valid pets are still served/,
     ],
     ['empty', (path) => truncateSync(path), emptySaid],
     ['blank', (path) => writeFileSync(path, ' \n'), emptySaid],
     [
       'missing',
       (path) => rmSync(path),
-      /pets\.json: is missing; the last valid data is still served, but is in memory only/,
+      /pets\.json: is missing; no pet can be added until this is fixed; the last valid pets are still served, and are kept in/,
     ],
   ]
   for (const [what, spoil, said] of cases) {
@@ -443,7 +446,8 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
       const path = makeDataFile([rex, mia])
       const { store, lines } = await openStore(t, path)
       spoil(path)
-      const spoilt = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8'))
+      const read = (): string | undefined => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
+      const spoilt = read()
       const refused = store.create(newPet('refused'))
       await assert.rejects(refused, {
         code: 'data_file_invalid',
@@ -453,12 +457,11 @@ describe('keeps the old pets and refuses new ones while the file is', () => {
       await assert.rejects(store.create(newPet('refused, too')), PetStoreError)
       assert.match(lines.join('\n'), said)
       assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
-      const left = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'utf8'))
-      assert.deepEqual(left, spoilt, 'nothing is written')
+      assert.equal(read(), spoilt, 'nothing is written into it')
       writeFileSync(path, formatDataFile(rex, mia, petLine(3, 'Kit')))
       assert.equal((await store.create(newPet('accepted'))).id, 4)
       assert.deepEqual(lines.slice(1), [
-        `${path}: is valid again, and pets can be added`,
+        `${path}: is valid again, and the pets come from it`,
         'reloaded 3 pets: 1 added, 0 removed, 0 changed',
       ])
     })
@@ -472,14 +475,14 @@ test('refuses new pets while a folder stands in the place of the file, and says 
   mkdirSync(path)
   assert.match(
     await lines.next(/./),
-    /pets\.json: is a folder, not a file; the last valid data is still served/,
+    /pets\.json: is a folder, not a file; no pet can be added until this is fixed; the last valid pets are still served/,
   )
   await assert.rejects(store.create(newPet('refused')), PetStoreError)
   rmdirSync(path)
   renameSync(`${path}.mine`, path)
   assert.equal((await store.create(newPet('Mia'))).id, 2)
   assert.deepEqual(lines.slice(1), [
-    `${path}: is valid again, and pets can be added`,
+    `${path}: is valid again, and the pets come from it`,
     'reloaded 1 pet: 0 added, 0 removed, 0 changed',
   ])
 })
@@ -514,7 +517,7 @@ test('says that the file is valid again also when a slow save came in between', 
   const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)
   writeFileSync(path, '{')
-  await lines.next(/no pet can be added until this is fixed$/)
+  await lines.next(/no pet can be added until this is fixed;/)
   // Each read finds the file longer than the one before, until the store says that it is being written.
   let isSaving = true
   const save = setInterval(() => isSaving && appendFileSync(path, ' '), 20)
@@ -523,7 +526,7 @@ test('says that the file is valid again also when a slow save came in between', 
   await assert.rejects(store.create(newPet('refused')), /it is being written/)
   isSaving = false
   writeFileSync(path, formatDataFile(rex))
-  await lines.next(/: is valid again, and pets can be added$/)
+  await lines.next(/: is valid again, and the pets come from it$/)
 })
 
 test('waits for a slow save without a word, and loses neither it nor the creations', async (t) => {
@@ -531,12 +534,14 @@ test('waits for a slow save without a word, and loses neither it nor the creatio
   const path = makeDataFile([rex])
   const text = formatDataFile(petLine(1, 'Max'), mia)
   const editor = openSync(path, 'r+')
-  let looks = -2
+  let isSaving = false
+  let looks = 0
   let written = 0
   const fileSystem = watchFileSystem({
-    before({ name }) {
-      // A piece at a time, whenever the store has looked three times; the first looks are the opening's.
-      if (name !== 'readFileSync' || ++looks % 3 !== 0 || looks < 1 || written === text.length) return
+    before({ name, path: place }) {
+      // A piece at a time, whenever the store has looked three times.
+      if (!isSaving || name !== 'statSync' || place !== path) return
+      if (++looks % 3 !== 0 || written === text.length) return
       const end = Math.min(written + 30, text.length)
       writeSync(editor, text.slice(written, end), written)
       written = end
@@ -544,6 +549,7 @@ test('waits for a slow save without a word, and loses neither it nor the creatio
   })
   const { store, lines } = await openStore(t, path, fileSystem)
   truncateSync(path)
+  isSaving = true
   const creations = await Promise.all([store.create(newPet('Kit')), store.create(newPet('Otto'))])
   closeSync(editor)
   assert.deepEqual(
@@ -589,7 +595,7 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   const bad = good.replace('"Rex",', '"Rex"')
   writeFileSync(path, bad)
   await waitFor(
-    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; the last valid data is still served, and no pet can be added until this is fixed$/m,
+    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; no pet can be added until this is fixed; the last valid pets are still served, and are kept in \S+ until then$/m,
   )
   const refused = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
   const message = assertRefusal(refused, 503, 'data_file_invalid')
@@ -608,5 +614,5 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   const accepted = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
   assert.equal((await send(url, '/v1/pets')).headers.get('x-data-file-error'), undefined)
   assert.equal(accepted.headers.get('location'), '/v1/pets/3')
-  assert.equal(output().match(/got "\\""; the last valid data/g)?.length, 1)
+  assert.equal(output().match(/got "\\""; no pet can be added/g)?.length, 1)
 })

@@ -202,7 +202,7 @@ export function cleanEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * Runs the program in `cwd`, behind `wrapper` if given: the build that `npm test` made, or else the source. It may end by itself.
+ * Runs the program in `cwd`, behind `wrapper` if given, with these arguments: the build that `npm test` made, or else the source. It may end by itself.
  * After the test it is killed and waited for: while it lives it holds the lock of its file, which goes by the folder's inode,
  * and once that folder is removed a new one of another test may get the same inode.
  */
@@ -211,12 +211,13 @@ export function runProgram(
   cwd: string,
   env: NodeJS.ProcessEnv = {},
   wrapper: readonly string[] = [],
+  programArgs: readonly string[] = [],
 ): Omit<StartedProgram, 'url' | 'key'> {
   const { PETSTORE_TEST_ENTRY, PETSTORE_TEST_DIST: dist } = process.env
   const entry =
     PETSTORE_TEST_ENTRY ?? (dist === undefined ? join(root, 'src/server.ts') : join(dist, 'server.js'))
   const loader = entry.endsWith('.ts') ? ['--import', import.meta.resolve('tsx')] : []
-  const [file = '', ...args] = [...wrapper, process.execPath, ...loader, entry]
+  const [file = '', ...args] = [...wrapper, process.execPath, ...loader, entry, ...programArgs]
   const child = spawn(file, args, {
     cwd,
     env: { ...cleanEnvironment(), PORT: '0', ...env },
@@ -261,8 +262,9 @@ export async function startProgram(
   cwd: string,
   env: NodeJS.ProcessEnv = {},
   wrapper: readonly string[] = [],
+  programArgs: readonly string[] = [],
 ): Promise<StartedProgram> {
-  const program = runProgram(t, cwd, { PETSTORE_API_KEYS: key, ...env }, wrapper)
+  const program = runProgram(t, cwd, { PETSTORE_API_KEYS: key, ...env }, wrapper, programArgs)
   const [, url = ''] = await program.waitFor(/listens on (http:\S+)\n/)
   const printed = /API key for this run: (\S+)/.exec(program.output())?.[1]
   return { ...program, url, key: printed ?? key }

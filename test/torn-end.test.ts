@@ -1,7 +1,13 @@
 /** What a crash or a copy leaves of an append is repaired; a person's mistake is not, however much it looks like that. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { closingBrackets, formatAppend, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
+import {
+  closingBrackets,
+  formatAppend,
+  maxAppendPets,
+  parseFileText,
+  parsePets,
+} from '../src/data-file/file-text.ts'
 import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petLine } from './file-system.ts'
@@ -20,7 +26,7 @@ function repair(
   text: string | Buffer,
 ): { count: number; petsEnd: number; cause: TornEnd['cause'] } | undefined {
   const bytes = Buffer.from(text)
-  const found = findTornEnd(bytes)
+  const found = findTornEnd(bytes, parsePets(bytes))
   if (found === undefined) return undefined
   const repaired = Buffer.concat([bytes.subarray(0, found.petsEnd), closingBrackets])
   return { count: parseFileText('pets.json', repaired).pets.length, ...found }

@@ -1,20 +1,17 @@
-/**
- * Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends, what follows it, and in which state
- * the file was last seen; does not parse it.
- */
+/** Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and what follows it; does not parse it. */
 import type { Pet } from '../pet/pet.ts'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
-import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
+import { type Disk, isSame } from './disk.ts'
 import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
+import type { LastSeen } from './last-seen.ts'
 
 export class Appender {
   readonly #disk: Disk
   readonly #path: string
-  /** The file as it was last read or written here. */
-  #identity: Identity
-  /** Where the last pet ends, and what follows it. Undefined: the file was not read, or cannot be used as it is. */
-  #end: TextEnd | undefined
+  readonly #seen: LastSeen
+  /** Where the last pet ends, and what follows it. */
+  #end: TextEnd
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
   /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
@@ -22,17 +19,11 @@ export class Appender {
   /** Whether the pets of a failed append may be in the file: either it could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
-  /** `end` is undefined for a file that is not to be appended to. */
-  constructor(disk: Disk, path: string, identity: Identity, end?: TextEnd) {
+  constructor(disk: Disk, path: string, seen: LastSeen, end: TextEnd) {
     this.#disk = disk
     this.#path = path
-    this.#identity = identity
+    this.#seen = seen
     this.#end = end
-  }
-
-  /** Whether somebody else has written or replaced the file since it was read or written here. True if that is not known. */
-  isEdited(): boolean {
-    return !isSame(this.#disk.statIdentity(this.#path), this.#identity)
   }
 
   /**
@@ -43,13 +34,11 @@ export class Appender {
     this.mayBeStored = false
     await this.rollBack()
     const end = this.#end
-    // The last attempt to read the file failed. On this error the caller reads it again.
-    if (end === undefined) throw new DataFileChanged()
     const bytes = formatAppend(added, isFirst)
     const descriptor = (this.#descriptor ??= this.#openForAppend())
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
-    // 2. Overwrite what follows the last pet with the pets and our closing brackets, and take the new #identity.
+    // 2. Overwrite what follows the last pet with the pets and our closing brackets, and note how the file is now.
     this.mayBeStored = true
     // A person may have left more after the last pet (white space and brackets) than the new bytes take, and the rest would remain behind
     // them. Only then is the file cut, since a cut would also remove what an editor adds at this very moment.
@@ -57,8 +46,8 @@ export class Appender {
     try {
       this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
     } catch (error) {
-      // Not rollBack(), which first compares #identity. If the `fstat` in #writeEnd has failed, #identity is still from before the write,
-      // and our own bytes would pass for somebody's edit.
+      // Not rollBack(), which first looks for an edit. If the `fstat` in #writeEnd has failed, the file was last seen before the write, and
+      // our own bytes would pass for somebody's edit.
       await this.#restoreEnd(descriptor, end).catch(() => {})
       throw error
     }
@@ -73,9 +62,9 @@ export class Appender {
       if (error instanceof DataFileChanged) {
         // Gives up the rollback, which would overwrite the edit.
         this.close()
-        // The edit may have come within step 2, between the write and the `fstat`; step 3 has found it by its content. Then #identity is
-        // that of the edited file, and isEdited() would say no. So it is forgotten: the file counts as edited until it is read.
-        this.#identity = unknownIdentity
+        // The edit may have come within step 2, between the write and the `fstat`; step 3 has found it by its content. Then it is the
+        // edited file that was last seen, and isEdited() would say no.
+        this.#seen.forget()
       } else {
         // If this fails too, the next append or look for edits tries it again.
         await this.rollBack().catch(() => {})
@@ -88,7 +77,7 @@ export class Appender {
   }
 
   #throwIfEdited(): void {
-    if (this.isEdited()) throw new DataFileChanged()
+    if (this.#seen.isEdited()) throw new DataFileChanged()
   }
 
   #openForAppend(): number {
@@ -110,18 +99,17 @@ export class Appender {
       this.#disk.write(descriptor, bytes, position)
     } finally {
       // Even a write that fails may have changed the file.
-      this.#identity = this.#disk.fstatIdentity(descriptor)
+      this.#seen.identity = this.#disk.fstatIdentity(descriptor)
     }
   }
 
   /**
-   * After a write at `position`, the file (whose state is #identity now) has to end with what was written. If it does not, an editor has
-   * saved at the same time.
+   * After a write at `position`, the file has to end with what was written. If it does not, an editor has saved at the same time.
    */
   #throwUnlessLanded(descriptor: number, position: number, bytes: Buffer): void {
     const found = Buffer.alloc(bytes.length)
     this.#disk.fs.readSync(descriptor, found, 0, found.length, position)
-    const isAtEnd = this.#identity?.size === BigInt(position + bytes.length)
+    const isAtEnd = this.#seen.identity?.size === BigInt(position + bytes.length)
     if (!isAtEnd || !found.equals(bytes)) throw new DataFileChanged()
   }
 
@@ -139,8 +127,8 @@ export class Appender {
    */
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
-    if (!this.#mayBeTorn || descriptor === undefined || this.#end === undefined) return false
-    const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.#identity)
+    if (!this.#mayBeTorn || descriptor === undefined) return false
+    const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.#seen.identity)
     if (isOurs) await this.#restoreEnd(descriptor, this.#end)
     return isOurs
   }

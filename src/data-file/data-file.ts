@@ -1,33 +1,32 @@
 /**
  * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
- * has edited, once the save is complete, and writes missing ids into it. Both leave alone what somebody else has written meanwhile.
+ * has edited, once the save is complete, and writes missing ids into it. Both leave alone what somebody else has written meanwhile. While the
+ * file cannot be used, the pets that are served are kept beside it.
  */
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
-import { errorCode } from '../system/errors.ts'
+import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
 import { Appender } from './appender.ts'
-import {
-  DataFileChanged,
-  DataFileUnusable,
-  describeFileError,
-  describeUnwritable,
-} from './data-file-errors.ts'
-import { Disk, type FileSystem, type Identity, unknownIdentity, type WholeFile } from './disk.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
+import { Disk, type FileSystem, hasSameContent, type Identity, type WholeFile } from './disk.ts'
 import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
-import { keepPetsIfLost, keepTornEnd, throwIfPetsAreKept } from './kept-files.ts'
+import { findKeptPets, keepPets, keepTornEnd, listKeptPets, refuseBesideKeptPets } from './kept-files.ts'
+import { LastSeen } from './last-seen.ts'
 import {
   closingBrackets,
   formatFile,
   formatWithIds,
+  isBlank,
   parseFileText,
+  parsePets,
   type FileText,
-  type TextEnd,
 } from './file-text.ts'
 import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 import { maxEditWaitMs, readUntilWhole, waitForSave } from './wait-for-save.ts'
+import { describeFileError, describeUnwritable, RewriteFailed } from './write-access.ts'
 
 const mountedByItself = 'has to be rewritten, but is a mount of its own; mount its folder instead'
 const restoredMessage = 'restored: a crash had interrupted the server while it replaced this file'
@@ -50,11 +49,14 @@ export async function openDataFile(
   path: string,
   { fileSystem, onMessage = () => {} }: DataFileOptions = {},
 ): Promise<{ file: DataFile; data: PetData }> {
-  const disk = new Disk(fileSystem)
+  const disk = new Disk(fileSystem, onMessage)
   let lock: FileLock | undefined
   try {
     const target = disk.followLinks(resolve(path))
-    await disk.makeFolder(dirname(target))
+    await disk.makeFolder(dirname(target)).catch((error: unknown) => {
+      const fault = `cannot be created, nor its folder: ${describeSystemError(error)}`
+      throw isSystemError(error) ? DataFileUnusable.ofFile(path, fault) : error
+    })
     // It is locked under several names (see lockAddresses): a second server finds one of them taken, also through links and mounts.
     lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
     const file = new DataFile(path, disk, lock, onMessage)
@@ -64,8 +66,7 @@ export async function openDataFile(
     return { file, data }
   } catch (error) {
     await lock?.release()
-    // An error without a code is not the file system's.
-    if (error instanceof DataFileUnusable || errorCode(error) === '') throw error
+    if (!isSystemError(error)) throw error
     throw DataFileUnusable.ofFile(path, `cannot be opened: ${describeFileError(disk, path, error)}`)
   }
 }
@@ -75,22 +76,29 @@ export class DataFile implements Adapter<PetData> {
   readonly #disk: Disk
   readonly #lock: FileLock
   readonly #onMessage: (message: string) => void
-  #appender: Appender
-  /** How many of the pets are in the file. */
+  readonly #seen: LastSeen
+  /** Undefined while the file is not as it is served: nothing may be appended then. */
+  #appender: Appender | undefined
+  /** The pets that are served: the first #count of these, and how the file was that has them. */
+  #served: PetData = { pets: [] }
   #count = 0
+  #servedIdentity: Identity
   #highestId: Int64 = 0
   /**
    * The last #sync has failed. Linux reports such an error only once: the next sync would succeed, although the bytes are not on the
    * disk. So the text has to be written into a new file.
    */
   #hasFailedSync = false
+  /** The file with the served pets, if this run has kept them, and why they could not be kept. */
+  #keptPath: string | undefined
+  #keepFailure: unknown
 
   constructor(path: string, disk: Disk, lock: FileLock, onMessage: (message: string) => void) {
     this.path = path
     this.#disk = disk
     this.#lock = lock
     this.#onMessage = onMessage
-    this.#appender = new Appender(disk, path, unknownIdentity)
+    this.#seen = new LastSeen(disk, path)
   }
 
   /** The highest id that was read or acknowledged, even if an edit has removed it since: it is not given again in this run. */
@@ -100,39 +108,48 @@ export class DataFile implements Adapter<PetData> {
 
   /** After a failed `write`: whether its pets may still be in the file, or be saved again by an editor that has read them. */
   get mayBeStored(): boolean {
-    return this.#appender.mayBeStored
+    return this.#appender?.mayBeStored ?? false
   }
 
   /** Whether somebody else has written or replaced the file since it was read or written here. True if that is not known. */
   isEdited(): boolean {
-    return this.#appender.isEdited()
+    return this.#seen.isEdited()
   }
 
   /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
-  open(): Promise<PetData> {
-    return readUntilWhole(this.path, Infinity, () => this.#readOnce(true))
+  async open(): Promise<PetData> {
+    const data = await readUntilWhole(this.path, Infinity, () => this.#readOnce(true))
+    for (const line of listKeptPets(this.#disk, this.#followLinks(), data.pets)) this.#say(line)
+    return data
   }
 
   /**
    * Reads an edited file. Throws a DataFileUnusable if it cannot be used, or is still being saved after `maxEditWaitMs`; or a system error.
-   * After an invalid file, isEdited() is false until somebody changes it. After one that is being saved or cannot be read, it stays true,
-   * so that the next look reads it again.
+   * The pets that are served are then kept. After an invalid file, isEdited() is false until somebody changes it. After one that is being
+   * saved or cannot be read, it stays true, so that the next look reads it again.
    */
-  read(): Promise<PetData> {
-    return readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
+  async read(): Promise<PetData> {
+    try {
+      return await readUntilWhole(this.path, maxEditWaitMs, () => this.#readOnce(false))
+    } catch (error) {
+      await this.keepPets()
+      throw error
+    }
   }
 
   /** Throws a DataFileChanged when the file has to be read again in a moment. */
   async #readOnce(isStart: boolean): Promise<PetData> {
     // Until it is read, the file counts as edited: if reading it fails, the next look tries again.
-    this.#remember(unknownIdentity)
+    this.#stopAppending()
+    this.#seen.forget()
     const whole = this.#disk.read(this.path)
+    const parsed = parsePets(whole.bytes, this.#highestId)
     let text: FileText
     try {
-      text = this.#parse(whole)
+      text = this.#check(whole, parsed)
     } catch (error) {
       if (!(error instanceof DataFileUnusable)) throw error
-      return this.#recover(whole, error, isStart)
+      return this.#recover(whole, error, findTornEnd(whole.bytes, parsed), isStart)
     }
     return this.#serveOrRewrite(whole, text)
   }
@@ -141,48 +158,92 @@ export class DataFile implements Adapter<PetData> {
    * For a file that cannot be used. First waits for a save that may be going on (at a start, only if the file was written just now), and
    * throws a DataFileChanged if the file changes. Then:
    *
-   * | The file                                      | At a start                           | While the server runs |
-   * | --------------------------------------------- | ------------------------------------ | --------------------- |
-   * | was moved aside by a replacement              | is put back                          | is put back           |
-   * | is missing or empty, with pets kept beside it | is an error (see throwIfPetsAreKept) | is an error           |
-   * | is missing otherwise                          | is created                           | is an error           |
-   * | has a damaged end (see torn-end.ts)           | is repaired                          | is an error           |
-   * | was copied during an append                   | is repaired                          | is repaired           |
-   * | is empty, or wrong otherwise                  | is an error                          | is an error           |
+   * | The file                                  | At a start                | While the server runs |
+   * | ----------------------------------------- | ------------------------- | --------------------- |
+   * | was moved aside by a replacement          | is put back               | is put back           |
+   * | lies beside kept pets                     | is an error with a choice | is an error           |
+   * | is missing                                | is created                | is an error           |
+   * | has a damaged end (see torn-end.ts)       | is repaired               | is an error           |
+   * | was copied during an append               | is repaired               | is repaired           |
+   * | is empty, or wrong otherwise              | is an error               | is an error           |
    */
-  async #recover(whole: WholeFile, error: DataFileUnusable, isStart: boolean): Promise<PetData> {
+  async #recover(
+    whole: WholeFile,
+    error: DataFileUnusable,
+    tornEnd: TornEnd | undefined,
+    isStart: boolean,
+  ): Promise<PetData> {
     const { bytes, identity } = whole
     await waitForSave(this.#disk, this.path, identity, isStart)
-    if (await putBackOldFile(this.#disk, this.#followLinks())) {
+    const target = this.#followLinks()
+    if (await putBackOldFile(this.#disk, target)) {
       if (isStart) this.#say(restoredMessage)
       throw new DataFileChanged()
     }
-    const isMissing = identity === undefined
-    if (isStart && error.reason === 'lost') throwIfPetsAreKept(this.#disk, this.path, isMissing)
-    if (isStart && isMissing)
+    const mayRepair = tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')
+    const kept = isStart || mayRepair ? findKeptPets(this.#disk, target) : []
+    if (isStart && kept.length > 0) {
+      const left = isBlank(bytes) ? 'nothing' : mayRepair ? 'part' : 'mistake'
+      throw refuseBesideKeptPets(this.#disk, target, error, kept, left)
+    }
+    if (isStart && identity === undefined)
       return this.#serveRewritten(await this.#replace(undefined, this.#formatNewFile([])))
-    const tornEnd = findTornEnd(bytes)
-    if (tornEnd !== undefined && (isStart || tornEnd.cause === 'copy')) return this.#repair(whole, tornEnd)
-    this.#remember(identity)
+    if (mayRepair && kept.length === 0) return this.#repair(whole, tornEnd)
+    this.#seen.identity = identity
     throw error
   }
 
   /**
    * Appends the pets that are not in the file yet: those from #count on. Returns when they are durable. Throws the file system's
-   * error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in the file.
+   * error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in the file. Throws a TypeError if
+   * the pets are others than those that were read, or if none was added: only a person changes and removes pets.
    */
-  async write({ pets }: PetData): Promise<void> {
-    const added = pets.slice(this.#count)
+  async write(data: PetData): Promise<void> {
+    const added = data.pets.slice(this.#count)
     const last = added.at(-1)
-    if (last === undefined) return
+    if (data !== this.#served || last === undefined)
+      throw new TypeError('only new pets can be written, behind those that were read')
+    if (this.#appender === undefined) throw new DataFileChanged()
     await this.#appender.append(added, this.#count === 0)
     this.#count += added.length
+    this.#servedIdentity = this.#seen.identity
     this.#highestId = last.id
   }
 
   /** Tries again to undo a failed append, if that did not succeed at once. See Appender.rollBack. */
-  rollBack(): Promise<boolean> {
-    return this.#appender.rollBack()
+  async rollBack(): Promise<boolean> {
+    return (await this.#appender?.rollBack()) ?? false
+  }
+
+  /**
+   * Writes the pets that are served beside the file, unless they are there, or in the file: it may be unreadable, and still the same. Never
+   * throws: what became of it is in `keptName` and `keepFailure`.
+   */
+  async keepPets(): Promise<void> {
+    try {
+      const isInFile = hasSameContent(this.#disk.statIdentity(this.path), this.#servedIdentity)
+      const isKept = this.#keptPath !== undefined && this.#disk.statIdentity(this.#keptPath) !== undefined
+      if (this.#count === 0 || isInFile || isKept) return
+      this.#keptPath = await keepPets(
+        this.#disk,
+        this.#followLinks(),
+        this.#formatNewFile(this.#served.pets.slice(0, this.#count)),
+      )
+      this.#keepFailure = undefined
+    } catch (error) {
+      this.#keptPath = undefined
+      this.#keepFailure = error
+    }
+  }
+
+  /** The name of the file that has the served pets while the data file cannot be used. */
+  get keptName(): string | undefined {
+    return this.#keptPath === undefined ? undefined : basename(this.#keptPath)
+  }
+
+  /** Why they cannot be kept, in words. */
+  get keepFailure(): string | undefined {
+    return this.#keepFailure === undefined ? undefined : this.describeError(this.#keepFailure)
   }
 
   /** A system error in words. Names the folder when that is what cannot be written. */
@@ -190,8 +251,13 @@ export class DataFile implements Adapter<PetData> {
     return describeFileError(this.#disk, this.path, error)
   }
 
-  /** Releases the file. What was acknowledged is durable already; `pets` are those that were served. */
-  async close({ pets }: PetData): Promise<void> {
+  /** What of the file or its folder cannot be written, in words. */
+  describeUnwritable(): string | undefined {
+    return describeUnwritable(this.#disk, this.path)
+  }
+
+  /** Releases the file. What was acknowledged is durable already. */
+  async close(): Promise<void> {
     try {
       await this.rollBack()
       // A failed replacement may have left the file aside.
@@ -199,77 +265,82 @@ export class DataFile implements Adapter<PetData> {
     } catch {
       // The next start repairs what is left, if it can, and puts the file back.
     }
-    this.#appender.close()
-    const said = await keepPetsIfLost(this.#disk, this.path, pets.length, () => this.#formatNewFile(pets))
-    if (said !== undefined) this.#say(said)
+    this.#stopAppending()
     await this.#lock.release()
   }
 
-  #parse({ bytes, identity }: WholeFile): FileText {
-    if (identity === undefined) throw DataFileUnusable.ofFile(this.path, 'is missing', 'lost')
-    return parseFileText(this.path, bytes, this.#highestId)
+  #check({ bytes, identity, notFile }: WholeFile, parsed = parsePets(bytes, this.#highestId)): FileText {
+    const fault = identity === undefined ? 'is missing' : notFile
+    if (fault !== undefined) throw DataFileUnusable.ofFile(this.path, fault)
+    return parseFileText(this.path, bytes, parsed)
   }
 
   /** Makes the file that was read durable, and serves it. Writes it anew if ids are missing, or if this sync or the last has failed. */
   async #serveOrRewrite({ identity }: WholeFile, text: FileText): Promise<PetData> {
-    const canStay = text.filledIds.length === 0 && !this.#hasFailedSync
-    if (canStay && (await this.#sync()) === undefined) return this.#serve(identity, text)
-    return this.#serveRewritten(await this.#replace(identity, formatWithIds(text)))
+    const lacksIds = text.filledIds.length > 0
+    const canStay = !lacksIds && !this.#hasFailedSync
+    if (canStay && (await this.#sync())) return this.#serve(identity, text)
+    const why = lacksIds ? 'to fill in ids' : 'because it could not be synced'
+    return this.#serveRewritten(await this.#replace(identity, formatWithIds(text), why))
   }
 
   /** Serves what #replace has just written. */
-  async #serveRewritten(written: Buffer): Promise<PetData> {
+  #serveRewritten(written: Buffer): PetData {
     const whole = this.#disk.read(this.path)
     if (!whole.bytes.equals(written)) throw new DataFileChanged()
-    const text = this.#parse(whole)
-    const failure = await this.#sync()
-    if (failure !== undefined) throw failure
-    return this.#serve(whole.identity, text)
+    this.#hasFailedSync = false
+    return this.#serve(whole.identity, this.#check(whole))
   }
 
-  /** Makes the file durable, whoever wrote it. Returns the error of a sync that failed. Throws a DataFileChanged if the file is gone. */
-  async #sync(): Promise<unknown> {
+  /** Makes the file durable, whoever wrote it, and tells whether that succeeded. Throws a DataFileChanged if the file is gone. */
+  async #sync(): Promise<boolean> {
     const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
     const code = errorCode(error)
     if (code === 'ENOENT') throw new DataFileChanged()
     // EROFS does not count: nothing can be written anew on a file system that is read-only (Linux makes it so after an error), so what is
     // there is served.
     this.#hasFailedSync = error !== undefined && code !== 'EROFS'
-    return this.#hasFailedSync ? error : undefined
+    return !this.#hasFailedSync
   }
 
-  /** From now on the pets of this text are served, and appended to. */
+  /** From now on the pets of this text, which is durable, are served and appended to. */
   #serve(identity: Identity, { pets, end }: FileText): PetData {
     removeLeftovers(this.#disk, this.#followLinks())
-    this.#remember(identity, end)
+    if (this.#keptPath !== undefined) this.#disk.removeQuietly(this.#keptPath)
+    this.#keptPath = undefined
+    this.#keepFailure = undefined
+    this.#seen.identity = this.#servedIdentity = identity
+    this.#appender = new Appender(this.#disk, this.path, this.#seen, end)
     this.#count = pets.length
     const highestId = pets.at(-1)?.id ?? 0
     if (highestId > this.#highestId) this.#highestId = highestId
-    return { pets }
+    return (this.#served = { pets })
   }
 
   /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
-  async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
+  async #replace(expected: Identity, next: Buffer, why = ''): Promise<Buffer> {
     try {
       if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
-      throw new DataFileChanged()
     } catch (error) {
-      if (errorCode(error) !== 'EBUSY') throw error
+      if (errorCode(error) !== 'EBUSY')
+        throw isSystemError(error) && why ? new RewriteFailed(why, error) : error
       // Remembered, so that this is not tried again until somebody edits the file.
-      this.#remember(expected)
+      this.#seen.identity = expected
       throw DataFileUnusable.ofFile(this.path, mountedByItself)
     }
+    throw new DataFileChanged()
   }
 
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. */
   async #repair({ bytes, identity }: WholeFile, { petsEnd, cause }: TornEnd): Promise<PetData> {
     const tail = bytes.subarray(petsEnd)
     const closed = Buffer.concat([bytes.subarray(0, petsEnd), closingBrackets])
-    const repairedText = formatWithIds(this.#parse({ bytes: closed, identity }))
+    const repairedText = formatWithIds(this.#check({ bytes: closed, identity }))
     const isKept = cause !== 'brackets'
     const keptPath = isKept ? await keepTornEnd(this.#disk, this.#followLinks(), tail) : ''
-    await this.#replace(identity, repairedText).catch((error: unknown) => {
-      if (isKept) this.#disk.removeQuietly(keptPath)
+    await this.#replace(identity, repairedText, 'to be repaired').catch((error: unknown) => {
+      const isAsBefore = hasSameContent(this.#disk.statIdentity(this.path), identity)
+      if (isKept && isAsBefore) this.#disk.removeQuietly(keptPath)
       throw error
     })
     const kept = `the last ${tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
@@ -284,10 +355,9 @@ export class DataFile implements Adapter<PetData> {
     return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 
-  /** From now on isEdited() tells whether the file is in a different state. `end` is where the next pet goes. */
-  #remember(identity: Identity, end?: TextEnd): void {
-    this.#appender.close()
-    this.#appender = new Appender(this.#disk, this.path, identity, end)
+  #stopAppending(): void {
+    this.#appender?.close()
+    this.#appender = undefined
   }
 
   #say(message: string): void {

@@ -5,8 +5,8 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
 import { errorCode } from '../system/errors.ts'
+import { DataFileChanged } from './data-file-errors.ts'
 
 export type FileSystem = typeof nodeFs
 
@@ -20,15 +20,21 @@ export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'c
 export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
 
 export interface WholeFile {
-  /** Empty when the file is missing. */
+  /** Empty when the file is missing, or no file. */
   readonly bytes: Buffer
   readonly identity: Identity
+  /** What is there instead of a file, if that is so: `is a folder, not a file`. */
+  readonly notFile?: string
 }
 
 export class Disk {
   readonly fs: FileSystem
-  constructor(fs: FileSystem = nodeFs) {
+  readonly #onMessage: (message: string) => void
+  #hasUnsyncedFolder = false
+
+  constructor(fs: FileSystem = nodeFs, onMessage: (message: string) => void = () => {}) {
     this.fs = fs
+    this.#onMessage = onMessage
   }
 
   /** The identity of the file at the path. */
@@ -41,7 +47,7 @@ export class Disk {
     return this.fs.fstatSync(descriptor, { bigint: true })
   }
 
-  /** The whole file in one state. Throws a DataFileChanged when it was written to meanwhile, a DataFileUnusable on anything but a file. */
+  /** The whole file in one state. Throws a DataFileChanged when it was written to meanwhile. */
   read(path: string): WholeFile {
     let descriptor: number
     try {
@@ -53,8 +59,10 @@ export class Disk {
     }
     try {
       const before = this.fs.fstatSync(descriptor, { bigint: true })
-      const what = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
-      if (!before.isFile()) throw DataFileUnusable.ofFile(path, what)
+      if (!before.isFile()) {
+        const notFile = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
+        return { bytes: Buffer.alloc(0), identity: before, notFile }
+      }
       const bytes = this.fs.readFileSync(descriptor)
       if (!isSame(this.fstatIdentity(descriptor), before)) throw new DataFileChanged()
       return { bytes, identity: before }
@@ -79,13 +87,19 @@ export class Disk {
     })
   }
 
-  /** Makes the names in a folder durable. Windows and some file systems have no such call. */
+  /** Makes the names in a folder durable. Windows has no such call, and where there is none otherwise, that is said once. */
   async syncFolder(folder: string): Promise<void> {
     if (process.platform === 'win32') return
     try {
       await this.withFile(folder, 'r', (descriptor) => this.sync('fsync', descriptor))
     } catch (error) {
-      if (errorCode(error) !== 'EINVAL') throw error
+      // A folder that may be used but not listed (mode 0311), and file systems, often of a network, that sync files alone.
+      if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'].includes(errorCode(error))) throw error
+      if (!this.#hasUnsyncedFolder)
+        this.#onMessage(
+          `${folder}: this folder cannot be synced: a new file in it may not survive a power cut`,
+        )
+      this.#hasUnsyncedFolder = true
     }
   }
 
@@ -99,7 +113,8 @@ export class Disk {
   /** Creates a folder and those above it, as far as they are missing. */
   async makeFolder(folder: string): Promise<void> {
     if (this.statIdentity(folder) !== undefined) return
-    await this.makeFolder(dirname(folder))
+    // The topmost folder, such as that of a drive that is not there, is its own parent.
+    if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
     // One by one: Node's `recursive` option never returns below a folder that accepts none, such as /proc.
     try {
       this.fs.mkdirSync(folder)
@@ -189,8 +204,13 @@ function quietly(call: () => void): void {
   } catch {}
 }
 
-const identityMembers = ['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'] as const
+const contentMembers = ['dev', 'ino', 'size', 'mtimeNs'] as const
 
 export function isSame(a: Identity, b: Identity): boolean {
-  return identityMembers.every((member) => a?.[member] === b?.[member])
+  return hasSameContent(a, b) && a?.ctimeNs === b?.ctimeNs
+}
+
+/** The same but for the ctime, which changes when a file is renamed or gets another mode, and its bytes do not. */
+export function hasSameContent(a: Identity, b: Identity): boolean {
+  return contentMembers.every((member) => a?.[member] === b?.[member])
 }

@@ -37,16 +37,16 @@ export interface FileText extends Readonly<Pick<ParsedPets, 'pets' | 'filledIds'
 }
 
 /**
- * Reads a text. Ids that are filled in are above `highestId`. Throws a DataFileUnusable that names its faults, for the person who has to
- * find them.
+ * Reads a text. Throws a DataFileUnusable that names its faults, for the person who has to find them. `parsed`, if that was done already,
+ * is what parsePets makes of it.
  */
-export function parseFileText(path: string, bytes: Buffer, highestId: Int64 = 0): FileText {
+export function parseFileText(path: string, bytes: Buffer, parsed = parsePets(bytes)): FileText {
   // A power cut, or `jq … pets.json > pets.json`, leaves an empty file: to take it for a store without pets would hide the loss.
   if (isBlank(bytes)) {
     const remedy = 'put the pets back, or delete it to start without any'
-    throw new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty', 'lost')
+    throw new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty')
   }
-  const { pets, filledIds, petsEnd, faults, faultCount } = parsePets(bytes, highestId)
+  const { pets, filledIds, petsEnd, faults, faultCount } = parsed
   if (faultCount > 0) throw DataFileUnusable.ofText(path, bytes, faults, faultCount)
   // Copied: `end` is kept while the file is open, and a subarray would keep the whole text in memory for as long.
   const closing = Buffer.from(bytes.subarray(petsEnd))
@@ -75,7 +75,9 @@ export function formatFile(pets: readonly Pet[], schema: string | undefined): Bu
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
   const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
   // In parts, since a string cannot hold the text of several million pets.
-  const parts = pets.map((pet, i) => formatAppend([pet], i === 0).subarray(0, -closingBrackets.length))
+  const parts: Buffer[] = []
+  for (let i = 0; i < pets.length; i += 1000)
+    parts.push(formatAppend(pets.slice(i, i + 1000), i === 0).subarray(0, -closingBrackets.length))
   return Buffer.concat([head, ...parts, closingBrackets])
 }
 

@@ -9,20 +9,20 @@
  */
 import { dirname } from 'node:path'
 import { errorCode } from '../system/errors.ts'
-import { type Disk, type Identity, isSame } from './disk.ts'
+import { type Disk, hasSameContent, type Identity } from './disk.ts'
 
-/** The new content, until it is at the path. */
-const newName = (target: string): string => `${target}.petstore-new`
+/** A new file, until it is whole and gets its own name. */
+export const newName = (target: string): string => `${target}.petstore-new`
 /** The old file, moved aside. */
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
  * Replaces the file with the identity `expected` (undefined: there was none) by one with the content `next`, the same mode and, as far as
- * we may set them, the same owner and group. If a different file is there by now, leaves that, and returns false. `target` is the path
- * that all links lead to.
+ * we may set them, the same owner and group, and returns true when that is durable. If a different file is there by now, leaves that,
+ * and returns false. `target` is the path that all links lead to.
  *
- * When it returns true, the caller has to call syncFile and then removeLeftovers: until then the old file stays aside.
- * Throws the file system's error. The old file is then back at the path or, if that failed too, still aside, until putBackOldFile succeeds.
+ * Throws the file system's error. If it has replaced the file nevertheless, the old one stays aside until removeLeftovers; otherwise it is
+ * back at the path or, if that failed too, aside until putBackOldFile succeeds.
  */
 export async function replaceFile(
   disk: Disk,
@@ -37,7 +37,10 @@ export async function replaceFile(
     if (old !== undefined) disk.checkFileWritable(target)
     disk.fs.rmSync(newPath, { force: true })
     await disk.createFile(newPath, next, old)
-    return await swapFiles(disk, target, expected)
+    if (!(await swapFiles(disk, target, expected))) return false
+    await disk.syncFolder(dirname(target))
+    removeLeftovers(disk, target)
+    return true
   } catch (error) {
     // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. If
     // the old one is aside already, the next read puts it back.
@@ -55,10 +58,8 @@ async function swapFiles(disk: Disk, target: string, expected: Identity): Promis
   if (expected !== undefined) {
     // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
     disk.fs.renameSync(target, oldPath)
-    // 2. Look: is it still the file that was read? If not, it has an editor's save, and goes back.
-    const moved = disk.statIdentity(oldPath)
-    // The move itself has changed the ctime.
-    if (!isSame(moved && { ...moved, ctimeNs: expected.ctimeNs }, expected)) {
+    // 2. Look: is it still the file that was read? (The move has changed its ctime.) If not, it has an editor's save, and goes back.
+    if (!hasSameContent(disk.statIdentity(oldPath), expected)) {
       await putBackOldFile(disk, target)
       return false
     }
@@ -86,7 +87,7 @@ export async function putBackOldFile(disk: Disk, target: string): Promise<boolea
 }
 
 /** Gives the file at `path` the name `target` if that is free, in one step where there are hard links. Returns whether it was free. */
-function linkIfMissing(disk: Disk, path: string, target: string): boolean {
+export function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)
     return true
@@ -101,7 +102,7 @@ function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   return true
 }
 
-/** Removes what a replacement has left aside, once there is a valid and durable file at the path. */
+/** Removes what an interrupted replacement has left aside, once there is a valid and durable file at the path. */
 export function removeLeftovers(disk: Disk, target: string): void {
   for (const name of [oldName, newName]) disk.removeQuietly(name(target))
 }

@@ -1,7 +1,8 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. Some mistakes of a person
- * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end. Does no file I/O:
- * data-file.ts repairs what is found here, and appender.ts undoes a write that fails while the server runs.
+ * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end; but not beside kept
+ * pets (kept-files.ts), which tell of a save that was cut off. Does no file I/O: data-file.ts repairs what is found here, and appender.ts
+ * undoes a write that fails while the server runs.
  *
  * An append begins after the last pet, so it overwrites our closing brackets, which are 7 bytes. What follows from there on is the *tail*.
  * These are the tails before and after an append, and those that are damaged, aligned byte for byte:
@@ -19,7 +20,7 @@
  * The first append after an edit overwrites a person's closing brackets, which may be different bytes. If it is interrupted within these,
  * what is left may look like a mistake of that person, and is not repaired.
  */
-import { closingBrackets, maxAppendPets, parsePets, separator } from './file-text.ts'
+import { closingBrackets, maxAppendPets, type ParsedPets, separator } from './file-text.ts'
 
 /**
  * Everything from `petsEnd` on is to be replaced by the closing brackets. What a crash has cut off had not been acknowledged yet, and the
@@ -42,9 +43,9 @@ const pageBytes = 4096
 const appendPrefix = Buffer.from(`${separator}{"id":`)
 const firstAppendPrefix = appendPrefix.subarray(1)
 
-/** Finds the damaged tail, if it is one of those at the top of this file. */
-export function findTornEnd(bytes: Buffer): TornEnd | undefined {
-  const { faultCount, petCount, petsEnd, syntaxFault } = parsePets(bytes)
+/** Finds the damaged tail, if it is one of those at the top of this file. `parsed` is what was read of the text. */
+export function findTornEnd(bytes: Buffer, parsed: Readonly<ParsedPets>): TornEnd | undefined {
+  const { faultCount, petCount, petsEnd, syntaxFault } = parsed
   // Any fault besides the syntax error means that a person made a mistake.
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   const tail = bytes.subarray(petsEnd)

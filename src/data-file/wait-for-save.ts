@@ -19,8 +19,7 @@ export async function readUntilWhole<T>(path: string, maxWaitMs: number, read: (
     } catch (error) {
       if (!(error instanceof DataFileChanged)) throw error
     }
-    if (clock.performanceNow() > deadline)
-      throw DataFileUnusable.ofFile(path, 'is being written', 'being saved')
+    if (clock.performanceNow() > deadline) throw DataFileUnusable.ofFile(path, 'is being written', true)
     await delay(lookAgainMs)
   }
 }
@@ -36,6 +35,6 @@ export async function waitForSave(disk: Disk, path: string, seen: Identity, isSt
   const start = clock.performanceNow()
   while (clock.performanceNow() - start < settleMs) {
     await delay(lookAgainMs)
-    if (!isSame(disk.read(path).identity, seen)) throw new DataFileChanged()
+    if (!isSame(disk.statIdentity(path), seen)) throw new DataFileChanged()
   }
 }

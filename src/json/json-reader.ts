@@ -34,11 +34,22 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/** The place of a byte in a text, for a person: line and column from 1, the column in characters. */
+/**
+ * The place of a byte in a UTF-8 text, for a person: line and column from 1, the column in characters. Counts bytes, since a text of
+ * 100 MB may be one line.
+ */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
-  const before = bytes.subarray(0, offset).toString()
-  const lines = before.split(/\r\n|\n|\r/)
-  return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 }
+  let line = 1
+  let column = 1
+  for (let at = 0; at < offset; at++) {
+    const byte = bytes[at] ?? 0
+    // A line ends with \n, \r\n or \r.
+    if (byte === 0x0a || (byte === 0x0d && (at + 1 === offset || bytes[at + 1] !== 0x0a))) {
+      line++
+      column = 1
+    } else if (byte < 0x80 || byte >= 0xc0) column++
+  }
+  return { line, column }
 }
 
 export const openBrace = 0x7b

@@ -1,6 +1,6 @@
 /**
- * The settings, one entry each. The variables that the program reads, the options that embedding code passes, and `--help` come
- * from this table. parseConfig checks the variables; check-embedding-options.ts the options.
+ * The settings, one entry each. The variables and arguments that the program reads, the options that embedding code passes, and `--help`
+ * come from this table. parseConfig checks variables and arguments; check-embedding-options.ts the options.
  */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
@@ -21,12 +21,12 @@ import { findUnknownVariables } from './unknown-variables.ts'
 export interface Setting {
   /** The environment variable. */
   readonly variable: string
+  /** The argument of the program, without its dashes. It wins over the variable. */
+  readonly argument: string
   /** The text that counts when the variable is not set; empty if there is no default. */
   readonly fallback: string
   /** For `--help`. */
   readonly meaning: string
-  /** Options of other programs that people may try for it. */
-  readonly familiarOptions: readonly string[]
   /** Checks the value. */
   readonly schema: v.GenericSchema
   /** Makes the value of the variable's text, which by itself is the value otherwise. Returns the text if it stands for none. */
@@ -46,26 +46,26 @@ const OriginsSchema = v.array(
 export const settings = {
   port: {
     variable: 'PORT',
+    argument: 'port',
     fallback: '3000',
     meaning: 'port to listen on; 0 picks a free one',
-    familiarOptions: ['--port', '-p'],
     schema: expectedInteger('an integer', 0, 65_535),
     expectedText: 'a port from 0 to 65535',
     parse: (text: string) => (/^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : text),
   },
   host: {
     variable: 'HOST',
+    argument: 'host',
     fallback: '127.0.0.1',
     meaning: 'address to listen on; 0.0.0.0 listens on all addresses',
-    familiarOptions: ['--host', '--hostname', '--address', '-H'],
     // Whether a host of this name exists is for the system to say, but white space in it is a typo.
     schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}]+$/u),
   },
   apiKeys: {
     variable: 'PETSTORE_API_KEYS',
+    argument: 'keys',
     fallback: '',
     meaning: 'bearer keys that clients may use',
-    familiarOptions: ['--key', '--keys', '--api-key', '--api-keys'],
     schema: v.array(
       expectedValid('a key', keyFault),
       // A key is a secret, so a message never shows it.
@@ -76,9 +76,9 @@ export const settings = {
   },
   dataFile: {
     variable: 'PETSTORE_DATA_FILE',
+    argument: 'file',
     fallback: 'data/pets.json',
     meaning: 'file with the pets; made if there is none',
-    familiarOptions: ['--file', '--data', '--data-file', '--db', '-f'],
     schema: v.pipe(
       expectedText('the path of a file', /^[^\0]*[^\s\0][^\0]*$/),
       // A shell expands `~` only at the start of an unquoted word, and systemd, Docker and --env-file never do.
@@ -91,26 +91,26 @@ export const settings = {
   },
   corsOrigins: {
     variable: 'PETSTORE_CORS_ORIGINS',
+    argument: 'cors',
     fallback: '*',
     meaning: 'origins whose pages may read responses, or the word none',
-    familiarOptions: ['--cors', '--origin', '--origins', '--cors-origins'],
     schema: v.lazy((input) => (input === '*' ? v.literal('*') : OriginsSchema)),
     parse: (text: string) => (text === '*' ? text : splitList(text === 'none' ? '' : text)),
   },
   delayMs: {
     variable: 'PETSTORE_DELAY',
+    argument: 'delay',
     fallback: '',
     meaning: `delay of /v1 responses in ms: 300 or 200-800, at most ${maxDelayMs}`,
-    familiarOptions: ['--delay', '-d'],
     schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
     parse: parseDelay,
     expectedText: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
   log: {
     variable: 'PETSTORE_LOG',
+    argument: 'log',
     fallback: 'info',
     meaning: 'silent, info, or requests (also a line per request)',
-    familiarOptions: ['--log', '--log-level'],
     schema: v.picklist(logLevels, expectedMessage(`one of ${logLevels.join(', ')}`)),
   },
 } satisfies Record<string, Setting>
@@ -142,24 +142,31 @@ export interface Config extends SettingValues {
   readonly hints: readonly string[]
 }
 
-/** The environment is wrong; a line of the message for each variable says how. */
+/** The environment or an argument is wrong; a line of the message for each says how. */
 export class ConfigError extends Error {}
 
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
-/** A variable that is empty counts as not set. All errors are reported together, in a ConfigError. */
-export function parseConfig(env: NodeJS.ProcessEnv): Config {
+/**
+ * The arguments by their names win over the variables. What is empty counts as not set. All errors are reported together, in a
+ * ConfigError, by the name by which the value came.
+ */
+export function parseConfig(env: NodeJS.ProcessEnv, args: Readonly<Record<string, string>> = {}): Config {
   const lines: string[] = []
+  const readArgument = ({ argument }: Setting): string => args[argument]?.trim() ?? ''
+  const nameOf = (setting: Setting): string =>
+    readArgument(setting) === '' ? setting.variable : `--${setting.argument}`
   const read = (setting: Setting): unknown => {
-    const { variable, fallback, schema, parse = (text) => text } = setting
-    const text = readVariable(env, variable) || fallback
+    const { fallback, schema, parse = (text) => text } = setting
+    const name = nameOf(setting)
+    const text = readArgument(setting) || readVariable(env, setting.variable) || fallback
     const { issues, output, success } = v.safeParse(schema, parse(text))
     if (success) return output
     const faults =
       setting.expectedText === undefined
-        ? issues.map((issue) => describeIssue(issue, variable))
+        ? issues.map((issue) => describeIssue(issue, setting))
         : [`expected ${setting.expectedText}, got ${describe(text)}`]
-    lines.push(`${variable}: ${faults.join('; ')}`)
+    lines.push(`${name}: ${faults.join('; ')}`)
     return v.parse(schema, parse(fallback))
   }
   const entries = Object.entries(settings).map(([name, setting]) => [name, read(setting)])
@@ -167,10 +174,10 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
   const values = Object.fromEntries(entries) as SettingValues
 
   const hints: string[] = []
-  if (readVariable(env, 'PETSTORE_API_KEYS') === '') {
+  if ((readArgument(settings.apiKeys) || readVariable(env, settings.apiKeys.variable)) === '') {
     // Probably a typo for PETSTORE_API_KEYS.
     if (readVariable(env, 'PETSTORE_API_KEY') !== '') hints.push(apiKeyHint)
-    const reason = whyKeysAreRequired(values)
+    const reason = whyKeysAreRequired(values, nameOf)
     if (reason !== undefined) lines.push([`PETSTORE_API_KEYS: is required ${reason}`, ...hints].join('; '))
   }
   const variables = Object.values(settings).map(({ variable }) => variable)
@@ -184,18 +191,21 @@ function readVariable(env: NodeJS.ProcessEnv, name: string): string {
   return env[name]?.trim() ?? ''
 }
 
-function describeIssue({ message, path }: v.BaseIssue<unknown>, variable: string): string {
+function describeIssue({ message, path }: v.BaseIssue<unknown>, setting: Setting): string {
   const [item] = path ?? []
   // A key is a secret, so a message gives only its position.
-  const isKey = variable === settings.apiKeys.variable && Array.isArray(item?.input)
+  const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
   return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
 }
 
 /** For the program when no key is set: why it must not create one for the run; undefined if it may. */
-function whyKeysAreRequired({ host, log }: SettingValues): string | undefined {
-  if (!isLoopback(host)) return `because HOST (${host}) is not a loopback address`
+function whyKeysAreRequired(
+  { host, log }: SettingValues,
+  nameOf: (setting: Setting) => string,
+): string | undefined {
+  if (!isLoopback(host)) return `because ${nameOf(settings.host)} (${host}) is not a loopback address`
   return log === 'silent'
-    ? 'because PETSTORE_LOG is silent: nobody would see a key that is created for the run'
+    ? `because ${nameOf(settings.log)} is silent: nobody would see a key that is created for the run`
     : undefined
 }
 

@@ -1,22 +1,44 @@
-/**
- * The arguments of the program. The only options are `--help` and `--version`; settings come from the environment. Whoever
- * tries another argument is told which variable to set instead. Prints nothing.
- */
+/** The arguments of the program: one for each setting, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
-import { type Setting, settings } from '../options/settings.ts'
+import { parseArgs } from 'node:util'
+import { settings } from '../options/settings.ts'
 
-/** What to print instead of starting the service. */
-export interface Output {
-  readonly text: string
-  readonly exitCode: 0 | 1
+/** What the arguments ask for: to print a text and exit, or to start with these values of settings, by argument. */
+export type Request =
+  | { readonly text: string; readonly exitCode: 0 | 1 }
+  | { readonly values: Readonly<Record<string, string>> }
+
+/** Reads the arguments. What is no argument of the program is refused in one line that names it. */
+export function handleArgs(args: readonly string[], command: string, version: string): Request {
+  const names = Object.values(settings).map(({ argument }) => argument)
+  const withValue = names.map((name) => [name, { type: 'string' }] as const)
+  const { values, tokens } = parseArgs({
+    args: [...args],
+    options: {
+      ...Object.fromEntries(withValue),
+      help: { type: 'boolean', short: 'h' },
+      version: { type: 'boolean', short: 'v' },
+    },
+    strict: false,
+    tokens: true,
+  })
+  if (values['help'] === true) return { text: formatHelp(command), exitCode: 0 }
+  if (values['version'] === true) return { text: version, exitCode: 0 }
+  const given: Record<string, string> = {}
+  for (const token of tokens) {
+    if (token.kind === 'option' && names.includes(token.name)) {
+      if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`, command)
+      given[token.name] = token.value
+    } else if (token.kind !== 'option-terminator') {
+      // A text that is no argument may be a secret that somebody meant for one, so the value of an unknown one is not shown.
+      return refuse(`${quote(token.kind === 'option' ? token.rawName : token.value)}: unknown`, command)
+    }
+  }
+  return { values: given }
 }
 
-/** The text to print for these arguments and the exit code; undefined without arguments: the service then starts. */
-export function handleArgs(args: readonly string[], command: string, version: string): Output | undefined {
-  if (args.length === 0) return undefined
-  if (args.includes('--help') || args.includes('-h')) return { text: formatHelp(command), exitCode: 0 }
-  if (args.includes('--version') || args.includes('-v')) return { text: version, exitCode: 0 }
-  return { text: explainArguments(args, command), exitCode: 1 }
+function refuse(fault: string, command: string): Request {
+  return { text: `${fault}; ${command} --help lists the arguments`, exitCode: 1 }
 }
 
 /** How a person would start this script from the working directory. */
@@ -27,61 +49,40 @@ export function formatCommand(script: string, workingDirectory: string): string 
 }
 
 function formatHelp(command: string): string {
-  const head = { variable: 'Variable', fallback: 'Default', meaning: 'Meaning' }
-  const rows = [head, ...Object.values(settings)]
-  const nameWidth = Math.max(...rows.map(({ variable }) => variable.length))
-  const fallbackWidth = Math.max(...rows.map(({ fallback }) => fallback.length))
-  const table = rows.map(
-    ({ variable, fallback, meaning }) =>
-      `  ${variable.padEnd(nameWidth)}  ${(fallback || '-').padEnd(fallbackWidth)}  ${meaning}`,
-  )
-  return `Usage: ${command}
+  const head = { argument: 'Argument', variable: 'Variable', fallback: 'Default', meaning: 'Meaning' }
+  const rows = Object.values(settings).map(({ argument, variable, fallback, meaning }) => ({
+    argument: `--${argument}`,
+    variable,
+    fallback: fallback || '-',
+    meaning,
+  }))
+  const width = (column: keyof typeof head): number =>
+    Math.max(...[head, ...rows].map((row) => row[column].length))
+  const table = [head, ...rows].map(({ argument, variable, fallback, meaning }) => {
+    const cells = [
+      argument.padEnd(width('argument')),
+      variable.padEnd(width('variable')),
+      fallback.padEnd(width('fallback')),
+    ]
+    return `  ${[...cells, meaning].join('  ')}`
+  })
+  return `Usage: ${command} [--port 4000] [--file mypets.json] …
 
 A pet store service: JSON over HTTP, with one JSON file as its database.
-Settings come from environment variables:
+A setting is an argument or an environment variable; the argument wins:
 
 ${table.join('\n')}
 
 Keys and origins are comma-separated. Without keys, one is created for each run and printed.
-Keys are required if HOST is not a loopback address, or if PETSTORE_LOG is silent.
-
-Example: PORT=4000 PETSTORE_DATA_FILE=mypets.json ${command}
+Keys are required if the host is not a loopback address, or if the log is silent.
+Other users of this machine can see a key that is given as an argument.
 
 Options:
   -h, --help     print this text
   -v, --version  print the version`
 }
 
-/** One line: the unknown options or, if there are none, the environment variables to set instead. */
-function explainArguments(args: readonly string[], command: string): string {
-  const unknown: string[] = []
-  const understood: string[] = []
-  const assignments: string[] = []
-  const rest = [...args]
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    const [, option = arg, inlineValue] = /^(-[^=]*)=(.*)$/s.exec(arg) ?? []
-    const setting = Object.values<Setting>(settings).find(({ familiarOptions }) =>
-      familiarOptions.includes(option),
-    )
-    if (setting !== undefined) {
-      const value = inlineValue ?? (rest[0]?.startsWith('-') === false ? rest.shift() : undefined)
-      // A key is a secret, and what is printed may end up in a log.
-      const shown = value === undefined || setting === settings.apiKeys ? '…' : quote(value)
-      understood.push(value === undefined ? option : `${option} ${shown}`)
-      assignments.push(`${setting.variable}=${shown}`)
-    } else if (option.startsWith('-')) {
-      unknown.push(option)
-    } else {
-      understood.push(quote(arg))
-      assignments.push(/^\d+$/.test(arg) ? `PORT=${arg}` : `PETSTORE_DATA_FILE=${quote(arg)}`)
-    }
-  }
-  if (unknown.length > 0) return `${unknown.join(' ')}: unknown; ${command} --help lists the settings`
-  return `${understood.join(' ')}: set environment variables instead, as in ${assignments.join(' ')} ${command}`
-}
-
-/** The value quoted for a POSIX shell, if need be. Control characters become `?`, so that it stays on one line. */
-function quote(value: string): string {
-  if (/^[\w./:,@%+=~*-]+$/.test(value)) return value
-  return `'${value.replaceAll(/\p{Cc}/gu, '?').replaceAll("'", String.raw`'\''`)}'`
+/** As it is, or in quotes if it is not plain. Control characters become `?`, so that it stays on one line. */
+function quote(text: string): string {
+  return /^[\w./:,@%+=~*-]+$/.test(text) ? text : `"${text.replaceAll(/\p{Cc}/gu, '?')}"`
 }

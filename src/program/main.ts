@@ -24,16 +24,16 @@ export async function runProgram(): Promise<void> {
   // Whoever reads the output may stop reading (`| head -1`). Without these listeners, the next line would end the service.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const command = formatCommand(process.argv[1] ?? '', process.cwd())
-  const output = handleArgs(process.argv.slice(2), command, readVersion())
-  if (output === undefined) return serve()
-  if (output.exitCode === 0) console.log(output.text)
-  else console.error(output.text)
-  process.exitCode = output.exitCode
+  const request = handleArgs(process.argv.slice(2), command, readVersion())
+  if ('values' in request) return serve(request.values)
+  if (request.exitCode === 0) console.log(request.text)
+  else console.error(request.text)
+  process.exitCode = request.exitCode
 }
 
-async function serve(): Promise<void> {
+async function serve(args: Readonly<Record<string, string>>): Promise<void> {
   try {
-    const config = parseConfig(process.env)
+    const config = parseConfig(process.env, args)
     const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
     const { hints: _hints, log, ...options } = config
     const say = log === 'silent' ? () => {} : console.log

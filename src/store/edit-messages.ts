@@ -5,7 +5,7 @@ import type { PetIndex } from './pet-index.ts'
 
 export class EditMessages {
   readonly #say: (message: string) => void
-  /** What was last said to be wrong: the text of a fault in the file, `disk` for a system error, or ''. */
+  /** What was last said to be wrong: the text of it, `disk` for a failed append, or ''. */
   #saidFailure = ''
 
   constructor(say: (message: string) => void) {
@@ -18,20 +18,21 @@ export class EditMessages {
     this.#say(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
   }
 
-  sayFailure(file: DataFile, error: unknown): void {
-    if (error instanceof DataFileUnusable) return this.#sayUnusable(file, error)
-    const consequence = 'pets are still served, but none can be added'
-    this.#sayOnce('disk', `${file.path}: cannot be used: ${file.describeError(error)}; ${consequence}`)
+  /** An append has failed. */
+  sayAppendFailed(file: DataFile, error: unknown): void {
+    this.#sayOnce('disk', explainFailure(file, error, 'pets are still served, but none can be added'))
   }
 
-  #sayUnusable({ path }: DataFile, { message, reason }: DataFileUnusable): void {
+  /** A look has found that the file cannot be read or used. Says it again if it becomes known where the pets are kept. */
+  sayUnusable(file: DataFile, error: unknown): void {
     // While it is being saved it is too early to say anything: the next look reads the file again.
-    if (reason === 'being saved') return
-    const served = `is still served${reason === 'lost' ? ', but is in memory only' : ''}`
-    const consequence = `the last valid data ${served}, and no pet can be added until this is fixed`
-    // Several faults have a line each, and then the consequence has one, too.
-    const separator = message.includes('\n') ? `\n${path}: ` : '; '
-    this.#sayOnce(message, message + separator + consequence)
+    if (error instanceof DataFileUnusable && error.isBeingSaved) return
+    const { keptName, keepFailure } = file
+    const isKept = keptName === undefined ? '' : `, and are kept in ${keptName} until then`
+    const notKept = keepFailure === undefined ? '' : `, but cannot be kept beside it: ${keepFailure}`
+    const consequence = `no pet can be added until this is fixed; the last valid pets are still served${isKept}${notKept}`
+    const message = explainFailure(file, error, consequence)
+    this.#sayOnce(message, message)
   }
 
   #sayOnce(failure: string, message: string): void {
@@ -39,10 +40,27 @@ export class EditMessages {
     this.#saidFailure = failure
   }
 
-  /** Says that pets can be added, if it was said that they cannot. */
-  sayWorking({ path }: DataFile, wasInvalid = false): void {
-    const what = wasInvalid ? 'is valid again, and pets can be added' : 'can be used again'
-    if (this.#saidFailure !== '') this.#say(`${path}: ${what}`)
-    this.#saidFailure = ''
+  /** After a look that found nothing to do: the last one may have failed. */
+  sayReadable(file: DataFile): void {
+    if (this.#saidFailure !== 'disk') this.sayWorking(file)
   }
+
+  /** Says that the file can be used, if it was said that it cannot. */
+  sayWorking(file: DataFile, wasInvalid = false): void {
+    if (this.#saidFailure === '') return
+    this.#saidFailure = ''
+    this.#say(
+      `${file.path}: ${wasInvalid ? 'is valid again, and the pets come from it' : 'can be used again'}`,
+    )
+    const unwritable = wasInvalid ? file.describeUnwritable() : undefined
+    if (unwritable !== undefined) this.#say(unwritable)
+  }
+}
+
+/** Several faults have a line each, and then the consequence has one, too. */
+function explainFailure(file: DataFile, error: unknown, consequence: string): string {
+  if (!(error instanceof DataFileUnusable))
+    return `${file.path}: cannot be used: ${file.describeError(error)}; ${consequence}`
+  const { message } = error
+  return `${message}${message.includes('\n') ? `\n${file.path}: ` : '; '}${consequence}`
 }

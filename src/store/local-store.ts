@@ -3,7 +3,6 @@
  * edits are looked for. They and creations go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import { clock } from '../system/clock.ts'
 import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
@@ -11,18 +10,26 @@ import type { Int64 } from '../json/int64.ts'
 import { type Assigned, assignIds } from './ids-for-new-pets.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { EditMessages } from './edit-messages.ts'
-import { lookAtIntervals } from './poll-timer.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from '../pet/seed-list.ts'
 import { PetStoreError, refusalOfFile } from './store-refusals.ts'
 import type { Store } from './store.ts'
 import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
+import { clock } from '../system/clock.ts'
+import { isError, isSystemError } from '../system/errors.ts'
+
+const lookEveryMs = 500
+
+export interface FileStoreOptions extends DataFileOptions {
+  /** Called for a bug that shows while nobody waits for an answer. */
+  readonly onError?: (message: string) => void
+}
 
 /** Opens the store on a data file (see openDataFile). */
-export async function openFileStore(path: string, options: DataFileOptions = {}): Promise<LocalStore> {
+export async function openFileStore(path: string, options: FileStoreOptions = {}): Promise<LocalStore> {
   const { file, data } = await openDataFile(path, options)
-  return new LocalStore(new Low<PetData>(file, data), file, options.onMessage)
+  return new LocalStore(new Low<PetData>(file, data), file, options)
 }
 
 /** A store in memory, with these pets; missing ids and statuses are filled in. Throws a TypeError on a wrong pet. */
@@ -43,13 +50,17 @@ export class LocalStore implements Store {
   #unusable: DataFileUnusable | undefined
   #closed: Promise<void> | undefined
 
-  constructor(low: Low<PetData>, file?: DataFile, onMessage: (message: string) => void = () => {}) {
+  constructor(
+    low: Low<PetData>,
+    file?: DataFile,
+    { onMessage = () => {}, onError = () => {} }: FileStoreOptions = {},
+  ) {
     this.#low = low
     this.#file = file
     this.#messages = new EditMessages(onMessage)
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = lookAtIntervals(() => this.#queue.run(() => this.#reload(file)))
+    if (file !== undefined) this.#timer = this.#lookAtIntervals(file, onError)
   }
 
   get size(): number {
@@ -86,7 +97,12 @@ export class LocalStore implements Store {
   /** Waits for the creations in flight, and releases the file. Can be called again. */
   close(): Promise<void> {
     clock.clearInterval(this.#timer)
-    this.#closed ??= this.#queue.run(async () => this.#file?.close(this.#low.data))
+    this.#closed ??= this.#queue.run(async () => {
+      if (this.#file === undefined) return
+      // Somebody may have damaged the file since the last look.
+      await this.#reload(this.#file).catch(() => {})
+      await this.#file.close()
+    })
     return this.#closed
   }
 
@@ -101,12 +117,11 @@ export class LocalStore implements Store {
     for (;;) {
       try {
         await this.#append(results)
-        if (file !== undefined) this.#messages.sayWorking(file)
         return results
       } catch (error) {
-        if (file === undefined) throw error
-        mayBeStored ||= file.mayBeStored
-        if (!(error instanceof DataFileChanged)) throw this.#noteFailure(file, error, mayBeStored)
+        mayBeStored ||= file?.mayBeStored === true
+        if (file !== undefined && isSystemError(error)) this.#messages.sayAppendFailed(file, error)
+        if (file === undefined || !(error instanceof DataFileChanged)) throw toRefusal(error, mayBeStored)
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
         // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
@@ -129,6 +144,8 @@ export class LocalStore implements Store {
     const { pets } = this.#low.data
     const count = pets.length
     const added = results.filter((pet): pet is Pet => !(pet instanceof PetStoreError) && !this.#isStored(pet))
+    // No id may be left. Then nothing is written, and it does not show whether the file can be used.
+    if (added.length === 0) return
     pets.push(...added)
     try {
       await this.#low.write()
@@ -136,8 +153,9 @@ export class LocalStore implements Store {
       pets.length = count
       throw error
     }
-    for (const pet of added) this.#index.add(pet)
+    this.#index.showAdded()
     this.version++
+    if (this.#file !== undefined) this.#messages.sayWorking(this.#file)
   }
 
   /**
@@ -155,12 +173,40 @@ export class LocalStore implements Store {
       } else if (isRolledBack) {
         // That shows that the file can be written again.
         this.#messages.sayWorking(file)
+      } else if (this.#unusable === undefined) {
+        this.#messages.sayReadable(file)
+      } else {
+        // It has not changed since, and so was not read. But the pets may not be kept yet, or not any more.
+        await file.keepPets()
+        throw this.#unusable
       }
     } catch (error) {
-      throw this.#noteFailure(file, error, mayBeStored)
+      if (error instanceof DataFileUnusable && error !== this.#unusable) {
+        this.#unusable = error
+        // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
+        this.version++
+      }
+      if (error instanceof DataFileUnusable || isSystemError(error)) this.#messages.sayUnusable(file, error)
+      throw toRefusal(error, mayBeStored)
     }
-    // Still unusable: it has not changed since, and so was not read.
-    if (this.#unusable !== undefined) throw refusalOfFile(this.#unusable, mayBeStored)
+  }
+
+  /** Looks for edits, but not while it still does so. The timer does not keep the process alive. */
+  #lookAtIntervals(file: DataFile, onError: (message: string) => void): NodeJS.Timeout {
+    let isLooking = false
+    const look = async (): Promise<void> => {
+      if (isLooking) return
+      isLooking = true
+      await this.#queue
+        .run(() => this.#reload(file))
+        .catch((error: unknown) => {
+          // A refusal was said already; clients that add a pet get it, too.
+          if (error instanceof PetStoreError) return
+          onError(`internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`)
+        })
+      isLooking = false
+    }
+    return clock.setInterval(look, lookEveryMs).unref()
   }
 
   /** Lists the pets that lowdb has now, and says what has changed. */
@@ -170,15 +216,10 @@ export class LocalStore implements Store {
     this.#index = next
     this.version++
   }
+}
 
-  /** Notes and says why no pet can be added. Returns the refusal for a client. */
-  #noteFailure(file: DataFile, error: unknown, mayBeStored: boolean): PetStoreError {
-    if (error instanceof DataFileUnusable) {
-      this.#unusable = error
-      // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
-      this.version++
-    }
-    this.#messages.sayFailure(file, error)
-    return refusalOfFile(error, mayBeStored)
-  }
+/** The refusal for a client. What neither the file nor its system says is a bug, and stays as it is. */
+function toRefusal(error: unknown, mayBeStored: boolean): unknown {
+  const isKnown = error instanceof DataFileUnusable || isSystemError(error)
+  return isKnown ? refusalOfFile(error, mayBeStored) : error
 }

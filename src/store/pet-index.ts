@@ -5,49 +5,55 @@ import type { PetPage, PetQuery } from './pet-storage.ts'
 import { type PetStatus, petStatuses } from '../pet/pet-status.ts'
 
 export class PetIndex {
-  readonly #all: Pet[] = []
+  /** By ascending id. Those beyond #size are on their way to the disk, and not to be seen yet. */
+  readonly #pets: readonly Pet[]
+  #size = 0
   readonly #byStatus = new Map<PetStatus, Pet[]>(petStatuses.map((status) => [status, []]))
 
-  /** The pets come by ascending id. */
+  /** Shows these pets, which come by ascending id, and after each `showAdded` those that were pushed to the same array. */
   constructor(pets: readonly Pet[] = []) {
-    for (const pet of pets) this.add(pet)
+    this.#pets = pets
+    this.showAdded()
   }
 
   get size(): number {
-    return this.#all.length
+    return this.#size
   }
 
   get highestId(): Int64 {
-    return this.#all.at(-1)?.id ?? 0
+    return this.#pets[this.#size - 1]?.id ?? 0
   }
 
-  /** The pet's id is higher than any so far. */
-  add(pet: Pet): void {
-    this.#all.push(pet)
-    this.#byStatus.get(pet.status)?.push(pet)
+  showAdded(): void {
+    for (; this.#size < this.#pets.length; this.#size++) {
+      const pet = this.#pets[this.#size]
+      if (pet !== undefined) this.#byStatus.get(pet.status)?.push(pet)
+    }
   }
 
   get(id: Int64): Pet | undefined {
     // Ids count up from 1, so a pet is at the position of its id unless an edit has left a gap before it. A search among a
     // million pets would make this a third slower than among a hundred (test/bench/growth.ts).
-    const expected = this.#all[Number(id) - 1]
+    const index = Number(id) - 1
+    const expected = index < this.#size ? this.#pets[index] : undefined
     if (expected?.id === id) return expected
-    const pet = this.#all[firstAfter(this.#all, id) - 1]
+    const pet = this.#pets[firstAfter(this.#pets, id, this.#size) - 1]
     return pet?.id === id ? pet : undefined
   }
 
   list({ limit, status, after }: PetQuery): PetPage {
-    const matches = status === undefined ? this.#all : (this.#byStatus.get(status) ?? [])
-    const from = after === undefined ? 0 : firstAfter(matches, after)
-    const pets = matches.slice(from, from + limit)
-    return { pets, total: matches.length, hasMore: from + limit < matches.length }
+    const matches = status === undefined ? this.#pets : (this.#byStatus.get(status) ?? [])
+    const total = status === undefined ? this.#size : matches.length
+    const from = after === undefined ? 0 : firstAfter(matches, after, total)
+    const pets = matches.slice(from, Math.min(from + limit, total))
+    return { pets, total, hasMore: from + limit < total }
   }
 
   /** How many pets an edit added, removed and changed. */
   changesTo(next: PetIndex): { added: number; removed: number; changed: number } {
     let kept = 0
     let changed = 0
-    for (const old of this.#all) {
+    for (const old of this.#pets) {
       const now = next.get(old.id)
       if (now === undefined) continue
       kept++
@@ -61,10 +67,10 @@ export function isSamePet(a: Pet, b: Pet): boolean {
   return a.id === b.id && a.name === b.name && a.categoryId === b.categoryId && a.status === b.status
 }
 
-/** The position of the first pet with a higher id. */
-function firstAfter(pets: readonly Pet[], id: Int64): number {
+/** The position of the first pet with a higher id, among the first `count`. */
+function firstAfter(pets: readonly Pet[], id: Int64, count: number): number {
   let low = 0
-  let high = pets.length
+  let high = count
   while (low < high) {
     const middle = (low + high) >>> 1
     const pet = pets[middle]

@@ -17,6 +17,11 @@ export function errorCode(error: unknown): string {
   return 'errno' in error && error.errno === quotaExceeded.errno ? quotaExceeded.code : error.code
 }
 
+/** Whether a system call failed, and not our own code: a wrong argument of a call of Node's is a bug (`ERR_INVALID_ARG_TYPE`). */
+export function isSystemError(error: unknown): boolean {
+  return /^(?!ERR_(?!FS_))./.test(errorCode(error))
+}
+
 /** A system error for a person, such as `no space left on device (ENOSPC)`. */
 export function describeSystemError(error: unknown): string {
   const code = errorCode(error)
