@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import { formatDataFile, makeFolder, readPetLines, runProgram, send, startProgram } from '../support.ts'
+import { formatDataFile, key, makeFolder, readPetLines, runProgram, send, startProgram } from '../support.ts'
 import { namesInFile, petLine } from '../file-system.ts'
 
 const rex = petLine(1, 'Rex')
@@ -136,6 +136,35 @@ describe('while another program holds the file', () => {
       assert.equal(status, 201, text + program.output())
     })
   }
+})
+
+test('names of variables count in any case', async (t) => {
+  const { path } = makeStore(formatDataFile(rex))
+  const program = await startProgram(t, makeFolder(), { petstore_Data_File: path, PETSTORE_delay: '0' })
+  assert.equal((await send(program.url, '/v1/pets')).headers.get('x-total-count'), '1')
+})
+
+test('the printed command is one that PowerShell has, in quotes that cmd knows', async (t) => {
+  const program = await startProgram(t, makeFolder())
+  const curl = `curl.exe -H "Authorization: Bearer YOUR_API_KEY" "${program.url}/v1/pets"`
+  assert.ok(program.output().includes(`\n  ${curl}\n`), program.output())
+})
+
+test('a second SIGHUP, which Windows cannot send to a process, ends the program at once without an error', async (t) => {
+  const folder = makeFolder()
+  // The creation's sync never returns, so the first signal waits for it. (The new file itself was synced by fsync.)
+  const signals = `
+    const fs = require('node:fs')
+    fs.fdatasync = () => { process.emit('SIGHUP', 'SIGHUP'); setImmediate(() => process.emit('SIGHUP', 'SIGHUP')) }`
+  writeFileSync(join(folder, 'signals.cjs'), signals)
+  const { ended, output, waitFor } = runProgram(t, folder, {
+    NODE_OPTIONS: '--require ./signals.cjs',
+    PETSTORE_API_KEYS: key,
+  })
+  const [, url = ''] = await waitFor(/listens on (http:\S+)\r?\n/)
+  await assert.rejects(send(url, '/v1/pets', creation))
+  await ended
+  assert.doesNotMatch(output(), /ENOSYS/)
 })
 
 test('a wrong setting ends the program with exit code 1 and a sentence', async (t) => {
