@@ -21,6 +21,9 @@ test('names the setting to change for each error that a person can mend, and kee
     assert.ok(error instanceof Error && 'code' in error && error.code === code)
     assert.match(error.message, sentence)
   }
+  const reserved = explainListenError(systemError('EACCES'), 5000, 'pets.test')
+  assert.ok(reserved instanceof Error)
+  assert.equal(reserved.message, 'PORT: 5000 is reserved by the system; choose another port')
   const other = systemError('EMFILE')
   assert.equal(explainListenError(other, 80, 'pets.test'), other)
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/options/settings.ts'
+import { findUnknownVariables } from '../src/options/unknown-variables.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()
@@ -144,6 +145,10 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
     'PETSTORE_DATA_FILE: expected the path of a file, got "~/pets.json": no shell expanded the "~"; write out your home folder',
   ],
   [
+    { PETSTORE_DATA_FILE: '"my pets.json"' },
+    String.raw`PETSTORE_DATA_FILE: expected the path of a file, got "\"my pets.json\"": leave out the quotes around it`,
+  ],
+  [
     { PETSTORE_CORS_ORIGINS: 'https://a.test,https://b.test/,https://c.test/shop,localhost:5173' },
     'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://b.test/"; write https://b.test; ' +
       'expected an origin such as https://example.org, got "https://c.test/shop"; write https://c.test; ' +
@@ -230,6 +235,16 @@ test('prints no key in a message', () => {
   assert.equal(lines.length, 3)
   assert.ok(!lines.join('\n').includes('hush'), lines.join('\n'))
   assert.ok(!lines.join('\n').includes('not a key'), lines.join('\n'))
+})
+
+test('takes a setting whose name is written in other letters for the setting where case does not count, as on Windows', () => {
+  const env = { PETSTORE_delay: '300', Petstore_Log: 'info', petstore_dalay: '1' }
+  const findUnknown = (isCaseless: boolean): readonly string[] =>
+    findUnknownVariables(env, ['PETSTORE_DELAY', 'PETSTORE_LOG'], isCaseless).map(
+      (line) => line.split(':')[0] ?? '',
+    )
+  assert.deepEqual(findUnknown(true), ['PETSTORE_DALAY'])
+  assert.deepEqual(findUnknown(false), ['PETSTORE_delay'])
 })
 
 test('requires keys for a host that others can reach, and for a run that would not print a created key', () => {

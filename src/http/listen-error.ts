@@ -21,7 +21,10 @@ function describeRemedy(code: string, port: number, host: string): string | unde
     case 'EADDRINUSE':
       return `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`
     case 'EACCES':
-      return `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
+      return port < 1024
+        ? `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
+        : // Windows sets ranges of ports aside (netsh interface ipv4 show excludedportrange protocol=tcp).
+          `PORT: ${port} is reserved by the system; choose another port`
     case 'EADDRNOTAVAIL':
       return `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`
     case 'ENOTFOUND':

@@ -81,6 +81,11 @@ export const settings = {
     meaning: 'file with the pets; made if there is none',
     schema: v.pipe(
       expectedText('the path of a file', /^[^\0]*[^\s\0][^\0]*$/),
+      // `set PETSTORE_DATA_FILE="pets.json"` of Windows, and env files of Docker, keep the quotes.
+      v.check(
+        (path) => !/^(["']).*\1$/.test(path),
+        ({ input }) => `expected the path of a file, got ${describe(input)}: leave out the quotes around it`,
+      ),
       // A shell expands `~` only at the start of an unquoted word, and systemd, Docker and --env-file never do.
       v.check(
         (path) => !/^~(?:[/\\]|$)/.test(path),

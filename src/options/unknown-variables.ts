@@ -13,9 +13,14 @@ const foreignAssignments: readonly RegExp[] = [
   /^PETSTORE_ENV_/,
 ]
 
-/** A line for each of them. `known` are the variables of the settings. */
-export function findUnknownVariables(env: NodeJS.ProcessEnv, known: readonly string[]): readonly string[] {
+/** A line for each of them. `known` are the variables of the settings. On Windows, case does not count in names. */
+export function findUnknownVariables(
+  env: NodeJS.ProcessEnv,
+  known: readonly string[],
+  isCaseless = process.platform === 'win32',
+): readonly string[] {
   return Object.entries(env)
+    .map(([name, value]) => [isCaseless ? name.toUpperCase() : name, value] as const)
     .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))
     .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
     .map(([name]) => `${name}: is not a setting; the settings are ${known.join(', ')}`)

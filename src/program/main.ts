@@ -83,7 +83,11 @@ function stopOnSignals(server: PetStoreServer, onStopped: () => void): void {
 /** Ends the process by the signal. `process.exit` would wait for a file system call that is still under way. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
-  process.kill(process.pid, signal)
+  try {
+    process.kill(process.pid, signal)
+  } catch {
+    // Windows cannot send a SIGHUP (ENOSYS).
+  }
   // In a container this may be process 1, which the kernel does not let end itself by a signal.
   process.abort()
 }

@@ -26,8 +26,10 @@ export function formatStartText({ dataFile, hints, host }: Config, started: Star
   lines.push(`Page: ${url}/${createdKey === undefined ? '' : `#key=${createdKey}`}`)
   lines.push(createdKey === undefined ? 'Try, with your API key instead of YOUR_API_KEY:' : 'Try:')
   const key = createdKey ?? 'YOUR_API_KEY'
+  // In PowerShell, `curl` may be a command of its own.
+  const curl = process.platform === 'win32' ? 'curl.exe' : 'curl'
   // Without the quotes, zsh would take the brackets of an IPv6 address for a pattern.
-  lines.push(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/pets"`)
+  lines.push(`  ${curl} -H "Authorization: Bearer ${key}" "${url}/v1/pets"`)
   return lines.join('\n')
 }
 
