@@ -18,10 +18,7 @@ import { EmbeddingError, isError } from '../system/errors.ts'
 import { createRoutes, type RouteSources } from './route-table.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 
-/**
- * `onResponse` and `onError` must not throw. `basePath` may be missing from the path of a request: Express and Vite remove it
- * before they call the listener, and node:http does not.
- */
+/** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
@@ -46,7 +43,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const cors = createCors(corsOrigins)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   const routes = createRoutes(options, basePath)
-  const findRoute = createRouter(routes)
+  const findRoute = createRouter(routes, basePath)
   /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight for an unknown path. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
@@ -58,7 +55,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { method = '', url = '' } = request
     checkFraming(request, response, expectation)
     if (method === 'OPTIONS' && url === '*') return cors.optionsReply(allMethods)
-    const route = findRoute(url) ?? findRoute(withoutBase(url))
+    const route = findRoute(url)
     if (route === undefined) {
       // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
       if (method === 'OPTIONS' && isPreflight(request.headers)) return cors.optionsReply(allMethods)
@@ -73,8 +70,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return operation.handle({ parameter, query, readBody: () => readJsonBody(exchange) })
   }
 
-  function withoutBase(url: string): string {
-    return basePath !== '' && url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : url
+  function withoutBase(path: string): string {
+    return basePath !== '' && path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
   }
 
   /**
