@@ -64,7 +64,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { resource: operations, parameter, query } = route
     if (method === 'OPTIONS') return cors.optionsReply(formatAllow(operations))
     const operation = operations[operationMethod(method)]
-    if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), url)
+    if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), findPath(url))
     exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)
     return operation.handle({ parameter, query, readBody: () => readJsonBody(exchange) })
