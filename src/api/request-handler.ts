@@ -7,7 +7,7 @@ import { createDelay } from '../http/delay.ts'
 import { HttpError } from '../http/error-codes.ts'
 import { checkFraming } from '../http/framing.ts'
 import type { Arrival, Expectation, Handler } from '../http/handler-types.ts'
-import { readJsonBody } from '../http/json-body.ts'
+import { checkBodyHead, readJsonBody } from '../http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from '../http/reply.ts'
 import { createRouter, findPath, formatAllow, operationMethod } from '../http/router.ts'
 import { methodNotAllowed, notFound } from './routing-errors.ts'
@@ -35,6 +35,15 @@ interface Exchange extends Arrival {
   readonly start: number
   /** Undefined until path and method are known. */
   operation?: Operation | undefined
+}
+
+function readBody(exchange: Exchange): Promise<unknown> {
+  const { request, response, expectation, body } = exchange
+  checkBodyHead(request)
+  // The client waits for this before it sends its body (RFC 9110 section 10.1.1).
+  if (expectation === 'continue') response.writeContinue()
+  exchange.expectation = 'none'
+  return readJsonBody(request, body)
 }
 
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
@@ -67,7 +76,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), findPath(url))
     exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)
-    return operation.handle({ parameter, query, readBody: () => readJsonBody(exchange) })
+    return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
   }
 
   function withoutBase(path: string): string {
@@ -138,7 +147,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which, so
-    // the connection closes. (When the body is read, readJsonBody sends 100 Continue, and nothing is expected any more.)
+    // the connection closes. (readBody sends 100 Continue, and nothing is expected any more.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
