@@ -514,6 +514,22 @@ for (const [how, mount] of Object.entries(mounts)) {
   })
 }
 
+test('works under a path that a request spells in another way (RFC 9112 3.2.2, RFC 3986 6.2.2.2)', async (t) => {
+  const store = await createPetStore({ ...memory, pets: [rex], basePath: '/store' })
+  t.after(() => store.close())
+  const url = await listen(t, store.listener)
+  const client = await connectRaw(t, url)
+  for (const target of [
+    'http://pets.test/store/v1/pets',
+    '/%73tore/v1/pets',
+    'http://pets.test/%73tore/v1/pets',
+  ]) {
+    client.write(formatRequest(`GET ${target}`))
+    const { status, body } = await client.read()
+    assert.deepEqual([status, body], [200, JSON.stringify([rex])], target)
+  }
+})
+
 /** Mounts the store under a path as Express and connect do: they take the path off `url`, and keep all of it as `originalUrl`. */
 function mountAt(path: string, store: PetStoreHandle): RequestListener {
   return (request, response) => {
