@@ -239,8 +239,8 @@ test('shows that a name is of spaces, or of nothing that is seen', async (t) => 
   assert.deepEqual(await page.locator('td.name').allInnerTexts(), [
     'Rex',
     'empty name',
-    'blank name of 3',
-    'blank name of 3',
+    'blank name, length 3',
+    'blank name, length 3',
     ' a ',
   ])
 })
