@@ -245,6 +245,28 @@ function findBadLines(locator: Locator): Promise<readonly string[]> {
   })
 }
 
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`prints the form in one piece and the chosen filter in dark letters, ${colorScheme}`, async (t) => {
+    const { url } = await startStore(t)
+    const page = await visitStore(t, url, { colorScheme, viewport: { width: 720, height: 1000 } })
+    await page.emulateMedia({ media: 'print' })
+    const form = page.getByRole('region', { name: 'Add a pet' })
+    assert.equal(await form.evaluate((element) => getComputedStyle(element).breakInside), 'avoid')
+    // A printer leaves out backgrounds: what is light would not be seen on the paper.
+    const colors = await page
+      .locator('.segments span, #add button, td.name')
+      .evaluateAll((all) => all.map((element) => getComputedStyle(element).color))
+    assert.equal(colors.length, 15)
+    for (const color of colors) {
+      const channels = (color.match(/\d+/g) ?? []).map(Number)
+      assert.ok(
+        channels.every((channel) => channel < 120),
+        color,
+      )
+    }
+  })
+}
+
 test('marks what has changed without a motion for those who want none', async (t) => {
   const { url, edit } = await startStore(t)
   const page = await visitStore(t, url, { reducedMotion: 'reduce' })

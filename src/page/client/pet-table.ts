@@ -100,7 +100,7 @@ function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined
 export function createName(name: string): HTMLElement {
   const characters = [...name].length
   if (/^[\s\p{Cc}\p{Default_Ignorable_Code_Point}]*$/u.test(name)) {
-    const text = characters === 0 ? 'empty name' : `blank name of ${characters}`
+    const text = characters === 0 ? 'empty name' : `blank name, length ${characters}`
     return createElement('span', { class: 'empty' }, text)
   }
   if (characters <= maxUnfolded && !name.includes('\n')) return isolate(name)
