@@ -11,7 +11,16 @@ import { after, test } from 'node:test'
 import type { Pet } from '../src/options/types.ts'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
-import { type Call, makeFastFolder, newPet, petLine, systemError, watchFileSystem } from './file-system.ts'
+import { parseFileText } from '../src/data-file/file-text.ts'
+import {
+  type Call,
+  Lines,
+  makeFastFolder,
+  newPet,
+  petLine,
+  systemError,
+  watchFileSystem,
+} from './file-system.ts'
 import { createRandom, formatDataFile, isThorough, makeOld, share } from './support.ts'
 
 const sectorBytes = 512
@@ -31,6 +40,8 @@ type Entry =
   | { readonly kind: 'name'; readonly names: ReadonlyMap<string, number | undefined> }
   | { readonly kind: 'sync'; readonly target: number | string; readonly since: number }
   | { readonly kind: 'acknowledged'; readonly pet: Pet }
+  /** It was said where the pets are kept. */
+  | { readonly kind: 'kept' }
 
 /** A folder stands among the names under this number. */
 const folderNumber = -1
@@ -108,6 +119,15 @@ class Recorder implements Recording {
     })
     fs.closeSync(descriptor)
     fs.renameSync(temporary, this.path)
+  }
+
+  /** What a person's copy does that goes into the file in place. */
+  overwrite(text: string): void {
+    const fs = this.fileSystem
+    const descriptor = fs.openSync(this.path, 'r+')
+    fs.ftruncateSync(descriptor, 0)
+    fs.writeSync(descriptor, Buffer.from(text), 0, Buffer.byteLength(text), 0)
+    fs.closeSync(descriptor)
   }
 
   #add({ name, args, path }: Call, result: unknown): void {
@@ -483,3 +503,67 @@ test('heals again when it crashes while it heals', async () => {
   })
   await assertSurvives(recording)
 })
+
+test('loses no pet by a crash after a save was cut off, from when it was said where the pets are kept', async () => {
+  for (const cut of [1, 40, canonical.length - 8]) {
+    const recording = await record(canonical, async (recorder) => {
+      const lines = new Lines()
+      const options = { fileSystem: recorder.fileSystem, onMessage: lines.say }
+      const store = await openFileStore(recorder.path, options)
+      await recorder.create(store, 'third')
+      const whole = nodeFs.readFileSync(recorder.path, 'utf8')
+      recorder.overwrite(whole.slice(0, cut))
+      await lines.next(/are kept in/)
+      recorder.entries.push({ kind: 'kept' })
+      recorder.overwrite(whole)
+      await lines.next(/^reloaded/)
+      await store.close()
+    })
+    await assertKeeps(recording)
+  }
+})
+
+/** Whatever a crash leaves from that moment on either opens with every acknowledged pet, or is refused beside a file that has them. */
+async function assertKeeps(recording: Recording): Promise<void> {
+  const { entries } = recording
+  const acknowledged = entries.flatMap((entry) => (entry.kind === 'acknowledged' ? [entry.pet] : []))
+  const folder = makeFastFolder()
+  let count = 0
+  for (
+    let length = entries.findIndex(({ kind }) => kind === 'kept') + 1;
+    length <= entries.length;
+    length++
+  ) {
+    for (const state of crash(recording, length)) {
+      if (!isInShare()) continue
+      stateCount++
+      const path = join(folder, String(count++), 'data/pets.json')
+      nodeFs.mkdirSync(dirname(path), { recursive: true })
+      for (const [name, bytes] of state) {
+        if (bytes === undefined) continue
+        nodeFs.writeFileSync(join(dirname(dirname(path)), name), bytes)
+        makeOld(join(dirname(dirname(path)), name))
+      }
+      const pets = await openFileStore(path).then(
+        async (store) => {
+          await store.close()
+          return store.list({ limit: 100 }).pets
+        },
+        (error: unknown) => {
+          assert.ok(error instanceof DataFileUnusable, String(error))
+          refusedCount++
+          const kept = nodeFs.readdirSync(dirname(path)).find((name) => name.includes('.kept-')) ?? 'none'
+          assert.ok(error.message.includes(kept), error.message)
+          return parseFileText(kept, nodeFs.readFileSync(join(dirname(path), kept))).pets
+        },
+      )
+      for (const pet of acknowledged)
+        assert.deepEqual(
+          pets.find(({ id }) => id === pet.id),
+          pet,
+        )
+      assert.equal(pets.length, 2 + acknowledged.length)
+    }
+  }
+  assert.ok(count > 1)
+}

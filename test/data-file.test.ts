@@ -28,6 +28,7 @@ import {
   newPet,
   openStore,
   petLine,
+  systemError,
   watchFileSystem,
 } from './file-system.ts'
 import { formatDataFile, makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
@@ -518,4 +519,23 @@ test('refuses to write, by lowdb too, what is no new pet', async (t) => {
   low.data = { pets: [first] }
   await assert.rejects(low.write(), TypeError)
   assert.deepEqual(readPetLines(path), [rex, mia])
+})
+
+test('does not take a refusal for want of an id for a sign that the file can be used again', async (t) => {
+  const look = holdLooks(t)
+  const path = makeDataFile([petLine(9223372036854775807n, 'Rex')])
+  let isLocked = false
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (isLocked && place === path && name === 'statSync') throw systemError('EACCES')
+    },
+  })
+  const { store, lines } = await openStore(t, path, fileSystem)
+  isLocked = true
+  for (let i = 0; i < 3; i++) {
+    look(1000)
+    await assert.rejects(store.create(newPet('Kit')), { code: 'insufficient_storage' })
+  }
+  assert.equal(lines.length, 1, lines.join('\n'))
+  assert.match(lines[0] ?? '', /cannot be used: permission denied/)
 })

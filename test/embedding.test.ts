@@ -133,6 +133,11 @@ const typed = `
     const mountedShared: StorageHandle = await createPetStore({ apiKeys: ['k'], storage, basePath: '/a' })
     createServer(mountedShared.listener)
     await mountedShared.close()
+    const shortest: NewPet = { name: 'Rex', categoryId: 1 }
+    const complete: PetWithoutId = { ...shortest, status: 'sold' }
+    const pet: Pet = { id: 1, ...complete }
+    // @ts-expect-error A storage gets no pet without its status.
+    await storage.create([shortest])
     // @ts-expect-error A server on a storage has no reset,
     await shared.reset()
     // @ts-expect-error and no countPets.
@@ -157,10 +162,10 @@ const typed = `
     await createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1, status: 'lost' }] })
     // @ts-expect-error Under exactOptionalPropertyTypes, an option may be left out, but not undefined.
     await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
-    return store.countPets() + store.url.length + shared.url.length
+    return pet.name.length + store.countPets() + store.url.length + shared.url.length
   }`
 const typeNames =
-  'type RequestLog, type PetStorage, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet, type StorageHandle, type StorageServer'
+  'type NewPet, type Pet, type PetWithoutId, type RequestLog, type PetStorage, type PetStoreHandle, type PetStoreOptions, type PetStoreServer, type SeedPet, type StorageHandle, type StorageServer'
 const typedImports = `import { createPetStore, startPetStore, ${typeNames} } from 'petstore'
   import { createServer } from 'node:http'`
 
@@ -508,6 +513,22 @@ for (const [how, mount] of Object.entries(mounts)) {
     assert.equal((await send(url, '/')).text, 'another app')
   })
 }
+
+test('works under a path that a request spells in another way (RFC 9112 3.2.2, RFC 3986 6.2.2.2)', async (t) => {
+  const store = await createPetStore({ ...memory, pets: [rex], basePath: '/store' })
+  t.after(() => store.close())
+  const url = await listen(t, store.listener)
+  const client = await connectRaw(t, url)
+  for (const target of [
+    'http://pets.test/store/v1/pets',
+    '/%73tore/v1/pets',
+    'http://pets.test/%73tore/v1/pets',
+  ]) {
+    client.write(formatRequest(`GET ${target}`))
+    const { status, body } = await client.read()
+    assert.deepEqual([status, body], [200, JSON.stringify([rex])], target)
+  }
+})
 
 /** Mounts the store under a path as Express and connect do: they take the path off `url`, and keep all of it as `originalUrl`. */
 function mountAt(path: string, store: PetStoreHandle): RequestListener {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import { clock } from '../src/system/clock.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
-import type { NewPet, Pet } from '../src/options/types.ts'
+import type { Pet, PetWithoutId } from '../src/options/types.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import { makeFolder } from './support.ts'
 
@@ -171,7 +171,7 @@ export function makeFastFolder(): string {
   return makeFolder(nodeFs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
 }
 
-export function newPet(name: string): NewPet {
+export function newPet(name: string): PetWithoutId {
   return { name, categoryId: 1, status: 'available' }
 }
 

@@ -7,7 +7,7 @@ import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()
 
-const find = createRouter({ '/': 'root', '/pets': 'pets', '/pets/{petId}': 'pet', '/pets/new': 'new' })
+const find = createRouter({ '/': 'root', '/pets': 'pets', '/pets/new': 'new', '/pets/{petId}': 'pet' })
 
 describe('finds', () => {
   const cases: Record<string, [resource: string, petId?: string | undefined, query?: string]> = {
@@ -155,6 +155,26 @@ describe('the path for a log', () => {
     test(`of ${target} is ${path}`, () => assert.equal(findPath(target), path))
 })
 
-test('a template with a parameter before its end is refused when the router is made', () => {
-  assert.throws(() => createRouter({ '/pets/{petId}/photos': 'photos' }), TypeError)
+test('a parameter may stand before the end of a path', () => {
+  const findPhotos = createRouter({ '/pets/{petId}/photos': 'photos' })
+  assert.deepEqual(findPhotos('/pets/7/photos'), { resource: 'photos', parameter: '7', query: '' })
+  assert.equal(findPhotos('/pets//photos'), undefined)
+})
+
+describe('a base path that stands before the others', () => {
+  const findBelow = createRouter({ '/': 'root', '/pets': 'pets' }, '/my%20shop/a')
+  const cases: Record<string, string | undefined> = {
+    '/my%20shop/a/pets': 'pets',
+    '/pets': 'pets',
+    '/m%79%20shop/%61/pets': 'pets',
+    'http://elsewhere/my%20shop/a/pets': 'pets',
+    '/my%20shop/a/': 'root',
+    '/my%20shop/a': undefined,
+    '/my%20shop%2Fa/pets': undefined,
+    '/my%20shop/pets': undefined,
+    '/my%20shop/abc/pets': undefined,
+    '/my%20shop/a/my%20shop/a/pets': undefined,
+  }
+  for (const [target, resource] of Object.entries(cases))
+    test(`${target} is ${resource}`, () => assert.equal(findBelow(target)?.resource, resource))
 })

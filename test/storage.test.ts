@@ -9,7 +9,7 @@ import { createPetStore, startPetStore } from '../src/index.ts'
 import { createPet, deprecation, getPet, listPets, sunset } from '../src/api/operations.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import { createStorageStore } from '../src/store/storage-store.ts'
-import type { Int64, NewPet, Pet, PetPage, PetQuery, PetStorage } from '../src/options/types.ts'
+import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
 import { createGate } from './file-system.ts'
 import { assertRefusal, connectRaw, formatRequest, key, type ReceivedAnswer, send } from './support.ts'
 
@@ -40,7 +40,7 @@ class TestStorage implements PetStorage {
     return this.pets.find((pet) => BigInt(pet.id) === BigInt(id))
   }
 
-  async create(newPets: readonly NewPet[]): Promise<readonly Pet[]> {
+  async create(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]> {
     this.calls.push(`create ${newPets.length}`)
     const created = newPets.map((newPet) => ({ ...newPet, id: ++this.lastId }))
     this.pets.push(...created)

@@ -1,11 +1,11 @@
 /** The schemas of the OpenAPI document (interface section 2), and the pets in its examples. Knows no operation. */
 import { errorCodes } from '../http/error-codes.ts'
 import { defaultStatus, petStatuses } from '../pet/pet-status.ts'
-import type { NewPet, Pet } from '../pet/pet.ts'
+import type { Pet, PetWithoutId } from '../pet/pet.ts'
 
 export const rex: Pet = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
 export const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
-export const newPet: NewPet = { name: 'Pip', categoryId: 3, status: 'pending' }
+export const newPet: PetWithoutId = { name: 'Pip', categoryId: 3, status: 'pending' }
 
 export const idSchema = { type: 'integer', format: 'int64', minimum: 1 }
 

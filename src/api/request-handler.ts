@@ -7,7 +7,7 @@ import { createDelay } from '../http/delay.ts'
 import { HttpError } from '../http/error-codes.ts'
 import { checkFraming } from '../http/framing.ts'
 import type { Arrival, Expectation, Handler } from '../http/handler-types.ts'
-import { readJsonBody } from '../http/json-body.ts'
+import { checkBodyHead, readJsonBody } from '../http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from '../http/reply.ts'
 import { createRouter, findPath, formatAllow, operationMethod } from '../http/router.ts'
 import { methodNotAllowed, notFound } from './routing-errors.ts'
@@ -18,10 +18,7 @@ import { EmbeddingError, isError } from '../system/errors.ts'
 import { createRoutes, type RouteSources } from './route-table.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 
-/**
- * `onResponse` and `onError` must not throw. `basePath` may be missing from the path of a request: Express and Vite remove it
- * before they call the listener, and node:http does not.
- */
+/** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
@@ -40,13 +37,22 @@ interface Exchange extends Arrival {
   operation?: Operation | undefined
 }
 
+function readBody(exchange: Exchange): Promise<unknown> {
+  const { request, response, expectation, body } = exchange
+  checkBodyHead(request)
+  // The client waits for this before it sends its body (RFC 9110 section 10.1.1).
+  if (expectation === 'continue') response.writeContinue()
+  exchange.expectation = 'none'
+  return readJsonBody(request, body)
+}
+
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   const routes = createRoutes(options, basePath)
-  const findRoute = createRouter(routes)
+  const findRoute = createRouter(routes, basePath)
   /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight for an unknown path. */
   const allMethods = formatAllow(...Object.values(routes))
   let isClosing = false
@@ -58,7 +64,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { method = '', url = '' } = request
     checkFraming(request, response, expectation)
     if (method === 'OPTIONS' && url === '*') return cors.optionsReply(allMethods)
-    const route = findRoute(url) ?? findRoute(withoutBase(url))
+    const route = findRoute(url)
     if (route === undefined) {
       // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
       if (method === 'OPTIONS' && isPreflight(request.headers)) return cors.optionsReply(allMethods)
@@ -67,14 +73,14 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { resource: operations, parameter, query } = route
     if (method === 'OPTIONS') return cors.optionsReply(formatAllow(operations))
     const operation = operations[operationMethod(method)]
-    if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), url)
+    if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), findPath(url))
     exchange.operation = operation
     if (operation.needsNoKey !== true) authenticate(request)
-    return operation.handle({ parameter, query, readBody: () => readJsonBody(exchange) })
+    return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
   }
 
-  function withoutBase(url: string): string {
-    return basePath !== '' && url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : url
+  function withoutBase(path: string): string {
+    return basePath !== '' && path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
   }
 
   /**
@@ -141,7 +147,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which, so
-    // the connection closes. (When the body is read, readJsonBody sends 100 Continue, and nothing is expected any more.)
+    // the connection closes. (readBody sends 100 Continue, and nothing is expected any more.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]

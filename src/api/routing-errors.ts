@@ -11,8 +11,8 @@ export function notFound(path: string, basePath: string): HttpError {
 const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'
 
 /** Names the methods in its message too, since a plain `curl` shows no headers. */
-export function methodNotAllowed(method: string, allow: string, url = ''): HttpError {
-  const isChange = url.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
+export function methodNotAllowed(method: string, allow: string, path = ''): HttpError {
+  const isChange = path.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
   const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
   return new HttpError('method_not_allowed', message, ['Allow', allow])
 }

@@ -1,7 +1,7 @@
 /** Collects a request's body within the size limit, and reads it as JSON. Everything that can be wrong with it has its own error. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Arrival, CollectedBody, Expectation } from './handler-types.ts'
+import type { CollectedBody } from './handler-types.ts'
 import { describe } from '../messages/describe.ts'
 import { JsonFault, parseJson, placeOf } from '../json/json-reader.ts'
 import { EmbeddingError } from '../system/errors.ts'
@@ -17,19 +17,19 @@ const lostQuotesHint =
 const readBefore = 'the body was read before; mount the listener ahead of body parsers such as express.json()'
 
 /**
- * Throws unsupported_media_type, content_too_large or malformed_json, and an EmbeddingError if the body was read before. Never
- * settles when the client goes away in the middle of its body: nobody waits for the response. Sends 100 Continue to a client that
- * waits for it before it sends its body (RFC 9110 section 10.1.1). Afterwards the expectation is 'none'.
+ * Throws malformed_json, content_too_large, and an EmbeddingError if the body was read before. `body`: if it is collected already. Never
+ * settles when the client goes away in the middle of its body: nobody waits for the response.
  */
-export async function readJsonBody(arrival: Arrival & { expectation: Expectation }): Promise<unknown> {
-  const { request, response, body } = arrival
-  checkMediaType(request)
-  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
-  if (arrival.expectation === 'continue') response.writeContinue()
-  arrival.expectation = 'none'
+export async function readJsonBody(request: IncomingMessage, body?: CollectedBody): Promise<unknown> {
   const bytes = await (body ?? collectBody(request))
   if (bytes === undefined) throw bodyTooLarge()
   return parseBody(bytes)
+}
+
+/** Throws unsupported_media_type or content_too_large for a body that need not be sent. */
+export function checkBodyHead(request: IncomingMessage): void {
+  checkMediaType(request)
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
 }
 
 /**
@@ -98,7 +98,7 @@ function parseBody(bytes: Buffer): unknown {
     if (!(error instanceof JsonFault)) throw error
     const { line, column } = placeOf(text, error.offset)
     // In `curl -d {"name":"Rex"}`, and in some shells of Windows, the shell takes the quotes away.
-    const hint = /member name in double quotes, got "\w"/.test(error.message) ? lostQuotesHint : ''
+    const hint = /^\s*\{\s*\w/.test(text.toString()) ? lostQuotesHint : ''
     throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}${hint}`)
   }
 }

@@ -1,14 +1,15 @@
 /**
- * Node's HTTP server, with one Connection per socket. Limits how many requests may wait, summed over all connections, and
- * closes in a bounded time. How to respond is for the handler to say.
+ * Node's HTTP server, with one Connection per socket. Takes turns between connections, and closes in a bounded time. How to respond is
+ * for the handler to say.
  */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler-types.ts'
-import { maxHeadBytes, maxWaitingTotal, sliceThreshold } from './limits.ts'
+import { maxHeadBytes } from './limits.ts'
 import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 
 /** How many requests are handled in one turn of the event loop. */
@@ -31,7 +32,32 @@ export interface Listener {
 
 export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {}): Listener {
   const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...timeouts }
+  const connections = new Map<Socket, Connection>()
+
+  /**
+   * Node parses all that it reads (up to 64 KiB, thousands of requests) in one go, and keeps a request and a response for each until the
+   * connection closes. Hundreds of clients that send more than may wait would exhaust memory. But it parses nothing behind a request for a
+   * tunnel, and makes no response to it: so that is what a request looks like that is to be dropped.
+   *
+   * Test: "clients that send thousands of requests and read nothing exhaust no memory, and the others are served".
+   */
+  class DroppableRequest extends IncomingMessage {
+    readonly #isDropped: boolean
+    constructor(socket: Socket) {
+      super(socket)
+      this.#isDropped = connections.get(socket)?.isDropping === true
+    }
+    /** Node sets it, and asks for it when it knows the method. */
+    get upgrade(): boolean {
+      return this.#isDropped || this.method === 'CONNECT'
+    }
+    set upgrade(_isOffered: boolean) {
+      // An offer to upgrade is ignored (RFC 9110 section 7.8).
+    }
+  }
+
   const server = createServer({
+    IncomingMessage: DroppableRequest,
     // How often Node looks for slow requests: at least five times within the shorter limit, and at least every 2 s.
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     headersTimeout: headersMs,
@@ -49,8 +75,6 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   // for this. Test: "half gets the answer to the half that it sent".
   Object.assign(server, { httpAllowHalfOpen: true })
 
-  const connections = new Map<Socket, Connection>()
-  let waitingTotal = 0
   const calls: (() => void)[] = []
 
   /** Requests that arrive in the same turn of the event loop are handled one right after the other, which is faster. */
@@ -68,35 +92,21 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     for (const call of due) call()
   }
 
-  /**
-   * Hundreds of clients may each send thousands of requests and read no response. Node would parse them all while nobody else
-   * is served and memory runs out. So this keeps the total of what is waiting, and defends against overload in two steps.
-   */
-  function countWaiting(sizeChange: number): void {
-    const before = waitingTotal
-    waitingTotal += sizeChange
-    if (before < sliceThreshold && waitingTotal >= sliceThreshold) {
-      for (const connection of connections.values()) connection.reading.readInSlices()
-    }
-    if (waitingTotal > maxWaitingTotal) {
-      const [greediest] = [...connections.values()].toSorted((a, b) => b.waitingSize - a.waitingSize)
-      greediest?.cutOff()
-    }
-  }
-
   const passOn = (expectation: Expectation) => (request: IncomingMessage, response: ServerResponse) =>
     connections.get(request.socket)?.add(request, response, expectation)
 
   server.on('connection', (socket: Socket) => {
-    const connection = new Connection(socket, { handler, callSoon, countWaiting })
-    connections.set(socket, connection)
+    connections.set(socket, new Connection(socket, handler, callSoon))
     socket.once('close', () => connections.delete(socket))
-    if (waitingTotal >= sliceThreshold) connection.reading.readInSlices()
   })
   server.on('request', passOn('none'))
   server.on('checkContinue', passOn('continue'))
   server.on('checkExpectation', passOn('unknown'))
-  server.on('connect', (_request, socket: Socket) => connections.get(socket)?.refuseTunnel())
+  server.on('connect', ({ socket }, rest) => {
+    drop(socket, rest)
+    connections.get(socket)?.refuseTunnel()
+  })
+  server.on('upgrade', ({ socket }, rest) => drop(socket, rest))
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
   async function listen(port: number, host: string): Promise<AddressInfo> {
@@ -132,4 +142,13 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
 export function formatUrl(address: string, port: number | string): string {
   const reachable = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}
+
+/**
+ * Node no longer looks after the connection of a tunnel: an error would end the process, and a client that closes or sends and reads
+ * nothing any more would not be noticed. `rest` is what the client still sends.
+ */
+function drop(socket: Socket, rest: Duplex): void {
+  socket.on('timeout', () => socket.destroy())
+  rest.on('error', () => {}).resume()
 }

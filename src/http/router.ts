@@ -2,6 +2,7 @@
  * Finds the resource that a request target names (RFC 9112 section 3.2), and its methods. Splits by hand: `new URL` would take
  * the `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Answers nothing itself: see request-handler.ts.
  */
+import { unescape } from 'node:querystring'
 import { HttpError } from './error-codes.ts'
 
 export interface Match<Resource> {
@@ -13,33 +14,39 @@ export interface Match<Resource> {
 }
 
 /**
- * Makes a router of paths such as `/v1/pets`, and of templates such as `/v1/pets/{petId}`, whose last segment is a
- * parameter. A path that is written out wins. Throws on a template of any other form.
+ * Makes a router of paths such as `/v1/pets`, and of templates such as `/v1/pets/{petId}`, of which one segment is a parameter. Of
+ * several that match, the first wins. `basePath` may stand before each: Express and Vite remove it before they call a mounted listener,
+ * and node:http does not.
  */
-export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>) {
-  const fixed = new Map<string, Resource>()
-  /** By what stands before the parameter. */
-  const templates = new Map<string, Resource>()
-  for (const [template, resource] of Object.entries(resources)) {
-    const prefix = /^([^{}]*\/)\{\w+\}$/.exec(template)?.[1]
-    if (prefix !== undefined) templates.set(prefix, resource)
-    else if (/[{}]/.test(template))
-      throw new TypeError(`${template}: only the last segment can be a parameter`)
-    else fixed.set(template, resource)
-  }
+export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
+  const routes = Object.entries(resources).map(([path, resource]) => ({ names: path.split('/'), resource }))
+  const base = basePath.split('/').map(unescape)
 
   return (target: string): Match<Resource> | undefined => {
-    const { path: rawPath, query } = splitTarget(target)
-    const path = rawPath.includes('%') ? rawPath.split('/').map(decodeSegment).join('/') : rawPath
-    const fixedResource = fixed.get(path)
-    if (fixedResource !== undefined) return { resource: fixedResource, parameter: '', query }
-    const valueStart = path.lastIndexOf('/') + 1
-    const value = path.slice(valueStart)
-    const resource = templates.get(path.slice(0, valueStart))
-    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
-    if (resource === undefined || value === '') return undefined
-    return { resource, parameter: value.replaceAll(escapedSlash, '/'), query }
+    const { path, query } = splitTarget(target)
+    // Split first: a %2F is no `/` between segments (RFC 3986 section 2.2).
+    const segments = path.split('/').map(decode)
+    const hasBase = base.every((name, index) => name === segments[index])
+    const afterBase = hasBase ? ['', ...segments.slice(base.length)] : segments
+    for (const { names, resource } of routes) {
+      const parameter = matchPath(names, segments) ?? matchPath(names, afterBase)
+      if (parameter !== undefined) return { resource, parameter, query }
+    }
+    return undefined
   }
+}
+
+/** The parameter, or an empty text if there is none; undefined if the path does not match. */
+function matchPath(names: readonly string[], segments: readonly string[]): string | undefined {
+  if (names.length !== segments.length) return undefined
+  let parameter = ''
+  for (const [index, name] of names.entries()) {
+    const segment = segments[index]
+    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+    if (name.startsWith('{') && segment) parameter = segment
+    else if (name !== segment) return undefined
+  }
+  return parameter
 }
 
 /**
@@ -86,13 +93,6 @@ function splitTarget(target: string): { path: string; query: string } {
   // URLSearchParams would put up with a bad escape.
   if (query.includes('%')) for (const part of query.split(/[&=]/)) decode(part)
   return { path, query }
-}
-
-/** Stands for a `%2F`, which is no `/` between segments (RFC 3986 section 2.2). No escape decodes to it. */
-const escapedSlash = '\ud800'
-
-function decodeSegment(segment: string): string {
-  return decode(segment).replaceAll('/', escapedSlash)
 }
 
 function decode(text: string): string {

@@ -5,28 +5,32 @@ import type { PetStatus } from './pet-status.ts'
 /** In the interface's order. */
 export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
 
-/** A pet to create (interface section 2, NewPet), with its status filled in. */
+/** A pet to create, as a client sends it (interface section 2, NewPet). A missing status means `available`. */
 export interface NewPet {
-  readonly name: string
-  readonly categoryId: Int64
-  readonly status: PetStatus
-}
-
-/** A stored pet (interface section 2, Pet). Its id is from 1 to 2^63-1. */
-export interface Pet extends NewPet {
-  readonly id: Int64
-}
-
-/** A pet to start with. A missing id becomes the next one; a missing status means `available`. */
-export interface SeedPet {
-  readonly id?: Int64
   readonly name: string
   readonly categoryId: Int64
   readonly status?: PetStatus
 }
 
+/** A pet to create whose status is filled in: all of a pet but its id. */
+export interface PetWithoutId extends NewPet {
+  readonly status: PetStatus
+}
+
+/** A stored pet (interface section 2, Pet). Its id is from 1 to 2^63-1. */
+export interface Pet extends PetWithoutId {
+  readonly id: Int64
+}
+
+/** A pet to start with. A missing id becomes the next one. */
+export interface SeedPet extends NewPet {
+  readonly id?: Int64
+}
+
 /** A pet that was checked. Its id may still be missing. */
-export type CheckedSeed = Omit<Pet, 'id'> & { readonly id?: Int64 }
+export interface CheckedSeed extends PetWithoutId {
+  readonly id?: Int64
+}
 
 /** Where a pet keeps its JSON text. Not enumerable, so that copies of the pet and what compares it do not see it. */
 const keptText = Symbol('text')

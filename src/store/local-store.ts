@@ -14,7 +14,7 @@ import { isSamePet, PetIndex } from './pet-index.ts'
 import { completeSeeds } from '../pet/seed-list.ts'
 import { PetStoreError, refusalOfFile } from './store-refusals.ts'
 import type { Store } from './store.ts'
-import type { NewPet, Pet, SeedPet } from '../pet/pet.ts'
+import type { Pet, PetWithoutId, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
 import { clock } from '../system/clock.ts'
 import { isError, isSystemError } from '../system/errors.ts'
@@ -45,7 +45,7 @@ export class LocalStore implements Store {
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
   readonly #messages: EditMessages
-  readonly #queue = new CommitQueue<NewPet, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
+  readonly #queue = new CommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
@@ -82,7 +82,7 @@ export class LocalStore implements Store {
     return this.#index.list(query)
   }
 
-  create(newPet: NewPet): Promise<Pet> {
+  create(newPet: PetWithoutId): Promise<Pet> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.add(newPet)
   }
@@ -110,7 +110,7 @@ export class LocalStore implements Store {
   }
 
   /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if the batch fails. */
-  async #commit(newPets: readonly NewPet[]): Promise<readonly Assigned[]> {
+  async #commit(newPets: readonly PetWithoutId[]): Promise<readonly Assigned[]> {
     const file = this.#file
     // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
     if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)

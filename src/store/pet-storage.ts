@@ -1,6 +1,6 @@
 /** What a store is asked for, and the database of their own that embedders can give it. */
 import type { Int64 } from '../json/int64.ts'
-import type { NewPet, Pet } from '../pet/pet.ts'
+import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import type { PetStatus } from '../pet/pet-status.ts'
 
 /** Which pets to list. */
@@ -44,5 +44,5 @@ export interface PetStorage {
    * that stores the pets does. Retry conflicts that were rolled back; reject when the outcome is not known. A server does not
    * call it again before it has ended.
    */
-  create(newPets: readonly NewPet[]): Promise<readonly Pet[]>
+  create(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]>
 }

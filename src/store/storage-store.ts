@@ -8,7 +8,7 @@ import { CommitQueue } from './commit-queue.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import { notStored, perhapsStored, storageFailure } from './store-refusals.ts'
 import type { Store } from './store.ts'
-import { formatPet, type NewPet, type Pet } from '../pet/pet.ts'
+import { formatPet, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from './pet-storage.ts'
 
 const maxPetsPerCall = 1000
@@ -20,11 +20,11 @@ const PageSchema = v.object({
 })
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
-  const queue = new CommitQueue<NewPet, Pet>(createAll, maxPetsPerCall)
+  const queue = new CommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
   /** The kinds of call whose last attempt failed. One kind can fail alone: with a full disk, reads still work. */
   const failing = new Set<'reads' | 'creations'>()
 
-  async function createAll(newPets: readonly NewPet[]): Promise<readonly Pet[]> {
+  async function createAll(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]> {
     // Copies, since a storage that changes what it is given would be checked against its own changes.
     const copies = newPets.map((newPet) => ({ ...newPet }))
     const pets = parseResult(v.array(PetSchema), await call('creations', () => storage.create(copies)))

@@ -1,6 +1,6 @@
 /** What the operations need of a store. */
 import type { Int64 } from '../json/int64.ts'
-import type { NewPet, Pet } from '../pet/pet.ts'
+import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
 
 /** What is in memory comes at once, what is in a storage by a promise. */
@@ -12,7 +12,7 @@ export interface Store {
   list(query: PetQuery): PetPage | Promise<PetPage>
   get(id: Int64): Pet | undefined | Promise<Pet | undefined>
   /** Resolves when the pet is durable. Rejects with a PetStoreError, which says whether the pet may be stored. */
-  create(newPet: NewPet): Promise<Pet>
+  create(newPet: PetWithoutId): Promise<Pet>
   /** Waits for the creations under way: in a storage at most until the deadline (`clock.performanceNow()`), if given. */
   close(deadline?: number): Promise<void>
 }

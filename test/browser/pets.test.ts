@@ -1,7 +1,7 @@
 /** The store on the page: the key, the list, the form, and the watch over the data file. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { petStatuses } from '../../src/pet/pet-status.ts'
+import { defaultStatus, petStatuses } from '../../src/pet/pet-status.ts'
 import { petLines, key } from './fixtures.ts'
 import {
   enterKey,
@@ -31,6 +31,23 @@ test('says so when a key cannot be sent at all', async (t) => {
   const page = await visit(t, url)
   await enterKey(page, 'schlüssel')
   await waitForText(page.locator('#key-error'), 'This cannot be sent')
+})
+
+test('takes the word Bearer off a key, typed or in a link', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await enterKey(page, `Bearer ${key}`)
+  await findRow(page, 'Rex').waitFor()
+  assert.match(await page.evaluate(() => JSON.stringify(sessionStorage)), new RegExp(`"${key}"`))
+  const linked = await visit(t, `${url}/#key=bearer%20${key}`)
+  await findRow(linked, 'Rex').waitFor()
+})
+
+test('says that a key has a space', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  await enterKey(page, 'demo key')
+  await waitForText(page.locator('#key-error'), 'This cannot be sent: it has a space, and a key consists of')
 })
 
 test('keeps the key for this tab only, over a reload, until it is forgotten', async (t) => {
@@ -74,6 +91,13 @@ test('filters by status', async (t) => {
   assert.match(await readWire(page, 'request'), /^GET \/v1\/pets\?limit=10&status=sold HTTP\/1\.1\n/)
 })
 
+test('says which filter has no hits', async (t) => {
+  const { url } = await startStore(t, petLines.slice(0, 2))
+  const page = await visitStore(t, url)
+  await page.getByRole('radio', { name: 'pending' }).check()
+  await page.getByText('No pets with the status pending.', { exact: true }).waitFor()
+})
+
 test('follows the Link header page by page, and finds back', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
@@ -99,7 +123,7 @@ test('adds a pet and shows it in the list', async (t) => {
   await page.getByLabel('name').fill("Rex's friend")
   await page.getByLabel('categoryId').fill('7')
   await page.getByLabel('status', { exact: true }).selectOption('pending')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), "Added Rex's friend with the id 13.")
   await waitForText(findRow(page, "Rex's friend"), 'new')
   assert.equal(await page.getByLabel('name').inputValue(), '')
@@ -111,14 +135,14 @@ test('shows each message of a 400 at the field that it names', async (t) => {
   const page = await visitStore(t, url)
   const categoryId = page.getByLabel('categoryId')
   await categoryId.fill('1.5')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#name-error'), 'is required')
   await waitForText(page.locator('#categoryId-error'), 'expected an int64 integer, got 1.5')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
   assert.equal(await categoryId.getAttribute('aria-invalid'), 'true')
   await page.getByLabel('name').fill('Rex')
   await categoryId.fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Rex')
   assert.equal(await page.locator('.error').filter({ hasText: /./ }).count(), 0)
   assert.equal(await page.locator('[aria-invalid]').count(), 0)
@@ -130,7 +154,7 @@ for (const typed of ['5; name: "x"', `"${'x'.repeat(80)}`, 'x\\"; status: y']) {
     const page = await visitStore(t, url)
     await page.getByLabel('name').fill('Rex')
     await page.getByLabel('categoryId').fill(typed)
-    await page.getByRole('button', { name: 'Add pet' }).click()
+    await page.getByRole('button', { name: 'Add a pet' }).click()
     const text = JSON.stringify(typed)
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
     await page.getByText(`expected an int64 integer, got ${shown}`, { exact: true }).waitFor()
@@ -146,7 +170,7 @@ test('keeps big integers exact in the table and on the wire', async (t) => {
   assert.ok((await readWire(page, 'response')).endsWith(`\n[\n${big}\n]`))
   await page.getByLabel('name').fill('Big')
   await page.getByLabel('categoryId').fill('9223372036854775807')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Big with the id 9007199254740994.')
   assert.equal((await readTable(page, 2))[1], '9007199254740994 | Big new | 9223372036854775807 | available')
   assert.match(await readWire(page, 'request'), /"categoryId":9223372036854775807\n/)
@@ -162,6 +186,63 @@ test('pages on from an id that no number holds', async (t) => {
   await page.getByRole('button', { name: 'Next' }).click()
   assert.deepEqual(await readTable(page, 1), ['9007199254740997 | Nemo | 1 | available'])
   assert.match(await readWire(page, 'request'), /after=9007199254740996 HTTP/)
+})
+
+test('folds a name of 1,000 characters, with the whole of it at a click', async (t) => {
+  const long = 'A name that goes on. '.repeat(50).slice(0, 1000)
+  const { url } = await startStore(t, [
+    petLines[0] ?? '',
+    `{"id":2,"name":"${long}","categoryId":1}`,
+    `{"id":3,"name":"${'line\\n'.repeat(40)}","categoryId":1}`,
+  ])
+  for (const width of [390, 1280]) {
+    const page = await visitStore(t, url, { viewport: { width, height: 844 } })
+    for (const row of [page.locator('#rows tr').nth(1), page.locator('#rows tr').nth(2)]) {
+      const measure = async (): Promise<number> => (await row.boundingBox())?.height ?? 0
+      const folded = await measure()
+      assert.ok(folded > 70 && folded < 160, `${folded} px`)
+      await row.locator('summary').click()
+      assert.ok((await measure()) > 300, 'the whole name')
+      await row.locator('summary').click()
+      assert.equal(await measure(), folded)
+    }
+    const message = page.locator('#added')
+    await page.getByLabel('name').fill(long)
+    await page.getByLabel('categoryId').fill('1')
+    await page.getByLabel('categoryId').press('Enter')
+    await waitForText(message, 'with the id')
+    const { height = 0 } = (await message.boundingBox()) ?? {}
+    assert.ok(height > 60 && height < 160, `${height} px`)
+  }
+})
+
+test('keeps a name unfolded while another pet changes', async (t) => {
+  const lines = [petLines[0] ?? '', `{"id":2,"name":"${'long '.repeat(100)}","categoryId":1}`]
+  const { url, edit } = await startStore(t, lines)
+  const page = await visitStore(t, url)
+  await page.locator('#rows summary').click()
+  await edit([...lines, '{"id":3,"name":"Zoe","categoryId":1}'])
+  await findRow(page, 'Zoe').waitFor()
+  await page.locator('#rows details[open]').waitFor()
+})
+
+test('shows that a name is of spaces, or of nothing that is seen', async (t) => {
+  const { url } = await startStore(t, [
+    petLines[0] ?? '',
+    '{"id":2,"name":"","categoryId":1}',
+    '{"id":3,"name":"   ","categoryId":1}',
+    String.raw`{"id":4,"name":"\u00a0\u200b\n","categoryId":1}`,
+    '{"id":5,"name":" a ","categoryId":1}',
+  ])
+  const page = await visitStore(t, url)
+  await readTable(page, 5)
+  assert.deepEqual(await page.locator('td.name').allInnerTexts(), [
+    'Rex',
+    'empty name',
+    'blank name, length 3',
+    'blank name, length 3',
+    ' a ',
+  ])
 })
 
 test('shows hand edits of the data file without a reload, and keeps what is being typed', async (t) => {
@@ -248,14 +329,14 @@ test('says that an added pet is not on the page shown only while that is so', as
   const add = async (name: string): Promise<void> => {
     await page.getByLabel('name').fill(name)
     await page.getByLabel('categoryId').fill('1')
-    await page.getByRole('button', { name: 'Add pet' }).click()
+    await page.getByRole('button', { name: 'Add a pet' }).click()
     await waitForText(added, `Added ${name}`)
   }
   await add('Zoe')
-  assert.equal(await added.innerText(), 'Added Zoe with the id 13. It is not on the page shown.')
+  await waitForText(added, /^Added Zoe with the id 13\. It is not on the page shown\. Go to its page$/)
   await page.getByRole('radio', { name: 'sold' }).check()
   await readTable(page, 3)
-  assert.equal(await added.innerText(), 'Added Zoe with the id 13. It is not on the page shown.')
+  assert.match(await added.innerText(), /It is not on the page shown/)
   await page.getByRole('radio', { name: 'All' }).check()
   await readTable(page, 10)
   await page.getByRole('button', { name: 'Next' }).click()
@@ -267,6 +348,34 @@ test('says that an added pet is not on the page shown only while that is so', as
   await edit(petLines)
   await page.locator('#added:empty').waitFor({ state: 'attached' })
 })
+
+for (const [status, rows, viewport] of [
+  ['All', 10, { width: 1280, height: 720 }],
+  ['sold', 3, { width: 390, height: 844 }],
+] as const) {
+  test(`has a link in view to an added pet that is not on the page shown, ${status} at ${viewport.width} px`, async (t) => {
+    const { url } = await startStore(t)
+    const page = await visitStore(t, url, { viewport })
+    await page.getByRole('radio', { name: status }).check()
+    await readTable(page, rows)
+    await page.getByLabel('name').fill('Zoe')
+    await page.getByLabel('categoryId').fill('1')
+    await page.getByLabel('categoryId').press('Enter')
+    const link = page.locator('#added').getByRole('link', { name: 'Go to its page' })
+    await link.waitFor()
+    const { y = 0, height = 0 } = (await link.boundingBox()) ?? {}
+    assert.ok(y >= 0 && y + height <= viewport.height, `the link is at ${y} px`)
+    await link.click()
+    assert.deepEqual(await readTable(page, 1), ['13 | Zoe | 1 | available'])
+    await waitForText(page.locator('#count'), /^13 of 13$/)
+    await waitForText(page.locator('#added'), /^Added Zoe with the id 13\.$/)
+    assert.equal(await page.getByRole('radio', { name: 'All' }).isChecked(), true)
+    const { y: rowTop = 0 } = (await findRow(page, 'Zoe').boundingBox()) ?? {}
+    assert.ok(rowTop >= 0 && rowTop < viewport.height, `the row is at ${rowTop} px`)
+    await page.getByRole('button', { name: 'Previous' }).click()
+    await waitForText(page.locator('#count'), '1–10 of 13')
+  })
+}
 
 test('has the statuses of the service to filter by and to choose from, one more as well', async (t) => {
   const { url } = await startStore(t)
@@ -285,7 +394,7 @@ test('has the statuses of the service to filter by and to choose from, one more 
     'another',
   ])
   assert.deepEqual(await page.locator('#status option').allInnerTexts(), [
-    'left out',
+    `(none: ${defaultStatus})`,
     ...petStatuses,
     'another',
   ])
@@ -309,7 +418,7 @@ test('lists and adds without the document', async (t) => {
   assert.equal(await page.getByRole('radio').count(), 1)
   await page.getByLabel('name').fill('Zoe')
   await page.getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Zoe')
   await answer?.()
   await page.getByRole('radio', { name: 'sold' }).check()

@@ -53,8 +53,9 @@ async function takePicture(context: BrowserContext): Promise<Buffer> {
   await page.addStyleTag({ content })
   await page.getByLabel('name').fill('Milo')
   await page.getByLabel('categoryId').fill('9007199254740993')
-  await page.getByRole('button', { name: 'Add pet' }).click()
-  await page.locator('#added:not(:empty)').waitFor()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.locator('#added', { hasText: 'Added' }).waitFor()
+  await page.locator('#rows [data-mark]').waitFor()
   await page.getByRole('article').nth(2).waitFor()
   await page.evaluate(() => {
     if (document.activeElement instanceof HTMLElement) document.activeElement.blur()

@@ -96,6 +96,9 @@ test('keeps the key off the screen until it is to be shown', async (t) => {
   await page.getByRole('button', { name: 'Show key' }).click()
   await waitForText(page.getByRole('group', { name: 'curl: List animals' }), `Bearer ${key}`)
   await waitForText(page.locator('#wire-request'), `Bearer ${key}`)
+  await page.getByRole('button', { name: 'Hide key' }).click()
+  await page.getByRole('button', { name: 'Show key' }).waitFor()
+  assert.equal((await page.locator('body').innerText()).includes(key), false)
 })
 
 test('offers to try again when the document cannot be read', async (t) => {

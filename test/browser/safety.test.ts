@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Locator } from 'playwright-core'
 import { createPetStore } from '../../src/index.ts'
 import { petLines, key } from './fixtures.ts'
 import { enterKey, findRow, root, startProgram, startStore, visit, visitStore, waitForText } from './store.ts'
@@ -60,12 +61,74 @@ test('shows markup in a name as text', async (t) => {
   await findRow(page, '</script><script>alert(1)</script>').waitFor()
   await page.getByLabel('name').fill(name)
   await page.getByLabel('categoryId').fill(name)
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#categoryId-error'), name)
   await page.getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), `Added ${name}`)
   assert.equal(await page.locator('img, main script').count(), 0)
+})
+
+test('keeps a right-to-left override in a name from turning around what follows it', async (t) => {
+  const name = 'abc\u202edef'
+  const { url, edit } = await startStore(t)
+  const page = await visitStore(t, url)
+  await edit([petLines[0] ?? '', `{"id":2,"name":"${name}","categoryId":12345,"status":"sold"}`])
+  const row = findRow(page, name)
+  await waitForText(row, 'changed')
+  await expectLeftToRight(row.locator('td.name'), 'changed')
+  for (const isFormatted of [true, false]) {
+    await page.getByLabel('One item per line').setChecked(isFormatted)
+    await expectLeftToRight(page.locator('#wire-response .body'), '","categoryId":12345,"')
+  }
+  await page.getByLabel('name').fill(name)
+  await page.getByLabel('categoryId').fill('1')
+  const body = JSON.stringify({ code: 'x', message: `No room for "${name}" at 12:30.`, status: 507 })
+  await page.route('**/v1/pets', (route) => route.fulfill({ status: 507, body }), { times: 1 })
+  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await expectLeftToRight(page.locator('#add-error'), ' at 12:30.')
+  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await expectLeftToRight(page.locator('#added'), ' with the id 13.')
+})
+
+/** Fails when the characters of the text are not drawn one after the other, each line from left to right. */
+async function expectLeftToRight(locator: Locator, text: string): Promise<void> {
+  await waitForText(locator, text)
+  const lefts = await locator.evaluate((element, wanted) => {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
+    const range = document.createRange()
+    const characters: { character: string; left: number; top: number }[] = []
+    for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+      for (const [i, character] of [...(node.nodeValue ?? '')].entries()) {
+        range.setStart(node, i)
+        range.setEnd(node, i + 1)
+        const { left, top } = range.getBoundingClientRect()
+        characters.push({ character, left, top })
+      }
+    }
+    const start = characters
+      .map(({ character }) => character)
+      .join('')
+      .lastIndexOf(wanted)
+    return characters.slice(start, start + wanted.length).map(({ left, top }) => [top, left])
+  }, text)
+  assert.equal(lefts.length, text.length)
+  assert.deepEqual(
+    lefts,
+    lefts.toSorted(
+      ([top = 0, left = 0], [otherTop = 0, otherLeft = 0]) => Math.round(top - otherTop) || left - otherLeft,
+    ),
+    text,
+  )
+}
+
+test('says nothing about a file while the pets may be in a database', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  assert.doesNotMatch(
+    await page.locator('header, .intro, #store, footer').allInnerTexts().then(String),
+    /file/i,
+  )
 })
 
 test('is at most 60 KB with script and style', async (t) => {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Locator, Page, Route } from 'playwright-core'
 import { startPetStore } from '../../src/index.ts'
 import { petLines, key, launchBrowser } from './fixtures.ts'
 
@@ -152,6 +152,23 @@ export async function waitForPolls(page: Page, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     const response = await page.waitForResponse('**/v1/pets?*')
     await response.finished()
+  }
+}
+
+/** Keeps requests of pets from the service until the returned function is called. */
+export async function holdRequests(page: Page, method: 'GET' | 'POST'): Promise<() => Promise<void>> {
+  let release: (() => void) | undefined
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const hold = async (route: Route): Promise<void> => {
+    if (route.request().method() !== method) return route.fallback()
+    await released
+    // The page may have aborted it meanwhile.
+    await route.continue().catch(() => {})
+  }
+  await page.route('**/v1/pets*', hold)
+  return async () => {
+    await page.unroute('**/v1/pets*', hold)
+    release?.()
   }
 }
 

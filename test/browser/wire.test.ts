@@ -36,7 +36,7 @@ test('keeps a creation in view, and the list that then showed the pet one step l
   await readTable(page, 12)
   await page.getByLabel('name').fill('Zoe')
   await page.getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(findRow(page, 'Zoe'), 'new')
   await waitForText(page.locator('#wire-summary'), /^POST \/v1\/pets: 201 Created, \d+ ms$/)
   await press(page, 'Later')
@@ -106,7 +106,7 @@ test('copies request, answer and curl as they went over the wire', async (t) => 
   const page = await visitStore(t, url, { permissions: ['clipboard-read'] })
   await page.getByLabel('name').fill("Rex's friend")
   await page.getByLabel('categoryId').fill('9007199254740993')
-  await page.getByRole('button', { name: 'Add pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added')
   const body = '{"name":"Rex\'s friend","categoryId":9007199254740993}'
   const headers = [

@@ -3,12 +3,14 @@
  * be seen.
  */
 import type { ApiKey } from './api-key.ts'
-import { createElement, getElement, markInvalid, setText } from './dom.ts'
+import { createElement, getElement, isEnabled, markInvalid, setDisabled, setText, waiting } from './dom.ts'
 import { formatTyped } from './exact-json.ts'
+import { createName } from './pet-table.ts'
 import {
   creationRequest,
   type FieldError,
   listRequest,
+  pageUrlOf,
   type Pet,
   type PetPage,
   readError,
@@ -30,6 +32,8 @@ export interface List {
   isAccepted(exchange: Exchange): boolean
   /** Requests the shown page again, since a pet was added. Resolves with what is then shown, if anything. */
   reload(): Promise<PetPage | undefined>
+  /** Shows the page that begins with this pet. */
+  showPageOf(pet: Pet): void
   /** Drops the response that is awaited, and requests the page again after a while. */
   reloadLater(): void
 }
@@ -48,13 +52,15 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   const form = getElement('add', HTMLFormElement)
   const error = getElement('add-error', HTMLElement)
   const success = getElement('added', HTMLElement)
-  let isAdding = false
+  const button = getElement('add-button', HTMLElement)
   let errorCause: Cause
-  /** The last added pet, while the form says that it is not listed. */
-  let unlisted: Pet | undefined
+  /** The pet that the form says was added. */
+  let added: Pet | undefined
+  /** Whether it also says that the pet is not listed. */
+  let isUnlisted = false
 
   function clearMessages(): void {
-    unlisted = undefined
+    added = undefined
     errorCause = undefined
     showFieldErrors([])
     setText(success, '')
@@ -66,10 +72,15 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   }
 
   async function add(body: string): Promise<void> {
-    const exchange = await send(creationRequest(body), apiKey.value)
+    const request = creationRequest(body)
+    const endWaiting = wire.begin(request)
+    setAdding(true)
+    const exchange = await send(request, apiKey.value)
+    setAdding(false)
     // The user may have forgotten the key meanwhile, and then expects to see nothing that belongs to it.
-    if (exchange === undefined || exchange.key !== apiKey.value) return
-    wire.add(exchange)
+    const isForgotten = exchange === undefined || exchange.key !== apiKey.value
+    endWaiting(isForgotten ? undefined : exchange)
+    if (isForgotten) return
     const { response } = exchange
     if (!list.isAccepted(exchange) || response?.status !== 201) {
       if (apiKey.value !== '') showError(response)
@@ -78,10 +89,26 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     const pet = readPetResponse(response)
     clear()
     getElement('name', HTMLElement).focus()
+    showAdded(pet, true)
     const page = await list.reload()
-    const isListed = page !== undefined && isOnPage(pet, page)
-    unlisted = isListed ? undefined : pet
-    setText(success, isListed ? addedMessage(pet) : `${addedMessage(pet)} It is not on the page shown.`)
+    // Another one may have been added meanwhile, or the key forgotten.
+    if (added === pet) showAdded(pet, page !== undefined && isOnPage(pet, page))
+  }
+
+  function setAdding(isAdding: boolean): void {
+    setDisabled(button, isAdding)
+    form.setAttribute('aria-busy', String(isAdding))
+    success.dataset['outcome'] = isAdding ? 'awaited' : 'good'
+    setText(success, isAdding ? waiting : '')
+  }
+
+  function showAdded(pet: Pet, isListed: boolean): void {
+    added = pet
+    isUnlisted = !isListed
+    success.replaceChildren('Added ', createName(pet.name), ` with the id ${pet.id}.`)
+    if (!isListed) success.append(' It is not on the page shown. ', createPageLink(pet))
+    // On a low screen it is below the form and out of sight.
+    success.scrollIntoView({ block: 'nearest' })
   }
 
   function showError(response: WireResponse | undefined): void {
@@ -98,6 +125,12 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     list.reloadLater()
   }
 
+  /** Puts the fault that the data file has now in the place of the one that the service named, in parentheses. */
+  function updateFault(fault = ''): void {
+    const corrected = error.textContent?.replace(/\(.*\)/s, () => `(${fault})`)
+    setText(error, corrected ?? '')
+  }
+
   /** Shows each error at the field that it names. */
   function showFieldErrors(errors: readonly FieldError[]): void {
     for (const field of fields) {
@@ -109,34 +142,31 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
     form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }
 
+  function createPageLink(pet: Pet): HTMLElement {
+    const link = createElement('a', { href: '#list-title' }, 'Go to its page')
+    link.addEventListener('click', () => list.showPageOf(pet))
+    return link
+  }
+
   /** Corrects the message about an added pet that was not listed, once it is listed or was removed. */
   async function correctSuccess(page: PetPage): Promise<void> {
-    const pet = unlisted
-    if (pet === undefined) return
-    if (isOnPage(pet, page)) {
-      unlisted = undefined
-      return setText(success, addedMessage(pet))
-    }
-    const url = new URL('v1/pets?limit=1', base)
-    url.searchParams.set('after', String(BigInt(pet.id) - 1n))
-    const exchange = await send(listRequest(url), apiKey.value)
-    if (exchange?.response?.status !== 200 || unlisted !== pet) return
+    const pet = added
+    if (pet === undefined || !isUnlisted) return
+    if (isOnPage(pet, page)) return showAdded(pet, true)
+    const url = pageUrlOf(pet, new URL('v1/pets?limit=1', base))
+    const exchange = await send(listRequest(url, true), apiKey.value)
+    if (exchange?.response?.status !== 200 || added !== pet) return
     if (isOnPage(pet, readListResponse(exchange.response, url))) return
-    unlisted = undefined
+    added = undefined
     setText(success, '')
     wire.add(exchange)
   }
 
-  form.addEventListener('submit', async (event) => {
+  form.addEventListener('submit', (event) => {
     event.preventDefault()
-    if (isAdding) return
-    isAdding = true
+    if (!isEnabled(button)) return
     clearMessages()
-    try {
-      await add(formatBody())
-    } finally {
-      isAdding = false
-    }
+    void add(formatBody())
   })
 
   return {
@@ -144,6 +174,7 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
       const isOver =
         errorCause === 'server' || (errorCause === 'data file' && page.dataFileError === undefined)
       if (isOver) clearMessages()
+      else if (errorCause === 'data file') updateFault(page.dataFileError)
       void correctSuccess(page)
     },
     setStatuses(statuses) {
@@ -173,8 +204,4 @@ function formatBody(): string {
 
 function isOnPage(pet: Pet, { pets }: PetPage): boolean {
   return pets.some(({ id }) => id === pet.id)
-}
-
-function addedMessage({ id, name }: Pet): string {
-  return `Added ${name} with the id ${id}.`
 }

@@ -21,15 +21,32 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Sets the text only if it differs: a screen reader would read out a live region again, also when it says the same. */
+/**
+ * Sets the text only if it differs: a screen reader would read out a live region again, also when it says the same. What the
+ * text quotes is isolated.
+ */
 export function setText(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) element.textContent = text
+  if (element.textContent === text) return
+  const parts = text.split(/("(?:\\.|[^"\\])*(?:"|$))/s)
+  element.replaceChildren(...parts.map((part, i) => (i % 2 === 0 ? part : isolate(part))))
+}
+
+/** What people wrote. Its U+202E or Arabic letters would otherwise turn around what follows: a badge, or the rest of the JSON. */
+export function isolate(...written: readonly Child[]): HTMLElement {
+  return createElement('bdi', {}, ...written)
 }
 
 /** Not by `disabled`, which would take the keyboard focus off a button such as Next on the last page. */
 export function setDisabled(button: HTMLElement, isDisabled: boolean): void {
   button.setAttribute('aria-disabled', String(isDisabled))
 }
+
+export function isEnabled(button: HTMLElement): boolean {
+  return button.getAttribute('aria-disabled') !== 'true'
+}
+
+/** What is said while the user waits for a response. */
+export const waiting = 'Waiting for the service …'
 
 /** Shows an input as wrong, to screen readers too. */
 export function markInvalid(input: HTMLElement, isInvalid: boolean): void {
@@ -48,4 +65,19 @@ export function createBreakableText(text: string): readonly Node[] {
     const unbroken = createElement('span', { class: 'unbroken' }, part)
     return part.endsWith(',') ? [unbroken, createElement('wbr', {})] : [unbroken]
   })
+}
+
+/** JSON as such nodes, in which each string is isolated. */
+export function createJsonText(json: string): readonly Node[] {
+  const parts = json.split(/("(?:\\.|[^"\\])*"[\]}:,]*)/s)
+  return parts.flatMap((part, i) => (i % 2 === 0 ? createBreakableText(part) : createJsonString(part)))
+}
+
+/** The string may be broken, but not near its end: the closing quote and what follows it stay with characters before them. */
+function createJsonString(token: string): readonly Node[] {
+  const parts = /^"(.*?)((?:[^,"\]}].{0,3}[,"\]}]*)?)("[\]}:,]*)$/su.exec(token) ?? []
+  const [, text = '', end = '', closing = ''] = parts
+  const breakable = createElement('span', { class: 'breakable' }, ...createBreakableText(text))
+  const unbroken = createElement('span', { class: 'unbroken' }, '"', isolate(breakable, end), closing)
+  return token.endsWith(',') ? [unbroken, createElement('wbr', {})] : [unbroken]
 }

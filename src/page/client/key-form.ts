@@ -1,4 +1,4 @@
-/** The form that asks for the API key; once a key has opened the store, the bar that shows it, and lets the user forget it. */
+/** The form that asks for the API key while there is none, and the bar that shows the key and lets the user forget it. */
 import type { ApiKey } from './api-key.ts'
 import { getElement, markInvalid, setText } from './dom.ts'
 
@@ -20,13 +20,13 @@ export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onFo
 
   form.addEventListener('submit', (event) => {
     event.preventDefault()
-    onKey(input.value.trim())
+    onKey(input.value)
   })
   getElement('key-forget', HTMLElement).addEventListener('click', onForget)
   showButton.addEventListener('click', () => apiKey.toggleVisibility())
   apiKey.subscribe(() => {
     getElement('key-shown', HTMLElement).textContent = apiKey.mask(apiKey.value)
-    showButton.setAttribute('aria-pressed', String(apiKey.isVisible))
+    showButton.textContent = apiKey.isVisible ? 'Hide key' : 'Show key'
   })
 
   return {
@@ -47,7 +47,14 @@ export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onFo
   }
 }
 
-/** Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
-export function isSendable(key: string): boolean {
-  return /^[\u0021-\u007e]*$/.test(key)
+/** The key in what somebody copied, perhaps with the word before it from an Authorization header. */
+export function parseKey(text: string): string {
+  return text.trim().replace(/^Bearer\s+/i, '')
+}
+
+/** Why the key cannot be sent. Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
+export function findKeyFault(key: string): string | undefined {
+  if (/^[\u0021-\u007e]*$/.test(key)) return undefined
+  const space = /\s/.test(key) ? 'it has a space, and ' : ''
+  return `This cannot be sent: ${space}a key consists of ASCII letters, digits and punctuation.`
 }

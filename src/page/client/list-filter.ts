@@ -9,6 +9,8 @@ const firstPageSize = 10
 export interface ListFilter {
   /** The address of the first page of what is chosen. */
   firstPageUrl(): URL
+  /** Chooses all statuses. */
+  chooseAll(): void
   /** The statuses to filter by. Until it is called, the list can only be shown unfiltered. */
   setStatuses(statuses: readonly string[]): void
 }
@@ -30,6 +32,9 @@ export function createListFilter(onChange: () => void): ListFilter {
       const status = String(choice.get('status'))
       if (status !== '') url.searchParams.set('status', status)
       return url
+    },
+    chooseAll() {
+      getElement('all-statuses', HTMLInputElement).checked = true
     },
     setStatuses(statuses) {
       const choices = statuses.map((status) => {

@@ -1,6 +1,9 @@
 /** One page of pets as a table. What has changed since the last poll is marked. */
-import { type Child, getElement, createElement, setText } from './dom.ts'
+import { type Child, getElement, createElement, isolate, setText } from './dom.ts'
 import type { Pet, PetPage } from './pets.ts'
+
+/** How many characters of a name are shown unfolded: about three lines on a narrow screen. */
+const maxUnfolded = 100
 
 type Mark = 'new' | 'changed'
 
@@ -10,32 +13,50 @@ interface Changes {
   readonly summary: string
 }
 
+/** The rows by what they say. They are kept where that is the same, so that an unfolded name stays so. */
+let shownRows: ReadonlyMap<string, HTMLElement> = new Map()
+
 /**
- * `start` is how many pets are on the pages before. `before` is the same page as it was last shown: without a change, the
- * document is left as it is.
+ * `start` is how many pets are on the pages before, if that is known. `before` is the same page as it was last shown: without a change, the
+ * document is left as it is. `status`: the filter; empty for all pets.
  */
-export function showPets(page: PetPage, start: number, before: PetPage | undefined): void {
+export function showPets(
+  page: PetPage,
+  start: number | undefined,
+  status: string,
+  before: PetPage | undefined,
+): void {
   const { pets, total } = page
   const { marks, summary } = findChanges(pets, before?.pets ?? pets)
   if (before !== undefined && summary === '' && total === before.total) return
-  getElement('rows', HTMLElement).replaceChildren(
-    ...(pets.length > 0 ? pets.map((pet) => createRow(pet, marks.get(pet.id))) : [createEmptyRow()]),
+  shownRows = new Map(
+    pets.map((pet) => {
+      const mark = marks.get(pet.id)
+      const content = JSON.stringify([pet, mark])
+      return [content, shownRows.get(content) ?? createRow(pet, mark)]
+    }),
   )
+  const rows = pets.length > 0 ? shownRows.values() : [createEmptyRow(status)]
+  getElement('rows', HTMLElement).replaceChildren(...rows)
   const count = describeCount(page, start)
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
 }
 
-/** Such as `12 pets` when they are all on this page, or `11–13 of 13`. */
-function describeCount({ pets: { length }, total, next }: PetPage, start: number): string {
-  if (start === 0 && next === undefined) return length === 1 ? '1 pet' : `${length} pets`
+/** Such as `12 pets` when they are all on this page, or it is not known where it begins; or `11–13 of 13`. */
+function describeCount({ pets: { length }, total, next }: PetPage, start: number | undefined): string {
+  const reached = (start ?? Number.NaN) + length
   // A hand edit may have added to the pages before, or removed from them: the last page is counted from the end.
-  const last = Math.min(next === undefined ? Infinity : start + length, total ?? start + length)
+  const last = next === undefined ? (total ?? reached) : Math.min(reached, total ?? reached)
+  if ((start === 0 && next === undefined) || Number.isNaN(last)) {
+    return length === 1 ? '1 pet' : `${length} pets`
+  }
   const first = last - length + 1
   const range = length > 1 ? `${first}–${last}` : length === 1 ? last : 0
   return `${range} of ${total ?? (next === undefined ? last : `more than ${last}`)}`
 }
 
 export function clearPets(): void {
+  shownRows = new Map()
   getElement('rows', HTMLElement).replaceChildren()
   setText(getElement('count', HTMLElement), '')
 }
@@ -60,7 +81,6 @@ function findChanges(pets: readonly Pet[], before: readonly Pet[]): Changes {
 }
 
 function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined): HTMLElement {
-  const title = name === '' ? createElement('span', { class: 'empty' }, 'empty name') : name
   return createElement(
     'tr',
     mark === undefined ? { role: 'row' } : { role: 'row', 'data-mark': mark },
@@ -68,7 +88,7 @@ function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined
     createCell(
       'name',
       'Name',
-      title,
+      createName(name),
       ...(mark === undefined ? [] : [' ', createElement('span', { class: 'mark' }, mark)]),
     ),
     createCell('category', 'Category', categoryId),
@@ -76,14 +96,26 @@ function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined
   )
 }
 
+/** A long name is folded, and whole at a click. A name of which nothing would be seen is described. */
+export function createName(name: string): HTMLElement {
+  const characters = [...name].length
+  if (/^[\s\p{Cc}\p{Default_Ignorable_Code_Point}]*$/u.test(name)) {
+    const text = characters === 0 ? 'empty name' : `blank name, length ${characters}`
+    return createElement('span', { class: 'empty' }, text)
+  }
+  if (characters <= maxUnfolded && !name.includes('\n')) return isolate(name)
+  return createElement('details', {}, createElement('summary', {}, isolate(name)))
+}
+
 function createCell(type: string, label: string, ...children: readonly Child[]): HTMLElement {
   return createElement('td', { role: 'cell', class: type, 'data-label': label }, ...children)
 }
 
-function createEmptyRow(): HTMLElement {
+function createEmptyRow(status: string): HTMLElement {
+  const text = status === '' ? 'No pets.' : `No pets with the status ${status}.`
   return createElement(
     'tr',
     { role: 'row' },
-    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, 'No pets.'),
+    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, text),
   )
 }

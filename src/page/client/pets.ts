@@ -30,8 +30,17 @@ export interface FieldError {
 
 const accept = ['Accept', 'application/json'] as const
 
-export function listRequest(url: URL): WireRequest {
-  return { method: 'GET', url, headers: [accept] }
+/** `isPoll`: the page asks by itself, and says so, since a request log would be full of it. */
+export function listRequest(url: URL, isPoll: boolean): WireRequest {
+  const headers = isPoll ? [accept, ['X-Petstore-Page', 'poll'] as const] : [accept]
+  return { method: 'GET', url, headers }
+}
+
+/** The address of the page that begins with this pet. */
+export function pageUrlOf({ id }: Pet, list: URL): URL {
+  const url = new URL(list)
+  url.searchParams.set('after', String(BigInt(id) - 1n))
+  return url
 }
 
 export function creationRequest(body: string): WireRequest {

@@ -1,10 +1,10 @@
 /** The store: a key opens it, and the list is polled for changes. The form beside it is in add-form.ts. */
 import { createAddForm } from './add-form.ts'
-import { getElement, setDisabled, setText } from './dom.ts'
-import { createKeyForm, isSendable } from './key-form.ts'
+import { getElement, isEnabled, setDisabled, setText, waiting } from './dom.ts'
+import { createKeyForm, findKeyFault, parseKey } from './key-form.ts'
 import { createListFilter } from './list-filter.ts'
 import { clearPets, showPets } from './pet-table.ts'
-import { listRequest, type PetPage, readError, readListResponse } from './pets.ts'
+import { listRequest, pageUrlOf, type Pet, type PetPage, readError, readListResponse } from './pets.ts'
 import type { ApiKey } from './api-key.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireResponse } from './wire.ts'
@@ -18,15 +18,15 @@ type Trigger = 'user' | 'creation' | 'poll'
 /** A page of the list. The service links to the next page only, so each page remembers the one before it. */
 interface Place {
   readonly url: URL
-  /** How many pets were on the pages before. */
-  readonly start: number
+  /** How many pets were on the pages before; undefined when the place was not reached page by page. */
+  readonly start: number | undefined
   readonly previous?: Place
 }
 
 export interface StoreView {
   /** As if the key had been typed into the form. Resolves once the response is shown. */
   openWithKey(key: string): Promise<void>
-  /** With the key that this tab has stored, if there is one. Resolves once the response is shown. */
+  /** With the key that this tab has stored; without one, asks for it. Resolves once the response is shown. */
   openWithStoredKey(): Promise<void>
   /** The statuses to filter by and to choose from. Until it is called, the list can only be shown unfiltered. */
   setStatuses(statuses: readonly string[]): void
@@ -34,11 +34,17 @@ export interface StoreView {
 
 export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   const storeError = getElement('store-error', HTMLElement)
+  const content = getElement('store-content', HTMLElement)
   const previous = getElement('previous', HTMLElement)
   const next = getElement('next', HTMLElement)
   const keyForm = createKeyForm(apiKey, openWithKey, forgetKey)
   const filter = createListFilter(loadFirstPage)
-  const addForm = createAddForm(apiKey, wire, { isAccepted, reload: reloadAfterCreation, reloadLater })
+  const addForm = createAddForm(apiKey, wire, {
+    isAccepted,
+    reload: reloadAfterCreation,
+    showPageOf,
+    reloadLater,
+  })
 
   let requested: Place = firstPage()
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
@@ -48,22 +54,18 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   let awaited = new AbortController()
   let pollTimer: number | undefined
 
-  async function openWithKey(key: string): Promise<void> {
-    if (!isSendable(key)) {
-      return closeStore('This cannot be sent: a key consists of ASCII letters, digits and punctuation.')
-    }
+  async function openWithKey(text: string): Promise<void> {
+    const key = parseKey(text)
+    const keyFault = findKeyFault(key)
+    if (keyFault !== undefined) return closeStore(keyFault)
     keyForm.showError('')
     setText(storeError, '')
     addForm.clearMessages()
     hasKeyWorked = false
     apiKey.set(key)
+    keyForm.showKey()
     await loadFirstPage()
     if (shown !== undefined) getElement('list-title', HTMLElement).focus()
-  }
-
-  function showStore(): void {
-    keyForm.showKey()
-    getElement('store-content', HTMLElement).hidden = false
   }
 
   function forgetKey(): void {
@@ -80,7 +82,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     shown = undefined
     clearPets()
     setText(storeError, problem)
-    getElement('store-content', HTMLElement).hidden = true
+    content.hidden = true
+    setWaiting(false)
     keyForm.ask()
     keyForm.showError(keyProblem)
     keyForm.focus()
@@ -100,13 +103,29 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     awaited = new AbortController()
     const { signal } = awaited
     requested = place
-    const exchange = await send(listRequest(place.url), apiKey.value, signal)
+    const isPoll = trigger === 'poll'
+    const request = listRequest(place.url, isPoll)
+    // The pet's own exchange stays in view when the list is requested for it.
+    const endWaiting = isPoll ? undefined : wire.begin(request, trigger === 'creation')
+    if (!isPoll) setWaiting(true)
+    const exchange = await send(request, apiKey.value, signal)
+    endWaiting?.(exchange)
     if (exchange === undefined) return
     const before = readStore()
     if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
-    // The pet's own exchange stays in view when the list is requested for it.
-    if (trigger === 'user' || readStore() !== before) wire.add(exchange, trigger === 'creation')
+    setWaiting(false)
+    if (isPoll && readStore() !== before) wire.add(exchange)
     schedulePoll()
+  }
+
+  /** Says that the user waits, and that Next and Previous do too. What is said afterwards comes with the response. */
+  function setWaiting(isWaiting: boolean): void {
+    // A screen reader hears what changes in a region that is there already: while the store opens, the list is not.
+    setText(getElement('opening', HTMLElement), isWaiting && content.hidden ? waiting : '')
+    if (isWaiting) showConnection('waiting', waiting)
+    getElement('pets', HTMLElement).setAttribute('aria-busy', String(isWaiting))
+    setDisabled(previous, isWaiting || shown?.place.previous === undefined)
+    setDisabled(next, isWaiting || shown?.page.next === undefined)
   }
 
   /** False when there is no response, or the key was rejected; both are shown to the user. */
@@ -135,13 +154,12 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     if (page.dataFileError === undefined) showConnection('live', 'Watching for changes')
     else showConnection('invalid', `Data file error: ${page.dataFileError}. Showing the last valid data.`)
     const isSamePage = trigger !== 'user' && shown?.place === place
-    showPets(page, place.start, isSamePage ? shown?.page : undefined)
+    const status = place.url.searchParams.get('status') ?? ''
+    showPets(page, place.start, status, isSamePage ? shown?.page : undefined)
     shown = { place, page }
-    setDisabled(previous, place.previous === undefined)
-    setDisabled(next, page.next === undefined)
     setText(storeError, '')
     hasKeyWorked = true
-    showStore()
+    content.hidden = false
     addForm.correctMessages(page)
   }
 
@@ -157,6 +175,13 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     return shown?.page
   }
 
+  /** Under another status than the chosen one, the pet would not be listed. */
+  function showPageOf(pet: Pet): void {
+    filter.chooseAll()
+    const first = firstPage()
+    void loadList({ url: pageUrlOf(pet, first.url), start: undefined, previous: first }, 'user')
+  }
+
   /** Drops a response in flight. */
   function reloadLater(): void {
     awaited.abort()
@@ -164,13 +189,15 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   }
 
   previous.addEventListener('click', () => {
-    if (shown?.place.previous !== undefined) void loadList(shown.place.previous, 'user')
+    if (isEnabled(previous) && shown?.place.previous !== undefined)
+      void loadList(shown.place.previous, 'user')
   })
   next.addEventListener('click', () => {
-    if (shown === undefined) return
+    if (!isEnabled(next) || shown === undefined) return
     const { place, page } = shown
     if (page.next === undefined) return
-    void loadList({ url: page.next, start: place.start + page.pets.length, previous: place }, 'user')
+    const start = place.start === undefined ? undefined : place.start + page.pets.length
+    void loadList({ url: page.next, start, previous: place }, 'user')
   })
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(pollTimer)
@@ -180,8 +207,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   return {
     openWithKey,
     async openWithStoredKey() {
-      if (apiKey.value === '') return
-      showStore()
+      if (apiKey.value === '') return keyForm.ask()
+      keyForm.showKey()
       await loadList(requested, 'user')
     },
     setStatuses(statuses) {
@@ -199,7 +226,7 @@ function readStore(): string {
   return getElement('counter', HTMLElement).textContent ?? ''
 }
 
-function showConnection(state: 'live' | 'invalid' | 'lost', text: string): void {
+function showConnection(state: 'waiting' | 'live' | 'invalid' | 'lost', text: string): void {
   const connection = getElement('connection', HTMLElement)
   connection.dataset['state'] = state
   setText(connection, text)

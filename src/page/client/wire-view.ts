@@ -1,6 +1,6 @@
 /** The panel that shows requests and responses as they were sent, one exchange at a time. */
 import { createCopyButton } from './copy.ts'
-import { createBreakableText, createElement, getElement, setDisabled } from './dom.ts'
+import { createBreakableText, createElement, createJsonText, getElement, setDisabled } from './dom.ts'
 import { breakLines } from './exact-json.ts'
 import type { ApiKey } from './api-key.ts'
 import {
@@ -10,14 +10,20 @@ import {
   formatCurl,
   formatMessage,
   type Message,
+  type WireRequest,
 } from './wire.ts'
 
 /** How many exchanges one can go back. */
 const maxExchanges = 50
 
 export interface WireView {
-  /** Adds an exchange, and shows it unless `isBehind`: then it can be reached with the button Later. */
-  add(exchange: Exchange, isBehind?: boolean): void
+  /** Adds an exchange, and shows it. */
+  add(exchange: Exchange): void
+  /**
+   * Shows a request whose response is awaited, unless `isBehind`: then it can be reached with the button Later. The function
+   * that it returns puts the exchange in its place, or nothing when the request was aborted.
+   */
+  begin(request: WireRequest, isBehind?: boolean): (exchange: Exchange | undefined) => void
   clear(): void
 }
 
@@ -52,10 +58,13 @@ export function createWireView(apiKey: ApiKey): WireView {
     const text = exchange === undefined ? '' : summarize(exchange)
     summary.textContent = text
     link.textContent = text
-    summary.dataset['outcome'] = exchange?.response?.status.toString().startsWith('2') ? 'good' : 'bad'
+    const isAwaited = exchange !== undefined && exchange.milliseconds === undefined
+    const isGood = exchange?.response?.status.toString().startsWith('2')
+    summary.dataset['outcome'] = isAwaited ? 'awaited' : isGood ? 'good' : 'bad'
+    panel.setAttribute('aria-busy', String(isAwaited))
     // Without an exchange too: the key and the pets must not remain in the document, hidden or not.
     showRequest(exchange && describeRequest(exchange.request, apiKey.mask(exchange.key)), lineBreaks.checked)
-    showResponse(exchange && describeResponse(exchange.response), lineBreaks.checked)
+    showResponse(exchange && describeResponse(exchange), lineBreaks.checked)
   }
 
   function go(steps: number): void {
@@ -75,19 +84,33 @@ export function createWireView(apiKey: ApiKey): WireView {
     createCopy('Copy as curl', 'request', ({ request, key }) => formatCurl(request, key)),
   )
   getElement('wire-response-copies', HTMLElement).append(
-    createCopy('Copy', 'response', ({ response }) => formatMessage(describeResponse(response))),
+    createCopy('Copy', 'response', (exchange) => formatMessage(describeResponse(exchange))),
   )
   earlier.addEventListener('click', () => go(-1))
   later.addEventListener('click', () => go(1))
   lineBreaks.addEventListener('change', render)
   apiKey.subscribe(render)
 
+  function add(exchange: Exchange, isBehind = false): void {
+    exchanges.push(exchange)
+    const dropped = Math.max(exchanges.length - maxExchanges, 0)
+    exchanges.splice(0, dropped)
+    go(isBehind ? -dropped : exchanges.length)
+  }
+
   return {
-    add(exchange, isBehind = false) {
-      exchanges.push(exchange)
-      const dropped = Math.max(exchanges.length - maxExchanges, 0)
-      exchanges.splice(0, dropped)
-      go(isBehind ? -dropped : exchanges.length)
+    add,
+    begin(request, isBehind = false) {
+      const awaited: Exchange = { request, key: apiKey.value, response: undefined, milliseconds: undefined }
+      add(awaited, isBehind)
+      return (exchange) => {
+        const index = exchanges.indexOf(awaited)
+        // Cleared meanwhile, since the key was forgotten.
+        if (index === -1) return
+        exchanges.splice(index, 1)
+        go(index < current ? -1 : 0)
+        if (exchange !== undefined) add(exchange, isBehind)
+      }
     },
     clear() {
       exchanges = []
@@ -97,8 +120,10 @@ export function createWireView(apiKey: ApiKey): WireView {
 }
 
 function summarize({ request: { method, url }, response, milliseconds }: Exchange): string {
+  const start = `${method} ${url.pathname}${url.search}: `
+  if (milliseconds === undefined) return `${start}waiting for the response`
   const outcome = response === undefined ? 'no response' : `${response.status} ${response.reason}`
-  return `${method} ${url.pathname}${url.search}: ${outcome}, ${Math.ceil(milliseconds)} ms`
+  return `${start}${outcome}, ${Math.ceil(milliseconds)} ms`
 }
 
 /** Shows a message in three parts, of which the headers are folded, so that the body is seen first. */
@@ -117,6 +142,6 @@ function createMessageView(
     fold.hidden = message.headers.length === 0
     count.textContent = message.headers.length === 1 ? '1 header' : `${message.headers.length} headers`
     headers.replaceChildren(...createBreakableText(message.headers.join('\n')))
-    body.replaceChildren(...createBreakableText(withLineBreaks ? breakLines(message.body) : message.body))
+    body.replaceChildren(...createJsonText(withLineBreaks ? breakLines(message.body) : message.body))
   }
 }

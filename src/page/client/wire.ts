@@ -20,9 +20,10 @@ export interface Exchange {
   readonly request: WireRequest
   /** The key that the request was sent with; empty without one. */
   readonly key: string
-  /** Undefined when the request failed without one. */
+  /** Undefined while it is awaited, and when the request failed without one. */
   readonly response: WireResponse | undefined
-  readonly milliseconds: number
+  /** Undefined while the response is awaited. */
+  readonly milliseconds: number | undefined
 }
 
 /** The address of this page, with a slash at the end. All URLs are relative to it: another app may mount the service under a path. */
@@ -82,8 +83,11 @@ export function describeRequest(request: WireRequest, key: string): Message {
   return { start: `${method} ${url.pathname}${url.search} ${version}`, headers, body }
 }
 
-export function describeResponse(response: WireResponse | undefined): Message {
-  if (response === undefined) return { start: 'No response.', headers: [], body: '' }
+export function describeResponse({ response, milliseconds }: Exchange): Message {
+  if (response === undefined) {
+    const start = milliseconds === undefined ? 'Waiting for the response …' : 'No response.'
+    return { start, headers: [], body: '' }
+  }
   const { status, reason, headers, body } = response
   return { start: `${version} ${status} ${reason}`, headers: formatHeaders(headers), body }
 }
