@@ -152,7 +152,7 @@ class Recorder implements Recording {
       this.#rename([place, undefined], [to, this.#current.get(place)])
     } else if (name === 'linkSync') {
       this.#rename([relative(this.root, String(second)), this.#current.get(place)])
-    } else if (name === 'rmSync' && this.#current.has(place)) {
+    } else if (name === 'unlinkSync' && this.#current.has(place)) {
       this.#rename([place, undefined])
     } else if (name === 'mkdirSync') {
       this.#rename([place, folderNumber])

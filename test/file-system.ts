@@ -158,9 +158,10 @@ export async function openStore(
   t: TestContext,
   path: string,
   fileSystem: FileSystem = nodeFs,
+  platform: NodeJS.Platform = process.platform,
 ): Promise<OpenedStore> {
   const lines = new Lines()
-  const store = await openFileStore(path, { onMessage: lines.say, fileSystem })
+  const store = await openFileStore(path, { onMessage: lines.say, fileSystem, platform })
   t.after(() => store.close())
   return { store, lines }
 }

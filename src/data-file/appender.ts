@@ -1,6 +1,6 @@
 /** Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and what follows it; does not parse it. */
 import type { Pet } from '../pet/pet.ts'
-import { errorCode } from '../system/errors.ts'
+import { errorCode, isSystemError } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
 import { type Disk, isSame } from './disk.ts'
 import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
@@ -35,7 +35,7 @@ export class Appender {
     await this.rollBack()
     const end = this.#end
     const bytes = formatAppend(added, isFirst)
-    const descriptor = (this.#descriptor ??= this.#openForAppend())
+    const descriptor = (this.#descriptor ??= await this.#disk.retryWhileHeld(() => this.#openForAppend()))
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
     // 2. Overwrite what follows the last pet with the pets and our closing brackets, and note how the file is now.
@@ -57,7 +57,8 @@ export class Appender {
       // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.sync('fdatasync', descriptor)
       // 5. Check: it is still the file at the path, and nobody has written into it.
-      this.#throwIfEdited()
+      if (this.#disk.isWindows) await this.#closeAndLook(end.petsEnd, bytes)
+      else this.#throwIfEdited()
     } catch (error) {
       if (error instanceof DataFileChanged) {
         // Gives up the rollback, which would overwrite the edit.
@@ -74,6 +75,26 @@ export class Appender {
     this.#mayBeTorn = false
     this.mayBeStored = false
     this.#end = { petsEnd: end.petsEnd + bytes.length - closingBrackets.length, closing: closingBrackets }
+  }
+
+  /**
+   * On Windows, an editor cannot rename its file over one that we have open, and other programs cannot read one that they do not share for
+   * writing. And a file's times are certain only when it is closed (MSDN, File Times). So it is closed after each append, and seen anew; a
+   * save that has come meanwhile shows in its end.
+   */
+  async #closeAndLook(position: number, bytes: Buffer): Promise<void> {
+    this.close()
+    try {
+      this.#seen.identity = this.#disk.statIdentity(this.#path)
+      await this.#disk.retryWhileHeld(() =>
+        this.#disk.withFile(this.#path, 'r', async (descriptor) =>
+          this.#throwUnlessLanded(descriptor, position, bytes),
+        ),
+      )
+    } catch (error) {
+      // It may also be held, or gone. Then it has to be read before the next append.
+      throw isSystemError(error) ? new DataFileChanged() : error
+    }
   }
 
   #throwIfEdited(): void {

@@ -11,7 +11,7 @@ import { describeSystemError, errorCode, isSystemError } from '../system/errors.
 import { Appender } from './appender.ts'
 import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
 import { Disk, type FileSystem, hasSameContent, type Identity, type WholeFile } from './disk.ts'
-import { type FileLock, lockAddresses, lockFile } from './file-lock.ts'
+import { type FileLock, lockFile } from './file-lock.ts'
 import { findKeptPets, keepPets, keepTornEnd, listKeptPets, refuseBesideKeptPets } from './kept-files.ts'
 import { LastSeen } from './last-seen.ts'
 import {
@@ -42,14 +42,16 @@ export interface DataFileOptions {
   /** Called with each message for the person who runs the server. */
   readonly onMessage?: (message: string) => void
   readonly fileSystem?: FileSystem
+  /** The system whose ways the file system has, for tests. */
+  readonly platform?: NodeJS.Platform
 }
 
 /** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileUnusable. */
 export async function openDataFile(
   path: string,
-  { fileSystem, onMessage = () => {} }: DataFileOptions = {},
+  { fileSystem, onMessage = () => {}, platform }: DataFileOptions = {},
 ): Promise<{ file: DataFile; data: PetData }> {
-  const disk = new Disk(fileSystem, onMessage)
+  const disk = new Disk(fileSystem, onMessage, platform)
   let lock: FileLock | undefined
   try {
     const target = disk.followLinks(resolve(path))
@@ -57,8 +59,7 @@ export async function openDataFile(
       const fault = `cannot be created, nor its folder: ${describeSystemError(error)}`
       throw isSystemError(error) ? DataFileUnusable.ofFile(path, fault) : error
     })
-    // It is locked under several names (see lockAddresses): a second server finds one of them taken, also through links and mounts.
-    lock = await lockFile(path, lockAddresses(target, disk.statIdentity(dirname(target))))
+    lock = await lockFile(disk, path, target)
     const file = new DataFile(path, disk, lock, onMessage)
     const data = await file.open()
     const unwritable = describeUnwritable(disk, path)
@@ -142,7 +143,7 @@ export class DataFile implements Adapter<PetData> {
     // Until it is read, the file counts as edited: if reading it fails, the next look tries again.
     this.#stopAppending()
     this.#seen.forget()
-    const whole = this.#disk.read(this.path)
+    const whole = await this.#disk.retryWhileHeld(() => this.#disk.read(this.path))
     const parsed = parsePets(whole.bytes, this.#highestId)
     let text: FileText
     try {
@@ -294,12 +295,13 @@ export class DataFile implements Adapter<PetData> {
 
   /** Makes the file durable, whoever wrote it, and tells whether that succeeded. Throws a DataFileChanged if the file is gone. */
   async #sync(): Promise<boolean> {
-    const error: unknown = await this.#disk.syncFile(this.path).catch((failure: unknown) => failure)
+    const syncing = this.#disk.retryWhileHeld(() => this.#disk.syncFile(this.path))
+    const error: unknown = await syncing.catch((failure: unknown) => failure)
     const code = errorCode(error)
     if (code === 'ENOENT') throw new DataFileChanged()
     // EROFS does not count: nothing can be written anew on a file system that is read-only (Linux makes it so after an error), so what is
-    // there is served.
-    this.#hasFailedSync = error !== undefined && code !== 'EROFS'
+    // there is served. Neither does a file that may not be opened for writing, without which Windows syncs nothing.
+    this.#hasFailedSync = error !== undefined && code !== 'EROFS' && !this.#disk.mayBeHeld(error)
     return !this.#hasFailedSync
   }
 
@@ -320,9 +322,15 @@ export class DataFile implements Adapter<PetData> {
   /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
   async #replace(expected: Identity, next: Buffer, why = ''): Promise<Buffer> {
     try {
-      if (await replaceFile(this.#disk, this.#followLinks(), expected, next)) return next
+      const replace = () => replaceFile(this.#disk, this.#followLinks(), expected, next)
+      if (await this.#disk.retryWhileHeld(replace)) return next
     } catch (error) {
-      if (errorCode(error) !== 'EBUSY')
+      if (expected === undefined && isSystemError(error)) {
+        const folder = dirname(this.#followLinks())
+        const fault = `cannot be created in ${folder}: ${describeSystemError(error)}`
+        throw DataFileUnusable.ofFile(this.path, fault)
+      }
+      if (errorCode(error) !== 'EBUSY' || this.#disk.isWindows)
         throw isSystemError(error) && why ? new RewriteFailed(why, error) : error
       // Remembered, so that this is not tried again until somebody edits the file.
       this.#seen.identity = expected

@@ -5,10 +5,15 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { clock, delay } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
 
 export type FileSystem = typeof nodeFs
+
+/** For so long, and so often, a call is made again that a virus scanner or an indexer on Windows may have made fail. */
+const maxHeldMs = 1000
+const tryAgainMs = 40
 
 /**
  * What tells one state of a file from another, as far as `stat` can; undefined for a missing file. The change time
@@ -29,22 +34,55 @@ export interface WholeFile {
 
 export class Disk {
   readonly fs: FileSystem
+  readonly platform: NodeJS.Platform
   readonly #onMessage: (message: string) => void
   #hasUnsyncedFolder = false
 
-  constructor(fs: FileSystem = nodeFs, onMessage: (message: string) => void = () => {}) {
+  constructor(
+    fs: FileSystem = nodeFs,
+    onMessage: (message: string) => void = () => {},
+    platform: NodeJS.Platform = process.platform,
+  ) {
     this.fs = fs
     this.#onMessage = onMessage
+    this.platform = platform
+  }
+
+  get isWindows(): boolean {
+    return this.platform === 'win32'
   }
 
   /** The identity of the file at the path. */
   statIdentity(path: string): Identity {
-    return this.fs.statSync(path, { bigint: true, throwIfNoEntry: false })
+    return this.#identify(this.fs.statSync(path, { bigint: true, throwIfNoEntry: false }))
   }
 
   /** The identity of an open file, be it still at its path or not. */
   fstatIdentity(descriptor: number): Identity {
-    return this.fs.fstatSync(descriptor, { bigint: true })
+    return this.#identify(this.fs.fstatSync(descriptor, { bigint: true }))
+  }
+
+  /** On Windows without the device: Node 22.12 to 22.16 and 24.0 to 24.1 do not get the same one by path and by descriptor there. */
+  #identify(stats: BigIntStats | undefined): Identity {
+    return stats && this.isWindows ? { ...stats, dev: 0n } : stats
+  }
+
+  /** Whether the call may have failed because another program holds the file, which only Windows lets it do. */
+  mayBeHeld(error: unknown): boolean {
+    return this.isWindows && ['EBUSY', 'EPERM', 'EACCES'].includes(errorCode(error))
+  }
+
+  /** Makes the call, on Windows again for up to a second while another program may hold the file. */
+  async retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
+    const deadline = clock.performanceNow() + maxHeldMs
+    for (;;) {
+      try {
+        return await call()
+      } catch (error) {
+        if (!this.mayBeHeld(error) || clock.performanceNow() > deadline) throw error
+      }
+      await delay(tryAgainMs)
+    }
   }
 
   /** The whole file in one state. Throws a DataFileChanged when it was written to meanwhile. */
@@ -61,11 +99,12 @@ export class Disk {
       const before = this.fs.fstatSync(descriptor, { bigint: true })
       if (!before.isFile()) {
         const notFile = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
-        return { bytes: Buffer.alloc(0), identity: before, notFile }
+        return { bytes: Buffer.alloc(0), identity: this.#identify(before), notFile }
       }
       const bytes = this.fs.readFileSync(descriptor)
-      if (!isSame(this.fstatIdentity(descriptor), before)) throw new DataFileChanged()
-      return { bytes, identity: before }
+      const identity = this.fstatIdentity(descriptor)
+      if (!isSame(identity, this.#identify(before))) throw new DataFileChanged()
+      return { bytes, identity }
     } finally {
       this.fs.closeSync(descriptor)
     }
@@ -89,7 +128,7 @@ export class Disk {
 
   /** Makes the names in a folder durable. Windows has no such call, and where there is none otherwise, that is said once. */
   async syncFolder(folder: string): Promise<void> {
-    if (process.platform === 'win32') return
+    if (this.isWindows) return
     try {
       await this.withFile(folder, 'r', (descriptor) => this.sync('fsync', descriptor))
     } catch (error) {
@@ -103,9 +142,9 @@ export class Disk {
     }
   }
 
-  /** Makes the file at the path durable, whoever wrote it: its bytes and its name. */
+  /** Makes the file at the path durable, whoever wrote it: its bytes and its name. Windows syncs only what may be written. */
   async syncFile(path: string): Promise<void> {
-    const flags = process.platform === 'win32' ? 'r+' : 'r'
+    const flags = this.isWindows ? 'r+' : 'r'
     await this.withFile(path, flags, (descriptor) => this.sync('fdatasync', descriptor))
     await this.syncFolder(dirname(this.followLinks(path)))
   }
@@ -181,9 +220,18 @@ export class Disk {
     quietly(() => this.fs.closeSync(descriptor))
   }
 
+  /** Removes the file, if there is one. (On Windows, `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.) */
+  remove(path: string): void {
+    try {
+      this.fs.unlinkSync(path)
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+
   /** For a file that is of no use: what went wrong before must not be hidden by what goes wrong here. */
   removeQuietly(path: string): void {
-    quietly(() => this.fs.rmSync(path, { force: true }))
+    quietly(() => this.remove(path))
   }
 
   /**

@@ -1,15 +1,15 @@
 /**
- * One server per data file. The lock is a listening local socket, which the OS closes when the process exits: no crash, power cut
- * or reused process id can leave it behind.
+ * One server per data file. What holds the lock is a listening local socket or, where these are files, the lock of an open file: the OS
+ * releases it when the process exits, so no crash, power cut or reused process id can leave it behind.
  */
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
-import { rmSync, statSync } from 'node:fs'
-import { connect, createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { constants, statSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { basename, dirname } from 'node:path'
+import { errorCode } from '../system/errors.ts'
 import { DataFileUnusable } from './data-file-errors.ts'
-import type { Identity } from './disk.ts'
+import type { Disk } from './disk.ts'
 
 export interface FileLock {
   release(): Promise<void>
@@ -17,47 +17,50 @@ export interface FileLock {
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 
-/** Takes all locks at these addresses, for the file at the path. Throws a DataFileUnusable when a living process holds one of them. */
-export async function lockFile(path: string, addresses: readonly string[]): Promise<FileLock> {
-  const servers: Server[] = []
-  const release = async (): Promise<void> => {
-    for (const server of servers) await once(server.close(), 'close')
-  }
-  for (const address of addresses) {
-    const server = await listenAlone(address)
-    if (server === undefined) {
-      await release()
-      throw DataFileUnusable.ofFile(path, usedByAnother)
-    }
-    servers.push(server)
-  }
-  return { release }
+/** `O_EXLOCK` of macOS and the BSDs, for which Node has no name: opens and locks in one step (open(2)). */
+const lockedFlag = 0x20
+
+/**
+ * Locks the file at the path. `target` is where all symbolic links lead, in a folder that is there. Throws a DataFileUnusable when a living
+ * process holds the lock.
+ */
+export async function lockFile(disk: Disk, path: string, target: string): Promise<FileLock> {
+  const hasSockets = disk.platform === 'linux' || disk.isWindows
+  const lock = hasSockets ? await listenAt(lockAddresses(disk, target)) : openLocked(disk, target)
+  if (lock === undefined) throw DataFileUnusable.ofFile(path, usedByAnother)
+  return lock
 }
 
 /**
  * The addresses of the locks of a file, whose folder counts in two ways: by its device and inode, so that it is the same one
  * through a bind mount; and by its path, since the inode may change on exFAT and overlays. A container has mounts, and so paths,
- * of its own (namespaces(7)).
+ * of its own (namespaces(7)). On Windows, `PETS.JSON` is the same file.
  */
-export function lockAddresses(target: string, folder: Identity): readonly string[] {
-  const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
-  return [`${folder?.dev}:${folder?.ino}:${basename(target)}`, `${mounts}:${target}`].map(lockAddress)
+function lockAddresses(disk: Disk, target: string): readonly string[] {
+  const { dev, ino } = disk.fs.statSync(dirname(target), { bigint: true })
+  const mounts = disk.isWindows ? '' : statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
+  return [`${dev}:${ino}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
+    const name = `petstore-${hash('sha256', disk.isWindows ? locked.toLowerCase() : locked).slice(0, 32)}`
+    // Linux has names without a file (unix(7), abstract), Windows has named pipes.
+    return process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : `\0${name}`
+  })
 }
 
-/** Linux has names without a file (unix(7), abstract), Windows has named pipes; elsewhere it is a file. */
-function lockAddress(locked: string): string {
-  const name = `petstore-${hash('sha256', locked).slice(0, 32)}`
-  if (process.platform === 'linux') return `\0${name}`
-  if (process.platform === 'win32') return `\\\\.\\pipe\\${name}`
-  return join(tmpdir(), `${name}.sock`)
-}
-
-async function listenAlone(address: string): Promise<Server | undefined> {
-  const server = await listen(address)
-  // A socket in the file system outlives its process, but then nobody answers there.
-  if (server !== undefined || !address.endsWith('.sock') || (await isAnswered(address))) return server
-  rmSync(address, { force: true })
-  return listen(address)
+/** Listens at all of these addresses; undefined if one of them is taken. */
+async function listenAt(addresses: readonly string[]): Promise<FileLock | undefined> {
+  const servers: Server[] = []
+  const release = async (): Promise<void> => {
+    for (const server of servers) await once(server.close(), 'close')
+  }
+  for (const address of addresses) {
+    const server = await listen(address)
+    if (server === undefined) {
+      await release()
+      return undefined
+    }
+    servers.push(server)
+  }
+  return { release }
 }
 
 function listen(address: string): Promise<Server | undefined> {
@@ -72,8 +75,25 @@ function listen(address: string): Promise<Server | undefined> {
   })
 }
 
-async function isAnswered(address: string): Promise<boolean> {
-  const socket = connect(address)
-  const connected = once(socket, 'connect').then(() => true)
-  return connected.catch(() => false).finally(() => socket.destroy())
+/**
+ * Locks a file beside the data file, which stays: if it was removed, two servers could lock two of them. Where none can be made, the data
+ * file is never replaced, and so can be locked itself. Undefined if another process has the lock.
+ */
+function openLocked(disk: Disk, target: string): FileLock | undefined {
+  const open = (path: string, flags: number): FileLock => {
+    const descriptor = disk.fs.openSync(path, flags | constants.O_NONBLOCK | lockedFlag, 0o644)
+    return { release: async () => disk.closeQuietly(descriptor) }
+  }
+  try {
+    try {
+      return open(`${target}.petstore-lock`, constants.O_CREAT)
+    } catch (error) {
+      const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+      if (!isRefused || disk.statIdentity(target) === undefined) throw error
+      return open(target, constants.O_RDONLY)
+    }
+  } catch (error) {
+    if (errorCode(error) === 'EAGAIN') return undefined
+    throw error
+  }
 }

@@ -35,7 +35,7 @@ export async function replaceFile(
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     // A file that we may not write has to stay as it is, although we might be able to move it aside.
     if (old !== undefined) disk.checkFileWritable(target)
-    disk.fs.rmSync(newPath, { force: true })
+    disk.remove(newPath)
     await disk.createFile(newPath, next, old)
     if (!(await swapFiles(disk, target, expected))) return false
     await disk.syncFolder(dirname(target))
@@ -43,8 +43,10 @@ export async function replaceFile(
     return true
   } catch (error) {
     // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. If
-    // the old one is aside already, the next read puts it back.
-    if (errorCode(error) === 'ENOENT') return false
+    // the old one is aside already, the next read puts it back. But where there was no file, and the folder is there, none can be made:
+    // as in /proc, or by the name `pets?.json` on Windows.
+    const isImpossible = expected === undefined && disk.statIdentity(dirname(target)) !== undefined
+    if (errorCode(error) === 'ENOENT' && !isImpossible) return false
     // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk, target).catch(() => {})
     throw error
@@ -82,7 +84,7 @@ export async function putBackOldFile(disk: Disk, target: string): Promise<boolea
     throw error
   }
   await disk.syncFolder(dirname(target))
-  disk.fs.rmSync(oldPath, { force: true })
+  disk.remove(oldPath)
   return true
 }
 

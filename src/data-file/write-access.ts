@@ -17,6 +17,13 @@ export class RewriteFailed extends Error {
 export function describeFileError(disk: Disk, path: string, error: unknown): string {
   if (error instanceof RewriteFailed)
     return `it has to be rewritten ${error.message}: ${describeFileError(disk, path, error.cause)}`
+  if (disk.mayBeHeld(error)) {
+    const certainty =
+      errorCode(error) === 'EBUSY'
+        ? 'another program holds it'
+        : 'it may not be written, or another program holds it'
+    return `${certainty}: ${describeSystemError(error)}`
+  }
   const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
   const folder = resolve(dirname(path))
   const isFolder = isRefused && whyNot(() => disk.checkFolderWritable(folder)) !== undefined

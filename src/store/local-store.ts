@@ -21,6 +21,9 @@ import { isError, isSystemError } from '../system/errors.ts'
 
 const lookEveryMs = 500
 
+/** So many edits in a row are read before a creation that they keep from the file is refused. */
+const maxEdits = 10
+
 export interface FileStoreOptions extends DataFileOptions {
   /** Called for a bug that shows while nobody waits for an answer. */
   readonly onError?: (message: string) => void
@@ -114,7 +117,7 @@ export class LocalStore implements Store {
     /** Whether an attempt may have left the pets in the file, or in an editor that may save them again. */
     let mayBeStored = false
     let results = assignIds(newPets, (file ?? this.#index).highestId)
-    for (;;) {
+    for (let edits = 0; ; edits++) {
       try {
         await this.#append(results)
         return results
@@ -122,6 +125,10 @@ export class LocalStore implements Store {
         mayBeStored ||= file?.mayBeStored === true
         if (file !== undefined && isSystemError(error)) this.#messages.sayAppendFailed(file, error)
         if (file === undefined || !(error instanceof DataFileChanged)) throw toRefusal(error, mayBeStored)
+        if (edits === maxEdits) {
+          const fault = 'is changed again and again by another program'
+          throw toRefusal(DataFileUnusable.ofFile(file.path, fault), mayBeStored)
+        }
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
         // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
