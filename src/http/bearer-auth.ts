@@ -1,7 +1,6 @@
 /** Bearer keys (RFC 6750, interface section 5): who may call. */
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import { HttpError } from './error-codes.ts'
 import { countLines } from './framing.ts'
 import { maxHeadBytes } from './limits.ts'
@@ -11,9 +10,6 @@ const bearerTokenPattern = /^[\w.~+/-]+=*$/
 
 /** This leaves 1 KiB for the request line and the rest of the headers. */
 const maxKeyLength = maxHeadBytes - 1_024
-
-/** A longer Authorization header is not remembered: spaces before the key could make it fill the memory of idle connections. */
-const maxRememberedLength = 256
 
 const challenge = 'Bearer realm="petstore"'
 
@@ -31,15 +27,11 @@ export function keyFault(key: string): string | undefined {
  */
 export function createBearerAuth(keys: readonly string[]) {
   const digests = new Set(keys.map((key) => hash('sha256', key, 'base64')))
-  // A client sends the same header with each request, and hashing it each time would take longer than all other checks. So the
-  // header that a connection has been let in with is remembered while it is open. No other connection's is compared with it.
-  const lastAccepted = new WeakMap<Socket, string>()
 
-  return (request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>): void => {
-    const { headers, socket } = request
+  return (request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): void => {
     // Of two Authorization lines Node would silently use the first; they count as none.
-    const authorization = countLines(request, 'authorization') === 1 ? (headers.authorization ?? '') : ''
-    if (lastAccepted.get(socket) === authorization) return
+    const authorization =
+      countLines(request, 'authorization') === 1 ? (request.headers.authorization ?? '') : ''
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
@@ -47,6 +39,5 @@ export function createBearerAuth(keys: readonly string[]) {
       const invalidToken = `${challenge}, error="invalid_token"`
       throw new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
     }
-    if (authorization.length <= maxRememberedLength) lastAccepted.set(socket, authorization)
   }
 }
