@@ -77,8 +77,8 @@ async function assemble(
     return store.close(closeDeadline())
   }
   const handle = {
-    listener: (request: IncomingMessage, response: ServerResponse) =>
-      requestHandler.handle({ request, response }),
+    listener: (request: IncomingMessage, response: ServerResponse): void =>
+      void requestHandler.handle({ request, response }),
     ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
     close,
     [Symbol.asyncDispose]: close,

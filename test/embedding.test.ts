@@ -322,7 +322,7 @@ test('rejects when it cannot start, and keeps neither port nor file', async (t) 
   await store.close()
 })
 
-test('responds with 500, and goes on, when a response cannot be sent as it is', async (t) => {
+test('closes the connection, tells onError, and goes on, when a response cannot be sent as it is', async (t) => {
   const told: string[] = []
   const store = await startPetStore({ ...memory, onError: (message) => told.push(message) })
   t.after(() => store.close())
@@ -334,7 +334,7 @@ test('responds with 500, and goes on, when a response cannot be sent as it is', 
     },
     { times: 1 },
   )
-  assertRefusal(await send(store.url, '/healthz'), 500, 'internal_error')
+  await assert.rejects(send(store.url, '/healthz'))
   assert.deepEqual(told, ['internal_error in GET /healthz: TypeError'])
   assert.equal((await send(store.url, '/healthz')).status, 200)
 })
@@ -359,20 +359,6 @@ test('works as the listener of another server', async (t) => {
   assert.equal((await send(url, '/v1/pets')).text, JSON.stringify([rex]))
   assert.equal((await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })).status, 201)
   assertRefusal(await send(url, '/elsewhere'), 404, 'not_found')
-})
-
-test('has ended each response that it gives at once when its listener returns', async (t) => {
-  const store = await createPetStore(memory)
-  t.after(() => store.close())
-  const ended: boolean[] = []
-  const url = await listen(t, (request, response) => {
-    store.listener(request, response)
-    // An app may end a response that is not ended, and then send more than the Content-Length says.
-    ended.push(response.writableEnded)
-  })
-  for (const path of ['/v1/pets', '/v1/pets/1', '/elsewhere', '/']) await send(url, path)
-  await send(url, '/v1/pets', { method: 'HEAD' })
-  assert.deepEqual(ended, [true, true, true, true, true])
 })
 
 test('tells onError that the body was read before, and what to do about it', async (t) => {

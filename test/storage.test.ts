@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { runInNewContext } from 'node:vm'
 import { createPetStore, startPetStore } from '../src/index.ts'
-import { createPet, deprecation, getPet, listPets, sunset } from '../src/api/operations.ts'
+import { createPet, deprecation, listPets, sunset } from '../src/api/operations.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import { createStorageStore } from '../src/store/storage-store.ts'
 import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
@@ -90,15 +90,23 @@ const never = (): Promise<never> => new Promise(() => {})
 describe('what is in memory', () => {
   const request = { parameter: '1', query: '', readBody: never }
 
-  test('is answered at once, and a page is kept until a pet is created', async () => {
+  test('is formatted once, until a pet is created', async () => {
     const store = createMemoryStore([rex])
     const list = listPets(store, '')
-    const page = list.handle(request)
-    assert.ok(!(page instanceof Promise))
-    assert.equal(list.handle(request), page)
-    assert.ok(!(getPet(store).handle(request) instanceof Promise))
+    const page = await list.handle(request)
+    assert.equal(await list.handle(request), page)
     await store.create(mia)
-    assert.notEqual(list.handle(request), page)
+    assert.notEqual(await list.handle(request), page)
+  })
+
+  test('is not kept beyond a creation that came while it was made', async () => {
+    const store = createMemoryStore([rex])
+    const list = listPets(store, '')
+    const before = list.handle(request)
+    const created = store.create(mia)
+    assert.doesNotMatch(String((await before).body), /Mia/)
+    await created
+    assert.match(String((await list.handle(request)).body), /Mia/)
   })
 
   test('is answered later from a storage, which is asked each time', async () => {

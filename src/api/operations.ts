@@ -8,7 +8,7 @@ import { parseId, type Int64 } from '../json/int64.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses } from '../pet/pet-status.ts'
 import type { Store } from '../store/store.ts'
-import { formatPet, type Pet } from '../pet/pet.ts'
+import { formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from '../store/pet-storage.ts'
 
 /** Page sizes of a list (interface section 8). */
@@ -39,22 +39,20 @@ export interface Operation {
  * service is mounted; empty at the root of a server.
  */
 export function listPets(store: Store, basePath: string): Operation {
-  // The replies to earlier queries, until a pet changes: formatting one again would be about half of the work of a list.
-  const replies = new Map<string, Reply>()
-  let version = store.version
+  // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes.
+  const replies = new Map<string, { readonly version: number; readonly reply: Reply }>()
   return {
-    handle({ query }) {
-      if (version !== store.version) replies.clear()
-      version = store.version
+    async handle({ query }) {
       const earlier = replies.get(query)
-      if (earlier !== undefined) return earlier
+      if (earlier !== undefined && earlier.version === store.version) return earlier.reply
       const petQuery = parsePetQuery(parseQuery(query))
-      const page = store.list(petQuery)
-      // A storage is asked each time, since other servers may change it.
-      if (page instanceof Promise) return page.then((later) => formatPage(store, later, petQuery, basePath))
-      const reply = formatPage(store, page, petQuery, basePath)
-      if (replies.size >= maxCachedReplies) replies.clear()
-      if (Number(reply.length) <= maxCachedBytes) replies.set(query, reply)
+      const { version } = store
+      const reply = formatPage(store, await store.list(petQuery), petQuery, basePath)
+      // A storage has no version and is asked each time, since other servers may change it.
+      if (version !== undefined && Number(reply.length) <= maxCachedBytes) {
+        if (replies.size >= maxCachedReplies) replies.clear()
+        replies.set(query, { version, reply })
+      }
       return reply
     },
   }
@@ -102,14 +100,12 @@ export function createPet(store: Store, basePath: string): Operation {
 export function getPet(store: Store): Operation {
   return {
     headers: ['Deprecation', deprecation, 'Sunset', sunset],
-    handle({ parameter: petId }) {
-      const format = (pet: Pet | undefined): Reply => {
-        if (pet !== undefined) return jsonReply(200, formatPet(pet))
-        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
-      }
+    async handle({ parameter: petId }) {
       const id = parseId(petId)
-      const pet = id === undefined ? undefined : store.get(id)
-      return pet instanceof Promise ? pet.then(format) : format(pet)
+      const pet = id === undefined ? undefined : await store.get(id)
+      if (pet === undefined)
+        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
+      return jsonReply(200, formatPet(pet))
     },
   }
 }

@@ -98,35 +98,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`the listener is mounted under ${mount}; pass this as basePath, ${consequence}`)
   }
 
-  function handleNow(exchange: Exchange): void {
-    try {
-      const reply = respond(exchange)
-      if (!(reply instanceof Promise)) return send(exchange, reply)
-      const sent = reply.then(
-        (later) => send(exchange, later),
-        (error: unknown) => sendError(exchange, error),
-      )
-      // If sending fails now, the response is destroyed: the caller has returned, and nobody else would catch the error.
-      sent.catch((error: unknown) => abandon(exchange, error))
-    } catch (error) {
-      // Mostly an HttpError from respond(). If it is an error from send(), this tries once more; what that throws goes to the caller.
-      sendError(exchange, error)
-    }
-  }
-
-  function sendError(exchange: Exchange, error: unknown): void {
-    send(exchange, errorReply(toHttpError(error, exchange.request)))
-  }
-
-  /**
-   * Sending a response may throw: an app around the service (Express, say) may have wrapped it. After a promise or a delay, nobody else
-   * would catch that, and the process would end.
-   */
-  function abandon({ request, response }: Exchange, error: unknown): void {
-    reportError(error, request)
-    response.destroy()
-  }
-
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toHttpError(error: unknown, request: IncomingMessage): HttpError {
     if (error instanceof HttpError) return error
@@ -161,16 +132,26 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   return {
-    handle(arrival) {
+    async handle(arrival) {
       const { request, response } = arrival
       checkMount(request)
       // 'none' is the default: only an arrival from our own listener brings an expectation, which overrides it.
       const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
-      if (isClosing) sendError(exchange, new HttpError('shutting_down'))
-      else if (delay !== undefined && isUnderV1(request)) {
-        const sent = delay.hold(response).then(() => handleNow(exchange))
-        sent.catch((error: unknown) => abandon(exchange, error))
-      } else handleNow(exchange)
+      let reply: Reply
+      try {
+        if (isClosing) throw new HttpError('shutting_down')
+        if (delay !== undefined && isUnderV1(request)) await delay.hold(response)
+        reply = await respond(exchange)
+      } catch (error) {
+        reply = errorReply(toHttpError(error, request))
+      }
+      try {
+        send(exchange, reply)
+      } catch (error) {
+        // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
+        reportError(error, request)
+        response.destroy()
+      }
     },
     refuse(response, code) {
       response.shouldKeepAlive = false
@@ -179,7 +160,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       // that the pet may be stored.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
-      sendError({ request, response, expectation: 'none', start: clock.performanceNow() }, error)
+      send(
+        { request, response, expectation: 'none', start: clock.performanceNow() },
+        errorReply(toHttpError(error, request)),
+      )
     },
     formatRefusal(code) {
       // Only Connection.refuseTunnel passes this code, for a CONNECT.

@@ -113,7 +113,7 @@ export class Connection {
       else this.#isIdle = true
     })
     // If its body was broken or too slow while it waited, refuse() below has responded to it already.
-    if (!response.headersSent) this.#handler.handle(arrival)
+    if (!response.headersSent) void this.#handler.handle(arrival).then(() => this.#updateReading())
   }
 
   /**

@@ -24,7 +24,8 @@ export type EndResponse = (response: ServerResponse) => void
 
 /** One method for each way that a request can arrive. */
 export interface Handler {
-  handle(arrival: Arrival): void
+  /** Resolves when the response is written; never rejects. */
+  handle(arrival: Arrival): Promise<void>
   /** Responds to a request whose body could not be read to its end, or that is in flight for too long; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
   /** The response, as the text to send, to what could not be parsed or asks for a tunnel; tells onResponse of it. The connection closes. */
