@@ -1,7 +1,7 @@
 /** The three operations and what src/api/interface.md decides where something is left open, over real sockets. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { deprecation, sunset } from '../src/api/operations.ts'
+import { deprecation, sunset } from '../src/api/get-pet.ts'
 import type { PetStatus } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
 import {

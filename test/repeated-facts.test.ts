@@ -47,7 +47,7 @@ for (const [file, findStatuses] of Object.entries(statusPlaces)) {
 }
 
 test('src/api/interface.md and the README have each operation, with its method and path', () => {
-  // test/openapi.test.ts compares the document with the routes. The cast says what the operations in it look like.
+  // The cast says what the operations in it look like.
   const { paths } = openApiDocument('') as {
     paths: Record<string, Record<string, { readonly operationId: string }>>
   }

@@ -6,7 +6,9 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { runInNewContext } from 'node:vm'
 import { createPetStore, startPetStore } from '../src/index.ts'
-import { createPet, deprecation, listPets, sunset } from '../src/api/operations.ts'
+import { createPet } from '../src/api/create-pet.ts'
+import { deprecation, sunset } from '../src/api/get-pet.ts'
+import { listPets } from '../src/api/list-pets.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import { createStorageStore } from '../src/store/storage-store.ts'
 import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
@@ -92,27 +94,27 @@ describe('what is in memory', () => {
 
   test('is formatted once, until a pet is created', async () => {
     const store = createMemoryStore([rex])
-    const list = listPets(store, '')
-    const page = await list.handle(request)
-    assert.equal(await list.handle(request), page)
+    const list = listPets.createHandle(store, '')
+    const page = await list(request)
+    assert.equal(await list(request), page)
     await store.create(mia)
-    assert.notEqual(await list.handle(request), page)
+    assert.notEqual(await list(request), page)
   })
 
   test('is not kept beyond a creation that came while it was made', async () => {
     const store = createMemoryStore([rex])
-    const list = listPets(store, '')
-    const before = list.handle(request)
+    const list = listPets.createHandle(store, '')
+    const before = list(request)
     const created = store.create(mia)
     assert.doesNotMatch(String((await before).body), /Mia/)
     await created
-    assert.match(String((await list.handle(request)).body), /Mia/)
+    assert.match(String((await list(request)).body), /Mia/)
   })
 
   test('is answered later from a storage, which is asked each time', async () => {
     const storage = new TestStorage([rex])
-    const list = listPets(createStorageStore(storage), '')
-    const pages = [list.handle(request), list.handle(request)]
+    const list = listPets.createHandle(createStorageStore(storage), '')
+    const pages = [list(request), list(request)]
     assert.ok(pages.every((page) => page instanceof Promise))
     assert.deepEqual(
       (await Promise.all(pages)).map(({ body }) => body),
@@ -207,10 +209,10 @@ describe('creations', () => {
       return pets
     }
     const store = createStorageStore(storage)
-    const creations = Array.from({ length: 64 }, (_, index) => {
+    const creations = Array.from({ length: 64 }, async (_, index) => {
       const body = { name: `pet ${index}`, categoryId: index }
-      const operation = createPet(store, '')
-      return operation.handle({ parameter: '', query: '', readBody: async () => body })
+      const handle = createPet.createHandle(store, '')
+      return handle({ parameter: '', query: '', readBody: async () => body })
     })
     await gate.reached
     gate.open()

@@ -11,11 +11,10 @@ import { checkBodyHead, readJsonBody } from '../http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from '../http/reply.ts'
 import { createRouter, findPath, formatAllow, operationMethod } from '../http/router.ts'
 import { methodNotAllowed, notFound } from './routing-errors.ts'
-import type { Operation } from './operations.ts'
 import { perhapsStored, PetStoreError, storageFailure } from '../store/store-refusals.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { EmbeddingError, isError } from '../system/errors.ts'
-import { createRoutes, type RouteSources } from './route-table.ts'
+import { createRoutes, type Route, type RouteSources } from './route-table.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -34,7 +33,7 @@ interface Exchange extends Arrival {
   /** When its handling began (`clock.performanceNow()`), for the request log. */
   readonly start: number
   /** Undefined until path and method are known. */
-  operation?: Operation | undefined
+  route?: Route | undefined
 }
 
 function readBody(exchange: Exchange): Promise<unknown> {
@@ -64,19 +63,19 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { method = '', url = '' } = request
     checkFraming(request, response, expectation)
     if (method === 'OPTIONS' && url === '*') return cors.optionsReply(allMethods)
-    const route = findRoute(url)
-    if (route === undefined) {
+    const match = findRoute(url)
+    if (match === undefined) {
       // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
       if (method === 'OPTIONS' && isPreflight(request.headers)) return cors.optionsReply(allMethods)
       throw notFound(withoutBase(findPath(url)), basePath)
     }
-    const { resource: operations, parameter, query } = route
-    if (method === 'OPTIONS') return cors.optionsReply(formatAllow(operations))
-    const operation = operations[operationMethod(method)]
-    if (operation === undefined) throw methodNotAllowed(method, formatAllow(operations), findPath(url))
-    exchange.operation = operation
-    if (operation.needsNoKey !== true) authenticate(request)
-    return operation.handle({ parameter, query, readBody: () => readBody(exchange) })
+    const { resource: methods, parameter, query } = match
+    if (method === 'OPTIONS') return cors.optionsReply(formatAllow(methods))
+    const route = methods[operationMethod(method)]
+    if (route === undefined) throw methodNotAllowed(method, formatAllow(methods), findPath(url))
+    exchange.route = route
+    if (route.needsNoKey !== true) authenticate(request)
+    return route.handle({ parameter, query, readBody: () => readBody(exchange) })
   }
 
   function withoutBase(path: string): string {
@@ -114,14 +113,14 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   function send(exchange: Exchange, reply: Reply): void {
-    const { request, response, expectation, endResponse, start, operation } = exchange
+    const { request, response, expectation, endResponse, start, route } = exchange
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
     // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which, so
     // the connection closes. (readBody sends 100 Continue, and nothing is expected any more.)
     if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
-    const headers = operation?.headers === undefined ? corsHeaders : [...corsHeaders, ...operation.headers]
+    const headers = route?.headers === undefined ? corsHeaders : [...corsHeaders, ...route.headers]
     sendReply(response, reply, headers, endResponse)
     onResponse?.(createRequestLog(reply.status, start, request))
   }

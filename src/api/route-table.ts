@@ -1,11 +1,13 @@
-/** The routes: every path, and the operation of each of its methods. The checks before an operation are in request-handler.ts. */
-import { openApiDocument } from './openapi.ts'
-import * as operations from './operations.ts'
+/** The routes: every path, and what answers each of its methods. The checks before that are in request-handler.ts. */
+import { jsonReply } from '../http/reply.ts'
 import type { Page } from '../page/build-page.ts'
 import { pageHeaders } from '../page/load-page.ts'
 import type { Store } from '../store/store.ts'
+import { openApiDocument } from './openapi.ts'
+import type { Handle } from './operation.ts'
+import { operations } from './operations.ts'
 
-/** What the operations take their replies from. */
+/** What the replies are taken from. */
 export interface RouteSources {
   readonly store: Store
   readonly page: Page
@@ -13,22 +15,38 @@ export interface RouteSources {
   readonly petsSchema: string
 }
 
-/** The operations of a path by method. */
-export type Operations = Readonly<Partial<Record<string, operations.Operation>>>
+export interface Route {
+  readonly needsNoKey?: boolean
+  /** Added to each of its responses, its errors included; names and values in turn. */
+  readonly headers?: readonly string[] | undefined
+  readonly handle: Handle
+}
+
+/** The routes of a path by method. */
+export type Routes = Readonly<Partial<Record<string, Route>>>
 
 export function createRoutes(
   { store, page, petsSchema }: RouteSources,
   basePath: string,
-): Readonly<Record<string, Operations>> {
-  return {
-    '/v1/pets': { GET: operations.listPets(store, basePath), POST: operations.createPet(store, basePath) },
-    '/v1/pets/{petId}': { GET: operations.getPet(store) },
-    '/v1/store/orders': { GET: { handle: operations.listOrders } },
-    // For load balancers and monitoring.
-    '/healthz': { GET: operations.publish('{"status":"ok"}') },
-    '/openapi.json': { GET: operations.publish(JSON.stringify(openApiDocument(basePath))) },
-    // As application/json, since browsers would download application/schema+json. Editors accept both.
-    '/pets.schema.json': { GET: operations.publish(petsSchema) },
-    '/': { GET: operations.publish(page.html, pageHeaders(page), 'text/html; charset=utf-8') },
+): Readonly<Record<string, Routes>> {
+  const routes: Record<string, Routes> = {}
+  for (const { method, path, headers, createHandle } of operations) {
+    const route: Route = { headers, handle: createHandle(store, basePath) }
+    routes[`/v1${path}`] = { ...routes[`/v1${path}`], [method]: route }
   }
+  return {
+    ...routes,
+    // For load balancers and monitoring.
+    '/healthz': { GET: publish('{"status":"ok"}') },
+    '/openapi.json': { GET: publish(JSON.stringify(openApiDocument(basePath))) },
+    // As application/json, since browsers would download application/schema+json. Editors accept both.
+    '/pets.schema.json': { GET: publish(petsSchema) },
+    '/': { GET: publish(page.html, pageHeaders(page), 'text/html; charset=utf-8') },
+  }
+}
+
+/** A route that needs no key, and always has this text as its reply. */
+function publish(text: string, headers: readonly string[] = [], type = 'application/json'): Route {
+  const reply = { ...jsonReply(200, text, headers), type }
+  return { needsNoKey: true, handle: () => reply }
 }

@@ -1,0 +1,77 @@
+/** Adds a pet (interface section 4.2). It is durable when the reply is there. */
+import * as v from 'valibot'
+import { HttpError } from '../http/error-codes.ts'
+import { maxBodyBytes } from '../http/limits.ts'
+import { jsonReply } from '../http/reply.ts'
+import { NewPetSchema } from '../pet/pet-rules.ts'
+import { formatPet, type Pet } from '../pet/pet.ts'
+import type { Store } from '../store/store.ts'
+import { errorResponse, header, json, optional, sharedErrors } from './openapi-parts.ts'
+import { newPet, ref } from './openapi-schemas.ts'
+import type { Handle, Operation, OperationDescription } from './operation.ts'
+
+const createdPet: Pet = { id: 13, ...newPet }
+
+export const createPet: Operation = { method: 'POST', path: '/pets', describe, createHandle }
+
+function describe(basePath: string): OperationDescription {
+  return {
+    operationId: 'createPet',
+    tags: ['animals'],
+    summary: 'Add an animal',
+    description:
+      'Puts a new pet into the store. The service chooses its `id`, and responds once the pet is stored durably. ' +
+      'Unknown members of the body, such as `id`, are ignored and not stored.',
+    requestBody: {
+      description: `The pet to add, in at most ${maxBodyBytes} bytes, without a Content-Encoding.`,
+      required: true,
+      content: json(ref('NewPet'), { complete: newPet, shortest: { name: 'Rex', categoryId: 1 } }),
+    },
+    responses: {
+      201: {
+        description: 'The pet as it is now stored durably, with its `id`.',
+        headers: {
+          Location: header('The path of the new pet.', { example: `${basePath}/v1/pets/${createdPet.id}` }),
+        },
+        content: json(ref('Pet'), { added: createdPet }),
+      },
+      400: errorResponse(
+        'The body is not a pet that can be added; the message names each member that is missing or wrong. Or the body ' +
+          'is not JSON, or the request is not well-formed HTTP.',
+        ['invalid_body', 'malformed_json', 'malformed_request'],
+      ),
+      413: errorResponse(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
+      415: errorResponse(
+        'The media type of the body is not `application/json`, or the body has a Content-Encoding.',
+        ['unsupported_media_type'],
+        {
+          'Accept-Encoding': header('Sent if the body has a Content-Encoding: none is supported.', optional),
+        },
+      ),
+      503: errorResponse(
+        'The pet could not be added now. With the code `shutting_down`, or if the message says that nothing was ' +
+          'stored, send the request again later. Otherwise the message says that it is not known whether the pet was ' +
+          'stored: list the pets before you send the request again.',
+        ['data_file_invalid', 'storage_failed', 'shutting_down'],
+      ),
+      507: errorResponse(
+        'There is no room left for the pet, or no id is left. As with 503, the message says whether it is certain that ' +
+          'nothing was stored.',
+        ['insufficient_storage'],
+      ),
+      ...sharedErrors,
+    },
+  }
+}
+
+function createHandle(store: Store, basePath: string): Handle {
+  return async ({ readBody }) => {
+    const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
+    if (!success) {
+      const faults = issues.map(({ path, message }) => `${path?.[0].key ?? 'body'}: ${message}`)
+      throw new HttpError('invalid_body', faults.join('; '))
+    }
+    const pet = await store.create(output)
+    return jsonReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
+  }
+}
