@@ -12,7 +12,6 @@ import {
   startStore,
   visit,
   visitStore,
-  waitForPolls,
   waitForText,
 } from './store.ts'
 
@@ -144,7 +143,7 @@ test('marks the requests that it makes by itself, and none that a person asked f
   await page.getByLabel('categoryId').fill('1')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added Zoe')
-  await waitForPolls(page, 1)
+  await page.waitForRequest((request) => request.headers()['x-petstore-page'] === 'poll')
   assert.equal([...marks.keys()].filter((line) => line.endsWith(' poll')).join(), 'GET /v1/pets poll')
   await edit([...petLines, '{"id":50,"name":"Rexina","categoryId":1}'])
   await findRow(page, 'Rexina').waitFor()
