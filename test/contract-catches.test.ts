@@ -526,6 +526,7 @@ describe('the built file', () => {
 
     const passing = await runSuite(right.url)
     assert.equal(passing.exitCode, 0, passing.output)
+    assert.ok(passing.output.startsWith(`TAP version 13\n# Verifying ${right.url}\n`), passing.output)
     assert.match(passing.output, /^# fail 0$/m)
     assert.ok(Number(/^# pass (\d+)/m.exec(passing.output)?.[1]) >= 60, passing.output)
 
@@ -544,11 +545,21 @@ describe('the built file', () => {
     assert.match(none.output, /^# fail 1$/m)
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
+
+  test('says first that it verifies the bundled service when no other is named, and how to name one', async () => {
+    const { exitCode, output } = await runSuite()
+    assert.equal(exitCode, 0, output)
+    assert.match(
+      output,
+      /^TAP version 13\n# Verifying the bundled service at http:\S+\/v1, since PETSTORE_URL is not set\. To verify yours, set PETSTORE_URL and PETSTORE_API_KEY\.\n/,
+    )
+  })
 })
 
 /** Runs the built suite as users do, in a process of its own. */
-function runSuite(address: string): Promise<{ exitCode: unknown; output: string }> {
-  const env = { ...cleanEnvironment(), PETSTORE_URL: address, PETSTORE_API_KEY: key }
+function runSuite(address?: string): Promise<{ exitCode: unknown; output: string }> {
+  const named = address !== undefined && { PETSTORE_URL: address, PETSTORE_API_KEY: key }
+  const env = { ...cleanEnvironment(), ...named }
   return new Promise((resolve) => {
     execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>
       resolve({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),

@@ -7,6 +7,8 @@ export interface Target {
   /** The base address; it ends in /v1. */
   base: string
   key: string
+  /** Which server it is, in a sentence, to be printed first: whoever forgets PETSTORE_URL sees another server pass. */
+  words: string
   close(): Promise<void>
 }
 
@@ -26,7 +28,8 @@ export async function openTarget(env: NodeJS.ProcessEnv): Promise<Target> {
     throw new Violation(
       'PETSTORE_API_KEY has characters that a bearer key cannot have (spaces, or characters beyond ASCII).',
     )
-  const target = { base: parseBase(address), key, close: async () => {} }
+  const base = parseBase(address)
+  const target = { base, key, words: `Verifying ${base}`, close: async () => {} }
   await reach(target)
   return target
 }
@@ -59,5 +62,7 @@ async function startOwnServer(): Promise<Target> {
   const { startPetStore } = await import('../src/index.ts')
   const key = `Key${randomBytes(12).toString('hex')}`
   const store = await startPetStore({ apiKeys: [key], pets: [], port: 0 })
-  return { base: `${store.url}/v1`, key, close: () => store.close() }
+  const base = `${store.url}/v1`
+  const words = `Verifying the bundled service at ${base}, since PETSTORE_URL is not set. To verify yours, set PETSTORE_URL and PETSTORE_API_KEY.`
+  return { base, key, words, close: () => store.close() }
 }

@@ -24,6 +24,7 @@ describe('The pet store interface, version 1.0.0', async () => {
     test('can be verified', () => Promise.reject(error))
     return
   }
+  console.log(target.words)
   const cleanUp = defineCases(createClient(target.base, target.key), { describe, test })
   after(async () => {
     await cleanUp()
