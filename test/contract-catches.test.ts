@@ -278,8 +278,8 @@ const variants: Record<string, Partial<Behaviour>>[] = [
     'has the default status pending': lenient(({ status }) =>
       status === undefined ? { status: 'pending' } : {},
     ),
-    'answers 400 to a petId that is no integer': {
-      find: (pets, petId) => (/^\d+$/.test(petId) ? reference.find(pets, petId) : 400),
+    'answers 422 to a petId that is no integer': {
+      find: (pets, petId) => (/^\d+$/.test(petId) ? reference.find(pets, petId) : 422),
     },
     'answers 405 to other operations': { other: () => refuse(405) },
     'names the charset': { rewrite: (answer) => ({ ...answer, type: 'Application/JSON; charset=utf-8' }) },

@@ -53,6 +53,11 @@ export function expectStatus(answer: Answer, allowed: number[], words = allowed.
   if (!allowed.includes(answer.status)) violate(answer, words)
 }
 
+/** For a request that gets nothing, while the interface leaves open how it is refused. */
+export function expectRefusal(answer: Answer): void {
+  if (!isRefusal(answer)) violate(answer, 'a refusal (4xx; the interface leaves open which)')
+}
+
 /** For a section that is not about which success status it is. */
 export function expectSuccess(answer: Answer, words = 'success'): void {
   if (!isSuccess(answer)) violate(answer, words)
