@@ -4,10 +4,9 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Animals, createAnimals, maxLimit, newName, newPet, quote } from './contract-animals.ts'
-import { type Answer, type Call, type Client, NoAnswer, PlainError } from './contract-client.ts'
+import { type Answer, type Call, type Client, PlainError } from './contract-client.ts'
 import {
   block,
-  Blocked,
   errorBodyWords,
   expectAtMost,
   expectCount,
@@ -31,9 +30,9 @@ import {
   readPets,
   show,
   statuses,
-  Violation,
   violate,
 } from './contract-expect.ts'
+import { createVerdict, type Runner } from './contract-verdict.ts'
 
 const int64Values = [
   '0',
@@ -45,12 +44,6 @@ const int64Values = [
   '9223372036854775807',
   '-9223372036854775808',
 ]
-
-/** What the cases need of a test runner; node:test has it. */
-export interface Runner {
-  describe(title: string, define: () => void): void
-  test(title: string, run: (t: { skip(reason: string): void }) => Promise<void>): void
-}
 
 interface Section extends Runner, Client, Animals {}
 
@@ -545,8 +538,7 @@ const sections: Record<string, (section: Section) => void> = {
       test(`refuses ${words} with an Error body`, async () => {
         const answer = await refuse()
         const fault = findErrorFault(answer)
-        if (fault !== undefined)
-          violate(answer, `${status} with ${errorBodyWords}`, `${fault}: ${answer.received}`)
+        if (fault !== undefined) violate(answer, errorBodyWords, `${fault}: ${answer.received}`)
       })
       test(`refuses ${words} with the body's status equal to ${status}`, async () => {
         const answer = await refuse()
@@ -601,35 +593,17 @@ function findBadAuthorizations(key: string): Record<string, string | null> {
   }
 }
 
-/**
- * Defines the cases of all sections, which run in the order of their definition. What it returns is to be called after the last
- * one: it asks the server to delete the animals that they added.
- */
-export function defineCases(client: Client, { describe, test }: Runner): () => Promise<void> {
+export interface Cases {
+  /** What to fix first; undefined if there is no need to say it. To be called after the last case. */
+  summarize(): string | undefined
+  /** Asks the server to delete the animals that the cases added. To be called after the last one. */
+  cleanUp(): Promise<void>
+}
+
+/** Defines the cases of all sections, which run in the order of their definition. */
+export function defineCases(client: Client, { describe, test }: Runner): Cases {
   const animals = createAnimals(client)
-  const failedSections = new Set<string>()
-  const blocked: Blocked[] = []
-  let isGone = false
-
-  function createTest(section: string): Runner['test'] {
-    return (title, run) => {
-      test(title, async (t) => {
-        if (isGone) return t.skip('the server is gone')
-        try {
-          await run(t)
-        } catch (error) {
-          if (error instanceof Blocked && error.section !== numberOf(section)) {
-            blocked.push(error)
-            return t.skip(`not judged, see section ${error.section}: ${error.reason}`)
-          }
-          failedSections.add(numberOf(section))
-          isGone = error instanceof NoAnswer && error.isUnreachable
-          throw error instanceof PlainError ? new PlainError(`${section}: ${title}\n${error.message}`) : error
-        }
-      })
-    }
-  }
-
+  const { createTest, findUnexplained, hasFailed, isGone, summarize } = createVerdict(client, test)
   for (const [title, define] of Object.entries(sections))
     describe(title, () => {
       define({ ...client, ...animals, describe, test: createTest(title) })
@@ -638,23 +612,21 @@ export function defineCases(client: Client, { describe, test }: Runner): () => P
     createTest('All sections')(
       'judged each case, or reported in another section why it could not',
       async () => {
-        const unexplained = blocked.find(({ section }) => !failedSections.has(section))
+        const unexplained = findUnexplained()
         if (unexplained !== undefined)
-          throw new Violation(
+          throw new PlainError(
             `a case was not judged, since section ${unexplained.section} seems broken, which no case of it shows:\n${unexplained.message}`,
           )
       },
     )
   })
-
-  return async () => {
-    // A service that mixes up ids might delete somebody else's animal.
-    if (!isGone && !failedSections.has('2') && !failedSections.has('4.2')) await deleteAdded(client)
+  return {
+    summarize,
+    async cleanUp() {
+      // A service that mixes up ids might delete somebody else's animal.
+      if (!isGone() && !hasFailed('2', '4.2')) await deleteAdded(client)
+    },
   }
-}
-
-function numberOf(section: string): string {
-  return section.split(' ', 1)[0] ?? section
 }
 
 /** Best effort: the interface has no such operation, so the first response that is not a success ends it. */
