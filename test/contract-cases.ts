@@ -4,10 +4,9 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Animals, createAnimals, maxLimit, newName, newPet, quote } from './contract-animals.ts'
-import { type Answer, type Call, type Client, NoAnswer, PlainError } from './contract-client.ts'
+import { type Answer, type Call, type Client, PlainError } from './contract-client.ts'
 import {
   block,
-  Blocked,
   errorBodyWords,
   expectAtMost,
   expectCount,
@@ -17,6 +16,7 @@ import {
   expectMembers,
   expectOnly,
   expectPet,
+  expectRefusal,
   expectStatus,
   expectSuccess,
   findErrorFault,
@@ -30,9 +30,9 @@ import {
   readPets,
   show,
   statuses,
-  Violation,
   violate,
 } from './contract-expect.ts'
+import { createVerdict, type Runner } from './contract-verdict.ts'
 
 const int64Values = [
   '0',
@@ -44,12 +44,6 @@ const int64Values = [
   '9223372036854775807',
   '-9223372036854775808',
 ]
-
-/** What the cases need of a test runner; node:test has it. */
-export interface Runner {
-  describe(title: string, define: () => void): void
-  test(title: string, run: (t: { skip(reason: string): void }) => Promise<void>): void
-}
 
 interface Section extends Runner, Client, Animals {}
 
@@ -406,18 +400,18 @@ const sections: Record<string, (section: Section) => void> = {
       test(`answers 404 to ${words} that no animal has`, async () => {
         expectStatus(await get(id), [404])
       })
-    test('answers 404 or 400 to a petId that is no integer', async () => {
-      expectStatus(await get('abc'), [404, 400])
+    test('refuses a petId that is no integer', async () => {
+      expectRefusal(await get('abc'))
     })
-    test('answers 404 or 400 to a petId that only begins with the id of an animal', async () => {
+    test('refuses a petId that only begins with the id of an animal', async () => {
       const { id } = await addAnimal()
-      expectStatus(await get(`${id}abc`), [404, 400])
-      expectStatus(await get(`${id}.5`), [404, 400])
+      expectRefusal(await get(`${id}abc`))
+      expectRefusal(await get(`${id}.5`))
     })
-    test('answers 404 or 400 to a petId beyond int64, also when its low 64 bits are the id of an animal', async () => {
+    test('refuses a petId beyond int64, also when its low 64 bits are the id of an animal', async () => {
       const { id } = await addAnimal()
-      expectStatus(await get('9223372036854775808'), [404, 400])
-      if (/^\d+$/.test(id)) expectStatus(await get(String(BigInt(id) + 2n ** 64n)), [404, 400])
+      expectRefusal(await get('9223372036854775808'))
+      if (/^\d+$/.test(id)) expectRefusal(await get(String(BigInt(id) + 2n ** 64n)))
     })
   },
 
@@ -544,8 +538,7 @@ const sections: Record<string, (section: Section) => void> = {
       test(`refuses ${words} with an Error body`, async () => {
         const answer = await refuse()
         const fault = findErrorFault(answer)
-        if (fault !== undefined)
-          violate(answer, `${status} with ${errorBodyWords}`, `${fault}: ${answer.received}`)
+        if (fault !== undefined) violate(answer, errorBodyWords, `${fault}: ${answer.received}`)
       })
       test(`refuses ${words} with the body's status equal to ${status}`, async () => {
         const answer = await refuse()
@@ -600,35 +593,17 @@ function findBadAuthorizations(key: string): Record<string, string | null> {
   }
 }
 
-/**
- * Defines the cases of all sections, which run in the order of their definition. What it returns is to be called after the last
- * one: it asks the server to delete the animals that they added.
- */
-export function defineCases(client: Client, { describe, test }: Runner): () => Promise<void> {
+export interface Cases {
+  /** What to fix first; undefined if there is no need to say it. To be called after the last case. */
+  summarize(): string | undefined
+  /** Asks the server to delete the animals that the cases added. To be called after the last one. */
+  cleanUp(): Promise<void>
+}
+
+/** Defines the cases of all sections, which run in the order of their definition. */
+export function defineCases(client: Client, { describe, test }: Runner): Cases {
   const animals = createAnimals(client)
-  const failedSections = new Set<string>()
-  const blocked: Blocked[] = []
-  let isGone = false
-
-  function createTest(section: string): Runner['test'] {
-    return (title, run) => {
-      test(title, async (t) => {
-        if (isGone) return t.skip('the server is gone')
-        try {
-          await run(t)
-        } catch (error) {
-          if (error instanceof Blocked && error.section !== numberOf(section)) {
-            blocked.push(error)
-            return t.skip(`not judged, see section ${error.section}: ${error.reason}`)
-          }
-          failedSections.add(numberOf(section))
-          isGone = error instanceof NoAnswer && error.isUnreachable
-          throw error instanceof PlainError ? new PlainError(`${section}: ${title}\n${error.message}`) : error
-        }
-      })
-    }
-  }
-
+  const { createTest, findUnexplained, hasFailed, isGone, summarize } = createVerdict(client, test)
   for (const [title, define] of Object.entries(sections))
     describe(title, () => {
       define({ ...client, ...animals, describe, test: createTest(title) })
@@ -637,23 +612,21 @@ export function defineCases(client: Client, { describe, test }: Runner): () => P
     createTest('All sections')(
       'judged each case, or reported in another section why it could not',
       async () => {
-        const unexplained = blocked.find(({ section }) => !failedSections.has(section))
+        const unexplained = findUnexplained()
         if (unexplained !== undefined)
-          throw new Violation(
+          throw new PlainError(
             `a case was not judged, since section ${unexplained.section} seems broken, which no case of it shows:\n${unexplained.message}`,
           )
       },
     )
   })
-
-  return async () => {
-    // A service that mixes up ids might delete somebody else's animal.
-    if (!isGone && !failedSections.has('2') && !failedSections.has('4.2')) await deleteAdded(client)
+  return {
+    summarize,
+    async cleanUp() {
+      // A service that mixes up ids might delete somebody else's animal.
+      if (!isGone() && !hasFailed('2', '4.2')) await deleteAdded(client)
+    },
   }
-}
-
-function numberOf(section: string): string {
-  return section.split(' ', 1)[0] ?? section
 }
 
 /** Best effort: the interface has no such operation, so the first response that is not a success ends it. */

@@ -11,11 +11,12 @@ import { randomBytes } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { defineCases, type Runner } from './contract-cases.ts'
-import { type Client, createClient } from './contract-client.ts'
+import { defineCases } from './contract-cases.ts'
+import { type Client, createClient, createHttpTransport, LateError } from './contract-client.ts'
 import { isStatus, statuses } from './contract-expect.ts'
 import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
+import type { Runner } from './contract-verdict.ts'
 import { buildOnce } from './built.ts'
 import { cleanEnvironment } from './support.ts'
 import {
@@ -278,8 +279,8 @@ const variants: Record<string, Partial<Behaviour>>[] = [
     'has the default status pending': lenient(({ status }) =>
       status === undefined ? { status: 'pending' } : {},
     ),
-    'answers 400 to a petId that is no integer': {
-      find: (pets, petId) => (/^\d+$/.test(petId) ? reference.find(pets, petId) : 400),
+    'answers 422 to a petId that is no integer': {
+      find: (pets, petId) => (/^\d+$/.test(petId) ? reference.find(pets, petId) : 422),
     },
     'answers 405 to other operations': { other: () => refuse(405) },
     'names the charset': { rewrite: (answer) => ({ ...answer, type: 'Application/JSON; charset=utf-8' }) },
@@ -340,21 +341,22 @@ function newFreeId(pets: Pet[]): bigint {
   return pets.reduce((highest, { id }) => (id > highest ? id : highest), 0n) + 1n
 }
 
-interface Verdict {
+interface Outcome {
   /** The numbers of the sections, separated by spaces. */
   readonly passed: string
   readonly failed: string
   /** What each failed case says. */
   readonly words: readonly string[]
   readonly skipped: readonly string[]
+  readonly summary: string
   readonly caseCount: number
 }
 
 /** Runs the cases in this process, one after the other. */
-async function verify(client: Client): Promise<Verdict> {
+async function verify(client: Client): Promise<Outcome> {
   const cases: { readonly section: string; readonly run: Parameters<Runner['test']>[1] }[] = []
   const titles: string[] = []
-  const cleanUp = defineCases(client, {
+  const { cleanUp, summarize } = defineCases(client, {
     describe(title, define) {
       titles.push(title)
       define()
@@ -380,6 +382,7 @@ async function verify(client: Client): Promise<Verdict> {
     failed: formatNumbers(failed),
     words,
     skipped,
+    summary: summarize() ?? '',
     caseCount: cases.length,
   }
 }
@@ -391,7 +394,7 @@ function formatNumbers(sections: Iterable<string>): string {
 }
 
 /** Runs the cases against a store that is called directly: HTTP itself is not what breaks in it. */
-function verifyStore(change: Partial<Behaviour>, pets = createPets(102)): Promise<Verdict> {
+function verifyStore(change: Partial<Behaviour>, pets = createPets(102)): Promise<Outcome> {
   return verify(connect(createStore(key, change, pets)))
 }
 
@@ -401,11 +404,12 @@ function connect(store: Operate): Client {
     const authorization = (headers['Authorization'] ?? '').trim()
     const { status, type, text } = store(parseRequest(method, address, authorization, body))
     if (status === 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
+    if (status === -1) throw new LateError(10_000)
     return { status, phrase: STATUS_CODES[status] ?? '', contentType: type, text }
   })
 }
 
-function expectPass({ passed, failed, words }: Verdict): void {
+function expectPass({ passed, failed, words }: Outcome): void {
   assert.equal(failed, '', words.join('\n'))
   assert.equal(passed, allSections)
 }
@@ -478,6 +482,81 @@ describe('the contract suite', () => {
   })
 })
 
+describe('a server that does not respond', () => {
+  test('costs two time limits when it hangs for good: the rest is skipped, and said in a sentence', async () => {
+    const store = createStore(key, {}, createPets(102))
+    let hungCount = 0
+    const { words, skipped, summary } = await verify(
+      connect((asked) => {
+        if (hungCount === 0 && asked.body !== 'null') return store(asked)
+        hungCount += 1
+        return reply(-1, '')
+      }),
+    )
+    assert.equal(hungCount, 2)
+    const sentence =
+      'The server no longer responds (not within 10 seconds), so the cases that follow are skipped.'
+    assert.equal(words.length, 1, words.join('\n'))
+    assert.ok(words[0]?.endsWith(sentence), words[0])
+    assert.ok(skipped.filter((reason) => reason === 'the server is gone').length > 50)
+    assert.ok(summary.includes(sentence), summary)
+  })
+
+  test('costs two time limits a section when it hangs at malformed JSON only, and other sections are judged', async () => {
+    let hungCount = 0
+    const { failed, skipped } = await verifyStore({
+      malformed() {
+        hungCount += 1
+        return reply(-1, '')
+      },
+    })
+    assert.equal(failed, '4.2 7')
+    assert.equal(hungCount, 4)
+    assert.ok(skipped.length > 20)
+    assert.ok(skipped.every((reason) => reason.startsWith('the server left two requests in a row')))
+  })
+
+  test('is given up after a time limit that HTTP is held to', async (t) => {
+    const server = await startServer(key, { rewrite: () => reply(-1, '') })
+    t.after(() => server.close())
+    const client = createClient(server.url, key, createHttpTransport(50))
+    await assert.rejects(client.list(), { isLate: true, reason: 'not within 0.05 seconds' })
+  })
+})
+
+describe('the summary', () => {
+  test('names each cause once, with its sections, the number of failures and one of them, the most frequent first', async () => {
+    const together = ['takes any token for a key', 'has a default limit of 50', 'leaves code out of Error']
+    const changes = together.map((fault) => faults[fault]?.[1])
+    const { words, summary } = await verifyStore(Object.assign({}, ...changes))
+    const [head = '', ...lines] = summary.split('\n')
+    assert.equal(head, `Fix these first: ${words.length} failures, 4 causes.`)
+    const causes = lines.flatMap(
+      (line) => /^\d\. (.+): (\d+) failures?, such as "/.exec(line)?.slice(1) ?? [],
+    )
+    assert.deepEqual(causes, [
+      '5 Keys',
+      '12',
+      '2 Data, 7 Errors',
+      '8',
+      '4.1 List animals',
+      '4',
+      '8 Limits',
+      '1',
+    ])
+    assert.match(
+      summary,
+      /^3\. [^]*?\n {2}sent: {5}GET \S+, with the key\n {2}expected: at most 20 animals\n {2}received: 50 animals$/m,
+    )
+    assert.ok(lines.every((line) => line.length <= 200))
+  })
+
+  test('is left out when there is one failure, or none', async () => {
+    const [, change = assert.fail()] = faults['has a default limit of 10'] ?? []
+    for (const each of [change, {}]) assert.equal((await verifyStore(each)).summary, '')
+  })
+})
+
 describe('the server to verify', () => {
   const setups: Record<string, [env: Record<string, string>, words: RegExp]> = {
     'the address without the key': [{ PETSTORE_URL: 'http://127.0.0.1:1/v1' }, /PETSTORE_API_KEY is not/],
@@ -526,6 +605,7 @@ describe('the built file', () => {
 
     const passing = await runSuite(right.url)
     assert.equal(passing.exitCode, 0, passing.output)
+    assert.ok(passing.output.startsWith(`TAP version 13\n# Verifying ${right.url}\n`), passing.output)
     assert.match(passing.output, /^# fail 0$/m)
     assert.ok(Number(/^# pass (\d+)/m.exec(passing.output)?.[1]) >= 60, passing.output)
 
@@ -534,6 +614,10 @@ describe('the built file', () => {
     const failed = [...failing.output.matchAll(/^ *not ok \d+ - (\d[\d.]*) /gm)].map(([, number]) => number)
     assert.deepEqual(failed, ['4.1', '8'])
     assert.match(failing.output, /sent: .*\n *expected: .*\n *received: /)
+    assert.match(
+      failing.output,
+      /^ *not ok \d+ - Summary: there is nothing to fix\n[^]*Fix these first: \d+ failures, 2 causes\./m,
+    )
     assert.ok(!failing.output.includes(key), 'the key is printed')
     assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
 
@@ -544,11 +628,21 @@ describe('the built file', () => {
     assert.match(none.output, /^# fail 1$/m)
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
+
+  test('says first that it verifies the bundled service when no other is named, and how to name one', async () => {
+    const { exitCode, output } = await runSuite()
+    assert.equal(exitCode, 0, output)
+    assert.match(
+      output,
+      /^TAP version 13\n# Verifying the bundled service at http:\S+\/v1, since PETSTORE_URL is not set\. To verify yours, set PETSTORE_URL and PETSTORE_API_KEY\.\n/,
+    )
+  })
 })
 
 /** Runs the built suite as users do, in a process of its own. */
-function runSuite(address: string): Promise<{ exitCode: unknown; output: string }> {
-  const env = { ...cleanEnvironment(), PETSTORE_URL: address, PETSTORE_API_KEY: key }
+function runSuite(address?: string): Promise<{ exitCode: unknown; output: string }> {
+  const named = address !== undefined && { PETSTORE_URL: address, PETSTORE_API_KEY: key }
+  const env = { ...cleanEnvironment(), ...named }
   return new Promise((resolve) => {
     execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>
       resolve({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),

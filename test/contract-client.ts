@@ -6,7 +6,7 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isObject, parseExactJson } from './contract-json.ts'
 
-const answerTimeLimitMs = 10_000
+const answerLimitMs = 10_000
 const shownBodyChars = 300
 
 export interface Answer {
@@ -45,18 +45,40 @@ export class PlainError extends Error {
   }
 }
 
+/** What was wrong with an exchange, in words. */
+export class Finding extends PlainError {
+  readonly expected: string
+  readonly received: string
+
+  constructor(sent: string, expected: string, received: string) {
+    super(`  sent:     ${sent}\n  expected: ${expected}\n  received: ${received}`)
+    this.expected = expected
+    this.received = received
+  }
+}
+
 /** No response came: refused, dropped, or too late. */
-export class NoAnswer extends PlainError {
+export class NoAnswer extends Finding {
   /** Why, in a few words. */
   readonly reason: string
   /** The server cannot be reached, or no longer, so that every other request would fail too. */
   readonly isUnreachable: boolean
+  /** The time limit was over. */
+  readonly isLate: boolean
 
   constructor(sent: string, error: Error) {
     const reason = nameFailure(error)
-    super(`  sent:     ${sent}\n  expected: a response\n  received: none, ${reason}`)
+    super(sent, 'a response', `none, ${reason}`)
     this.reason = reason
     this.isUnreachable = codeOf(error) in unreachableCodes
+    this.isLate = error instanceof LateError
+  }
+}
+
+/** For a transport that has waited for its time limit. */
+export class LateError extends Error {
+  constructor(limitMs: number) {
+    super(`not within ${limitMs / 1000} seconds`)
   }
 }
 
@@ -73,7 +95,11 @@ export interface Client {
   get(petId: string, call?: Call): Promise<Answer>
 }
 
-export function createClient(base: string, key: string, transport: Transport = sendOverHttp): Client {
+export function createClient(
+  base: string,
+  key: string,
+  transport = createHttpTransport(answerLimitMs),
+): Client {
   const refusals: Answer[] = []
   const addedIds: string[] = []
   const send = (path: string, call: Call = {}) => sendRequest(base + path, key, call, transport)
@@ -124,32 +150,31 @@ async function sendRequest(address: string, key: string, call: Call, transport: 
 }
 
 /** Over a connection of its own: no server's idle timeout can race with the next request, and none keeps the process alive. */
-const sendOverHttp: Transport = ({ method, address, headers, body }) =>
-  new Promise((resolve, reject) => {
-    const start = address.startsWith('https:') ? requestHttps : requestHttp
-    const request = start(address, { method, headers, agent: false }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('error', fail)
-      response.on('end', () => {
-        clearTimeout(timer)
-        const { statusCode: status = 0, statusMessage = '' } = response
-        const { location, 'content-type': contentType = '' } = response.headers
-        const phrase = location !== undefined && status < 400 ? `to ${location}` : statusMessage
-        resolve({ status, phrase, contentType, text: Buffer.concat(chunks).toString('utf8') })
+export const createHttpTransport =
+  (limitMs: number): Transport =>
+  ({ method, address, headers, body }) =>
+    new Promise((resolve, reject) => {
+      const start = address.startsWith('https:') ? requestHttps : requestHttp
+      const request = start(address, { method, headers, agent: false }, (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', fail)
+        response.on('end', () => {
+          clearTimeout(timer)
+          const { statusCode: status = 0, statusMessage = '' } = response
+          const { location, 'content-type': contentType = '' } = response.headers
+          const phrase = location !== undefined && status < 400 ? `to ${location}` : statusMessage
+          resolve({ status, phrase, contentType, text: Buffer.concat(chunks).toString('utf8') })
+        })
       })
+      const timer = setTimeout(() => request.destroy(new LateError(limitMs)), limitMs)
+      function fail(error: Error): void {
+        clearTimeout(timer)
+        reject(error)
+      }
+      request.on('error', fail)
+      request.end(body)
     })
-    const timer = setTimeout(
-      () => request.destroy(new Error(`not within ${answerTimeLimitMs / 1000} seconds`)),
-      answerTimeLimitMs,
-    )
-    function fail(error: Error): void {
-      clearTimeout(timer)
-      reject(error)
-    }
-    request.on('error', fail)
-    request.end(body)
-  })
 
 const unreachableCodes: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there (connection refused)',

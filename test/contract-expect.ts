@@ -2,13 +2,13 @@
  * What the contract suite says when a response breaks the interface: what was sent, expected and received. The reader is the author
  * of the server and does not know the suite, so there is no stack in it.
  */
-import { type Answer, PlainError } from './contract-client.ts'
+import { type Answer, Finding } from './contract-client.ts'
 import { isInt64, isObject } from './contract-json.ts'
 
 export const statuses = ['available', 'pending', 'sold']
 
 /** The interface is broken, and the message says how. */
-export class Violation extends PlainError {}
+export class Violation extends Finding {}
 
 /**
  * A case cannot be judged, because a response that it builds on breaks another section. That section reports it, so that a fault
@@ -21,18 +21,14 @@ export class Blocked extends Violation {
   readonly reason: string
 
   constructor(section: string, answer: Answer, expected: string, received: string) {
-    super(formatViolation(answer, expected, received))
+    super(answer.sent, expected, received)
     this.section = section
     this.reason = `${answer.sent}: expected ${expected}, received ${received}`
   }
 }
 
-function formatViolation({ sent }: Answer, expected: string, received: string): string {
-  return `  sent:     ${sent}\n  expected: ${expected}\n  received: ${received}`
-}
-
 export function violate(answer: Answer, expected: string, received = answer.received): never {
-  throw new Violation(formatViolation(answer, expected, received))
+  throw new Violation(answer.sent, expected, received)
 }
 
 /** For a response that another section than the case's own is about. */
@@ -51,6 +47,11 @@ export function isRefusal(answer: Answer): boolean {
 
 export function expectStatus(answer: Answer, allowed: number[], words = allowed.join(' or ')): void {
   if (!allowed.includes(answer.status)) violate(answer, words)
+}
+
+/** For a request that gets nothing, while the interface leaves open how it is refused. */
+export function expectRefusal(answer: Answer): void {
+  if (!isRefusal(answer)) violate(answer, 'a refusal (4xx; the interface leaves open which)')
 }
 
 /** For a section that is not about which success status it is. */

@@ -65,6 +65,23 @@ test('src/api/interface.md and the README have each operation, with its method a
   }
 })
 
+test('src/api/interface.md demands what the contract suite fails a server for, and does not leave it open', () => {
+  const lines = read('src/api/interface.md').split('\n')
+  const demands = lines.filter((line) => !line.startsWith('|')).join(' ')
+  const open = lines.filter((line) => line.startsWith('|')).join('\n')
+  for (const demand of [
+    /any integer from -2\^63 to 2\^63-1/,
+    /a body that is no JSON object/,
+    /such as `12abc`/,
+    /401 comes before the 400/,
+    /A page is only shorter/,
+  ]) {
+    assert.match(demands, demand, 'src/api/interface.md')
+    assert.doesNotMatch(open, demand, 'src/api/interface.md')
+  }
+  assert.doesNotMatch(open, /-2\^63/)
+})
+
 test('the README has each setting, with its default', () => {
   const rows = [...read('README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
   assert.deepEqual(

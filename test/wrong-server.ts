@@ -15,7 +15,7 @@ export interface Pet {
 }
 
 export interface Reply {
-  /** 0 drops the connection. */
+  /** 0 drops the connection; -1 never responds. */
   status: number
   type: string
   text: string
@@ -127,7 +127,7 @@ async function answerRequest(
     parseRequest(method, url, authorization, Buffer.concat(chunks).toString()),
   )
   if (status === 0) response.destroy()
-  else response.writeHead(status, { 'Content-Type': type }).end(text)
+  else if (status > 0) response.writeHead(status, { 'Content-Type': type }).end(text)
 }
 
 /** `target` is the path with its query, or a whole address. */
