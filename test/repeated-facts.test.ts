@@ -51,7 +51,7 @@ test('src/api/interface.md and the README have each operation, with its method a
   const { paths } = openApiDocument('') as {
     paths: Record<string, Record<string, { readonly operationId: string }>>
   }
-  const [, readmeSection = ''] = /^## The interface$(.*?)^#/ms.exec(read('README.md')) ?? []
+  const [, readmeSection = ''] = /^## The API$(.*?)^#/ms.exec(read('README.md')) ?? []
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { operationId }] of Object.entries(operations)) {
       const name = `\`${operationId}\``
@@ -60,7 +60,7 @@ test('src/api/interface.md and the README have each operation, with its method a
         assert.ok(read('src/api/interface.md').includes(text), `src/api/interface.md lacks ${text}`)
       }
       const row = readmeSection.split('\n').find((line) => line.startsWith(`| ${name} `))
-      assert.ok(row?.includes(route('/v1')), `README.md, The interface, lacks a row for ${name}`)
+      assert.ok(row?.includes(route('/v1')), `README.md, The API, lacks a row for ${name}`)
     }
   }
 })
@@ -82,17 +82,20 @@ test('src/api/interface.md demands what the contract suite fails a server for, a
   assert.doesNotMatch(open, /-2\^63/)
 })
 
-test('the README has each setting, with its default', () => {
-  const rows = [...read('README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \|/gm)]
+test('the README has each setting, with its default and its argument', () => {
+  const rows = [
+    ...read('README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \| `--([\w-]+)` \|/gm),
+  ]
   assert.deepEqual(
-    rows.map(([, name, fallback]) => [name, fallback]),
-    Object.values(settings).map(({ variable, fallback }) => [variable, fallback || '-']),
-    'README.md, Configuration',
+    rows.map(([, variable, fallback, argument]) => ({ variable, fallback, argument })),
+    Object.values(settings).map(({ variable, fallback, argument }) => {
+      return { variable, fallback: fallback || '-', argument }
+    }),
+    'README.md, Settings',
   )
 })
 
-test('each setting but log is an option, in the types and the README too', () => {
-  const [, section = ''] = /^## Embedding$(.*?)^## /ms.exec(read('README.md')) ?? []
+test('each setting but log is an option, in the types and src/embedding.md too', () => {
   for (const name of Object.keys(settings).filter((each) => each !== 'log')) {
     assert.ok(name in petStoreServerSchemas, `src/options/check-embedding-options.ts lacks ${name}`)
     assert.match(
@@ -100,27 +103,34 @@ test('each setting but log is an option, in the types and the README too', () =>
       new RegExp(`^  readonly ${name}\\??:`, 'm'),
       `src/options/types.ts lacks ${name}`,
     )
-    assert.match(section, new RegExp(`^\\| .*\`${name}\``, 'm'), `README.md, Embedding, lacks ${name}`)
+    assert.match(
+      read('src/embedding.md'),
+      new RegExp(`^\\| .*\`${name}\``, 'm'),
+      `src/embedding.md lacks ${name}`,
+    )
   }
 })
 
-test('the storage on PostgreSQL and the README have each method of a storage', async () => {
+test('the storage on PostgreSQL and src/embedding.md have each method of a storage', async () => {
   const file = 'test/postgres/postgres-storage.ts'
   // Not a literal: the compiler would look for pg, which is installed there only.
   const { createPostgresStorage } = await import(join(root, file))
   const storage = createPostgresStorage({ on() {} })
   await assert.doesNotReject(createPetStore({ apiKeys: ['k'], storage }), file)
-  const [methods = ''] = findAll(read('README.md'), /`storage` an object with the methods ([^()]+?), which/g)
+  const [methods = ''] = findAll(
+    read('src/embedding.md'),
+    /`storage` an object with the methods ([^()]+?), which/g,
+  )
   const named = findAll(methods, /`(\w+)`/g)
-  assert.deepEqual(named.toSorted(), Object.keys(storage).toSorted(), 'README.md, Outgrowing one file')
+  assert.deepEqual(named.toSorted(), Object.keys(storage).toSorted(), 'src/embedding.md, A database of yours')
 })
 
-test('the README has each error code with its status, and no other', () => {
-  const [, section = ''] = /^#+ Error codes$(.*?)^#/ms.exec(read('README.md')) ?? []
+test('src/api/interface.md has each error code with its status, and no other', () => {
+  const [, section = ''] = /^### 7\.1 (.*?)^#/ms.exec(read('src/api/interface.md')) ?? []
   const rows = [...section.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)]
   assert.deepEqual(
     rows.map(([, code, status]) => [code, Number(status)]),
     Object.entries(errorCodes).map(([code, { status }]) => [code, status]),
-    'README.md, Error codes',
+    'src/api/interface.md, section 7.1',
   )
 })

@@ -1,4 +1,4 @@
-/** The error codes (README): each with its status, and the message for when there is nothing more to say. */
+/** The error codes (interface section 7.1): each with its status, and the message for when there is nothing more to say. */
 import { maxHeadBytes } from './limits.ts'
 
 export const errorCodes = {

@@ -67,7 +67,7 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
   readonly port?: number
   /** 127.0.0.1 by default. */
   readonly host?: string
-  /** Replaces some of the default timeouts, which the README lists. */
+  /** Replaces some of the default timeouts, which src/embedding.md lists. */
   readonly timeouts?: Partial<Timeouts>
 }
 

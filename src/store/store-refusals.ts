@@ -2,7 +2,7 @@
 import { DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { errorCode } from '../system/errors.ts'
 
-/** The code is the one that a client sees (README, error codes). */
+/** The code is the one that a client sees (interface section 7.1). */
 export type PetStoreErrorCode =
   | 'data_file_invalid'
   | 'storage_failed'

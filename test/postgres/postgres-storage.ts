@@ -29,7 +29,7 @@ function toPet({ id, name, category_id, status }: Row): Pet {
 }
 
 /**
- * Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README). The statements have no
+ * Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README.md). The statements have no
  * names, so that they work through PgBouncer in transaction mode as well.
  */
 export function createPostgresStorage(pool: Pool): PetStorage {

@@ -1,19 +1,7 @@
-/** The packed package in the frameworks that people mount it in: the README's examples, run as they stand but for the port. */
+/** The packed package in the frameworks that people mount it in: the documents' examples, run as they stand but for the port. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { makeProject, readExample, run } from './tools.ts'
-
-async function findFreePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(typeof address === 'object' && address !== null)
-  server.close()
-  await once(server, 'close')
-  return String(address.port)
-}
+import { findFreePort, makeProject, readExample, run, runToEnd } from './tools.ts'
 
 /** Adds two pets, follows the Link from the first page to the second, and reads what needs no key. */
 async function tryStore(store: string, key: string): Promise<void> {
@@ -44,7 +32,7 @@ const open = `import { createPetStore } from 'petstore'
   const store = await createPetStore({ apiKeys: ['dev-key'], pets: [], basePath: '/store', onError: console.error })`
 const listen = `server.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.address().port))`
 
-test("runs the README's example in Express, which says what happens and stops", async (t) => {
+test('runs the example in Express, which says what happens and stops', async (t) => {
   const example = readExample("from 'express'").replaceAll('3000', await findFreePort())
   const { url, kill, ended, output } = await start(t, example)
   await tryStore(`${url}/store`, 'dev-key')
@@ -64,7 +52,7 @@ test('runs in connect as in Express', async (t) => {
 
 const [forFastify = '', forKoa = '', forVite = ''] = readExample('koa.use').split(/^\/\/ (?:Koa|Vite)\n/m)
 
-test("runs the README's lines in Fastify", async (t) => {
+test('runs the lines in Fastify', async (t) => {
   const { url } = await start(
     t,
     `import createFastify from 'fastify'; const fastify = createFastify(); ${open}
@@ -75,7 +63,7 @@ test("runs the README's lines in Fastify", async (t) => {
   assert.equal((await fetch(`${url}/elsewhere`)).status, 404)
 })
 
-test("runs the README's lines in Koa", async (t) => {
+test('runs the lines in Koa', async (t) => {
   const { url } = await start(
     t,
     `import Koa from 'koa'; import { createServer } from 'node:http'; const koa = new Koa(); ${open}
@@ -86,7 +74,7 @@ test("runs the README's lines in Koa", async (t) => {
   assert.equal((await fetch(`${url}/elsewhere`)).status, 404)
 })
 
-test("runs the README's plugin in Vite", async (t) => {
+test('runs the plugin in Vite', async (t) => {
   const folder = makeProject({
     'vite.config.js': `${open}\n${forVite}\nexport default { plugins: [plugin] }`,
     'package.json': '{"type":"module"}',
@@ -96,7 +84,32 @@ test("runs the README's plugin in Vite", async (t) => {
   await tryStore(`${url}/store`, 'dev-key')
 })
 
-test("runs the README's example of a workshop", async (t) => {
+test('runs the example of failures on purpose, and stops failing', async (t) => {
+  const example = readExample('failure.next').replaceAll('3000', await findFreePort())
+  const script = `import assert from 'node:assert/strict'
+    import { once } from 'node:events'
+    import { failure, server } from './failures.mjs'
+    await once(server, 'listening')
+    const url = 'http://127.0.0.1:' + server.address().port + '/v1/pets'
+    const ask = (method = 'GET') => fetch(url, { method, headers: { authorization: 'Bearer dev-key', origin: 'http://a.example' } })
+    failure.next = 503
+    const refusal = await ask()
+    assert.equal(refusal.status, 503)
+    assert.equal((await refusal.json()).status, 503)
+    assert.equal((await ask('OPTIONS')).status, 204)
+    failure.next = 'drop'
+    await assert.rejects(ask())
+    failure.next = undefined
+    failure.delayMs = 100
+    const start = performance.now()
+    assert.equal((await (await ask()).json()).length, 1)
+    assert.ok(performance.now() - start > 90)
+    process.exit(0)`
+  const folder = makeProject({ 'failures.mjs': example, 'try.mjs': script })
+  await runToEnd(t, folder, 'try.mjs')
+})
+
+test('runs the example of a workshop', async (t) => {
   const example = readExample('workshop.mjs').replaceAll('3000', await findFreePort())
   const { url, waitFor } = await start(t, example)
   await tryStore(url, 'workshop')

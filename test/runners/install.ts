@@ -1,6 +1,6 @@
 /** Packs the package as `npm publish` would, and installs it here, without its dependencies: the built files contain them. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cleanEnvironment } from '../support.ts'
@@ -17,3 +17,8 @@ const installed = join(modules, 'petstore')
 rmSync(installed, { recursive: true, force: true })
 mkdirSync(installed)
 execFileSync('tar', ['-xzf', join(modules, 'petstore.tgz'), '-C', installed, '--strip-components', '1'])
+
+// As npm does, for `npx petstore`.
+chmodSync(join(installed, 'dist/server.js'), 0o755)
+rmSync(join(modules, '.bin/petstore'), { force: true })
+symlinkSync('../petstore/dist/server.js', join(modules, '.bin/petstore'))

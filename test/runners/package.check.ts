@@ -1,7 +1,5 @@
-/** The packed package: what public checks of packages say about it, and that its README shows nothing that is not in it. */
+/** The packed package: what public checks of packages say about it. Its documents: test/documents.test.ts. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { makeProject, runToEnd } from './tools.ts'
 
@@ -25,12 +23,4 @@ test('is required and imported, package.json too', async (t) => {
   })
   assert.equal(await runToEnd(t, folder, 'a.cjs'), 'petstore function\n')
   assert.equal(await runToEnd(t, folder, 'a.mjs'), 'createPetStore,startPetStore\n')
-})
-
-test('contains every picture that its README shows', () => {
-  const installed = join(import.meta.dirname, 'node_modules/petstore')
-  const text = readFileSync(join(installed, 'README.md'), 'utf8')
-  const pictures = [...text.matchAll(/\bsrc(?:set)?="([^"]+)"|!\[[^\]]*\]\(([^)]+)\)/g)]
-  for (const [, src, target] of pictures)
-    assert.ok(existsSync(join(installed, src ?? target ?? '')), src ?? target)
 })

@@ -1,34 +1,47 @@
-/** The packed package in test runners: the README's examples, and timers that a test fakes. */
+/** The packed package in test runners: the documents' examples, and timers that a test fakes. */
 import { copyFileSync } from 'node:fs'
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { makeProject, readExample, readme, runToEnd } from './tools.ts'
+import { findFreePort, makeProject, readExample, runToEnd } from './tools.ts'
 
 /** For a busy machine: both runners fail a test that takes 5 s. */
 const patience = '--testTimeout=120000'
 const fakeTimers = join(import.meta.dirname, 'fake-timers')
 
-test("runs the README's test in node:test, and in Vitest with one other import", async (t) => {
-  const example = readExample("from 'node:test'")
-  const [, names = ''] = /import `(\{[^`]*\})` from `vitest`/.exec(readme) ?? []
-  const forVitest = example.replace(/^import .* from 'node:test'$/m, `import ${names} from 'vitest'`)
-  assert.notEqual(forVitest, example)
-  const folder = makeProject({ 'pets.test.mjs': example, 'vitest.test.mjs': forVitest })
-  assert.match(await runToEnd(t, folder, '--test', 'pets.test.mjs'), /pass 1\n/)
+test("runs the README's test in Vitest, and in node:test with one other import", async (t) => {
+  const example = readExample("from 'vitest'")
+  const [, nodeImport = ''] = /(import .* from 'node:test')$/m.exec(example) ?? []
+  const forNode = example.replace(/^import .* from 'vitest'$/m, nodeImport)
+  assert.notEqual(forNode, example)
+  const folder = makeProject({ 'pets.test.mjs': example, 'node.test.mjs': forNode })
+  assert.match(await runToEnd(t, folder, '--test', 'node.test.mjs'), /pass 1\n/)
   assert.match(
-    await runToEnd(t, folder, 'node_modules/.bin/vitest', 'run', patience, 'vitest.test.mjs'),
+    await runToEnd(t, folder, 'node_modules/.bin/vitest', 'run', patience, 'pets.test.mjs'),
     /Tests {2}1 passed/,
   )
 })
 
-test("runs the README's hook in Jest", async (t) => {
-  const [, hook = ''] = /`(beforeAll\([^`]*)`/.exec(readme) ?? []
-  const text = `let store
-    ${hook}
-    afterAll(() => store.close())
-    test('is healthy', async () => expect((await fetch(store.url + '/healthz')).status).toBe(200))`
-  const folder = makeProject({ 'pets.test.cjs': text, 'package.json': '{}' })
+test("starts the program by the README's webServer in Playwright", async (t) => {
+  const port = await findFreePort()
+  // Without a browser: Playwright's own requests.
+  const text = `import { expect, test } from '@playwright/test'
+    test('lists', async ({ request }) => {
+      const headers = { authorization: 'Bearer test-key' }
+      const response = await request.get('http://127.0.0.1:${port}/v1/pets', { headers })
+      expect(await response.json()).toEqual([{ id: 1, name: 'Rex', categoryId: 1, status: 'available' }])
+    })`
+  const folder = makeProject({
+    'playwright.config.mjs': readExample('webServer').replaceAll('3001', port),
+    'pets.json': '{"pets":[{"name":"Rex","categoryId":1}]}',
+    'pets.spec.mjs': text,
+  })
+  const output = await runToEnd(t, folder, 'node_modules/.bin/playwright', 'test', '--reporter=line')
+  assert.match(output, /1 passed/)
+})
+
+test("runs the example's hook in Jest", async (t) => {
+  const folder = makeProject({ 'pets.test.cjs': readExample('beforeAll'), 'package.json': '{}' })
   assert.match(await runToEnd(t, folder, 'node_modules/.bin/jest', patience), /Tests: +1 passed, 1 total/)
 })
 

@@ -1,21 +1,24 @@
-/** What the checks share: the README's examples, and projects that have installed the package, to run them in. */
+/** What the checks share: the documents' examples, and projects that have installed the package, to run them in. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { cleanEnvironment, makeFolder } from '../support.ts'
 
 const modules = fileURLToPath(new URL('node_modules', import.meta.url))
-export const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+const documents = ['README.md', 'src/embedding.md'].map((name) =>
+  readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'),
+)
 
-/** The README's example in JavaScript that contains this text. */
+/** The documents' example in JavaScript that contains this text. */
 export function readExample(text: string): string {
-  const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code)
+  const examples = [...documents.join('').matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code)
   const [example, ...others] = examples.filter((code) => code.includes(text))
-  assert.ok(example !== undefined && others.length === 0, `README.md: expected one example with ${text}`)
+  assert.ok(example !== undefined && others.length === 0, `expected one example with ${text}`)
   return example
 }
 
@@ -25,6 +28,16 @@ export function makeProject(files: Readonly<Record<string, string>>): string {
   symlinkSync(modules, join(folder, 'node_modules'), 'junction')
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   return folder
+}
+
+export async function findFreePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  server.close()
+  await once(server, 'close')
+  return String(address.port)
 }
 
 export interface Run {
