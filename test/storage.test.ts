@@ -245,6 +245,14 @@ describe('creations', () => {
     assert.equal(app.messages.length, 1)
   })
 
+  test('are refused with the words that nothing was stored when the storage knows it', async (t) => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'nothing_stored' })
+    const app = await startOn(t, withMethod({ create: () => Promise.reject(refused) }))
+    const answer = await app.send('/v1/pets', { name: 'Max', categoryId: 1 })
+    const message = assertRefusal(answer, 503, 'storage_failed')
+    assert.equal(message, 'The storage failed; nothing was stored.')
+  })
+
   test('are refused for the reason that the error gives also when its class is not our Error, as in Jest', async (t) => {
     const full: unknown = runInNewContext(
       `Object.assign(new Error('disk full'), { code: 'insufficient_storage' })`,
@@ -252,7 +260,7 @@ describe('creations', () => {
     assert.ok(!(full instanceof Error))
     const app = await startOn(t, withMethod({ create: () => Promise.reject(full) }))
     assertRefusal(await app.send('/v1/pets', { name: 'Max', categoryId: 1 }), 507, 'insufficient_storage')
-    assert.deepEqual(app.messages, ['the storage failed: disk full; creations are refused until it works'])
+    assert.deepEqual(app.messages, ['the storage failed: disk full; each request tries it again'])
   })
 })
 
@@ -313,9 +321,9 @@ test('says once that the storage fails, and once that it works again', async (t)
   isFull = false
   assert.deepEqual(await use(), [200, 201])
   assert.deepEqual(app.messages, [
-    'the storage failed: the database is down; reads are refused until it works',
+    'the storage failed: the database is down; each request tries it again',
     'the storage works again',
-    'the storage failed: insufficient_storage; creations are refused until it works',
+    'the storage failed: insufficient_storage; each request tries it again',
     'the storage works again',
   ])
 })

@@ -27,8 +27,10 @@ export interface PetPage {
 
 /**
  * Your own database, which several servers can share. If a method throws or rejects, the response is 503 `storage_failed`, or
- * 507 if the error's `code` is `insufficient_storage`. The service sets no time limit, so let a method that hangs reject
- * in time. Results are checked. The service never closes the storage.
+ * 507 if the error's `code` is `insufficient_storage`. A client whose creation failed is told that it is not known whether the pet was
+ * stored, unless the `code` is that or `nothing_stored`: give the latter only to an error that came before anything was sent, or after all
+ * of it was rolled back. The service sets no time limit, so let a method that hangs reject in time. Results are checked. The service never
+ * closes the storage.
  */
 export interface PetStorage {
   /**

@@ -48,12 +48,13 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     } catch (error) {
       // A storage may throw anything.
       const reason = isError(error) ? error.message || errorCode(error) : typeof error
-      if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; ${kind} are refused until it works`)
+      if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
       failing.add(kind)
-      const isFull = errorCode(error) === 'insufficient_storage'
+      const code = errorCode(error)
+      const isFull = code === 'insufficient_storage'
       if (kind === 'reads') throw storageFailure(isFull, 'no pet can be read now', error)
       // A storage stores all pets of a call or none: one that has no room for them has stored none.
-      throw storageFailure(isFull, isFull ? notStored : perhapsStored, error)
+      throw storageFailure(isFull, isFull || code === 'nothing_stored' ? notStored : perhapsStored, error)
     }
   }
 
