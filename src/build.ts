@@ -1,6 +1,6 @@
 /**
- * `npm run build`. Makes `dist/server.js`, the service in one file; `dist/index.*`, which embedding code imports; and
- * `dist/contract.test.js`, which tests any server against the interface. An argument names another folder than `dist`.
+ * `npm run build`. Makes `dist/server.js`, the service in one file; `dist/index.*`, which embedding code imports, with
+ * `dist/postgres.*` for a database; and `dist/contract.test.js`, which tests any server against the interface. An argument names another folder than `dist`.
  */
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -33,6 +33,7 @@ const page = await buildPage()
 await Promise.all([
   bundle('src/server.ts', 'server.js'),
   bundle('src/index.ts', 'index.js'),
+  bundle('src/postgres.ts', 'postgres.js'),
   bundle('test/contract.test.ts', 'contract.test.js'),
   // Under this project's package.json (`"type": "module"`) a `.js` file is ESM; dist/package.json makes ours CommonJS. A copied
   // server.js without any package.json is CommonJS by default.
@@ -40,12 +41,15 @@ await Promise.all([
   write('index.mjs', "export { createPetStore, startPetStore } from './index.js'\n"),
   write('index.d.mts', "export * from './index.js'\n"),
   write('index.d.ts', "export * from './types/index.js'\n"),
+  write('postgres.mjs', "export { createPostgresStorage, prepareTables } from './postgres.js'\n"),
+  write('postgres.d.mts', "export * from './postgres.js'\n"),
+  write('postgres.d.ts', "export * from './types/postgres.js'\n"),
 ])
 await chmod(join(folder, 'server.js'), 0o755)
 declareTypes()
 
 async function bundle(entry: string, name: string): Promise<void> {
-  const isProgram = name !== 'index.js'
+  const isProgram = !['index.js', 'postgres.js'].includes(name)
   const { metafile, outputFiles } = await build({
     entryPoints: [join(root, entry)],
     absWorkingDir: root,
@@ -62,7 +66,10 @@ async function bundle(entry: string, name: string): Promise<void> {
       PETSTORE_PAGE_POLICY: JSON.stringify(page.policy),
       PETSTORE_PETS_SCHEMA: JSON.stringify(readPetsSchema()),
       PETSTORE_VERSION: JSON.stringify(readVersion()),
+      'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
     },
+    // Of pg's, and never loaded: a native library, a file with passwords (open-database.ts gives one), and Cloudflare's sockets.
+    external: ['pg-native', 'pgpass', 'pg-cloudflare'],
     logLevel: 'warning',
     // Only code that runs from source uses import.meta.url.
     logOverride: { 'empty-import-meta': 'silent' },
@@ -96,14 +103,16 @@ async function formatLicenses({ outputs }: Metafile): Promise<string> {
 
 async function readLicense(packageFolder: string): Promise<string> {
   const path = join(root, packageFolder)
-  const file = (await readdir(path)).find((name) => /^LICEN[CS]E(?:\.\w+)?$/i.test(name))
-  if (file === undefined) throw new Error(`${packageFolder}: has no license file`)
+  const names = await readdir(path)
+  const file = names.find((name) => /^LICEN[CS]E(?:\.\w+)?$/i.test(name)) ?? 'README.md'
   // npm installs no package without these members.
   const { name, version } = JSON.parse(await readFile(join(path, 'package.json'), 'utf8')) as {
     name: string
     version: string
   }
-  const text = await readFile(join(path, file), 'utf8')
+  // Some packages have it at the end of their README.
+  const text = (await readFile(join(path, file), 'utf8')).replace(/^[^]*\n## license\n/i, '')
+  if (!/permission|redistribution/i.test(text)) throw new Error(`${packageFolder}: has no license`)
   return `${name} ${version}\n\n${text.trim().replaceAll('*/', '* /')}`
 }
 

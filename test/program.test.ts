@@ -74,7 +74,7 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   assert.deepEqual(lines.slice(0, 5), [
     'Usage: node server.js [--port 4000] [--file mypets.json] …',
     '',
-    'A pet store service: JSON over HTTP, with one JSON file as its database.',
+    'A pet store service: JSON over HTTP, with one JSON file or a PostgreSQL as its database.',
     'A setting is an argument or an environment variable; the argument wins:',
     '',
   ])
@@ -88,7 +88,9 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   assert.deepEqual(columns, [['Argument', 'Variable', 'Default', 'Meaning'], ...rows])
   assert.ok(rows.every(([, , , meaning]) => meaning !== ''))
   assert.ok(lines.every((line) => line.length <= 110))
-  assert.ok(lines.includes('Other users of this machine can see a key that is given as an argument.'))
+  assert.ok(
+    lines.includes('Other users of this machine can see a key or a password that is given as an argument.'),
+  )
   assert.ok(lines.includes('  -h, --help     print this text'))
   assert.ok(lines.includes('  -v, --version  print the version'))
 })
@@ -174,7 +176,7 @@ test('says that other machines can reach it, and where, when it listens on every
     const interfaces = t.mock.method(os, 'networkInterfaces', () => ({ eth0: addresses }))
     syncBuiltinESMExports()
     const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'a' })
-    const text = formatStartText(config, { url: formatUrl(host, 3000), petCount: 0, createdKey: undefined })
+    const text = formatStartText(config, { url: formatUrl(host, 3000), pets: '', createdKey: undefined })
     interfaces.mock.restore()
     const [first, second] = text.split('\n')
     assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
@@ -182,7 +184,7 @@ test('says that other machines can reach it, and where, when it listens on every
   }
   const alone = formatStartText(parseConfig({}), {
     url: 'http://127.0.0.1:3000',
-    petCount: 0,
+    pets: '',
     createdKey: 'a',
   })
   assert.doesNotMatch(alone, /Other machines/)
@@ -383,19 +385,18 @@ async function refusesConnections(url: string): Promise<void> {
   }
 }
 
-test('says in one plain line that the port is taken', async (t) => {
+test('says in one plain line that the port is taken, by the name by which it came', async (t) => {
   const other = createServer().listen(0, '127.0.0.1')
   t.after(() => other.close())
   await once(other, 'listening')
   const address = other.address()
   assert.ok(typeof address === 'object' && address !== null)
-  const PORT = String(address.port)
-  const { output, code } = await runToEnd(t, { PORT })
-  assert.equal(
-    output,
-    `PORT: ${PORT} is taken by another program on 127.0.0.1; stop that program, or choose another port\n`,
-  )
-  assert.equal(code, 1)
+  const port = String(address.port)
+  const sentence = `${port} is taken by another program on 127.0.0.1; stop that program, or choose another port\n`
+  assert.deepEqual(await runToEnd(t, { PORT: port }), { output: `PORT: ${sentence}`, code: 1 })
+  const byArgument = runProgram(t, makeFolder(), {}, [], ['--port', port])
+  assert.equal((await byArgument.ended).code, 1)
+  assert.equal(byArgument.output(), `--port: ${sentence}`)
 })
 
 test('says in one plain line that another server uses the file', async (t) => {

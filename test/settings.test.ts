@@ -11,6 +11,7 @@ const defaults: Config = {
   host: '127.0.0.1',
   apiKeys: [],
   dataFile: 'data/pets.json',
+  databaseUrl: '',
   corsOrigins: '*',
   delayMs: 0,
   log: 'info',
@@ -67,6 +68,7 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
   ['PETSTORE_DELAY', '200-800', { delayMs: [200, 800] }],
   ['PETSTORE_DELAY', '0-10000', { delayMs: [0, 10_000] }],
   ['PETSTORE_LOG', 'requests', { log: 'requests' }],
+  ['PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', { databaseUrl: 'postgres://u:p@h/d' }],
   // What `set PORT=3111 && node server.js` gives on Windows.
   ['PORT', '3111 ', { port: 3111 }],
   ['HOST', ' localhost ', { host: 'localhost' }],
@@ -95,6 +97,7 @@ const badSettings: readonly (readonly [string, readonly string[]])[] = [
     ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', '5 0'],
   ],
   ['PETSTORE_LOG', ['loud', 'INFO', 'debug']],
+  ['PETSTORE_DATABASE_URL', ['mysql://u:p@h/d', 'h/d', 'postgres://u:p/q@h/d']],
 ]
 
 for (const [name, texts] of badSettings) {
@@ -198,6 +201,16 @@ test('refuses variables that only resemble those of Kubernetes and docker links'
     errorsOf(env).map((line) => line.slice(0, line.indexOf(':'))),
     Object.keys(env),
   )
+})
+
+test('takes a database or a data file, but not both', () => {
+  const url = 'postgres://u:hush@h/d'
+  assert.deepEqual(errorsOf({ PETSTORE_DATABASE_URL: url, PETSTORE_DATA_FILE: 'a.json' }), [
+    'PETSTORE_DATABASE_URL: expected it or PETSTORE_DATA_FILE, got both',
+  ])
+  assert.throws(() => parseConfig({ PETSTORE_DATA_FILE: 'a.json' }, { database: url }), {
+    message: '--database: expected it or PETSTORE_DATA_FILE, got both',
+  })
 })
 
 test('hints at PETSTORE_API_KEYS when PETSTORE_API_KEY is set instead', () => {

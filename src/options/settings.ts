@@ -15,6 +15,7 @@ import {
   expectedMessage,
   expectedText,
 } from '../messages/expected.ts'
+import { databaseUrlFault } from '../postgres/database-url.ts'
 import { findUnknownVariables } from './unknown-variables.ts'
 
 /** The entry's name in the table is that of the option. */
@@ -42,7 +43,7 @@ const OriginsSchema = v.array(
   expectedMessage('"*" or an array of origins'),
 )
 
-/** All settings. The program alone has `log`; only startPetStore and the program have `port` and `host`. */
+/** All settings. The program alone has `log` and `databaseUrl`; only startPetStore and the program have `port` and `host`. */
 export const settings = {
   port: {
     variable: 'PORT',
@@ -94,6 +95,14 @@ export const settings = {
       ),
     ),
   },
+  databaseUrl: {
+    variable: 'PETSTORE_DATABASE_URL',
+    argument: 'database',
+    fallback: '',
+    meaning: 'postgres://… with the pets, instead of a file',
+    // It has a password, so a message never shows it.
+    schema: expectedValid('the URL of a database', databaseUrlFault),
+  },
   corsOrigins: {
     variable: 'PETSTORE_CORS_ORIGINS',
     argument: 'cors',
@@ -106,7 +115,7 @@ export const settings = {
     variable: 'PETSTORE_DELAY',
     argument: 'delay',
     fallback: '',
-    meaning: `delay of /v1 responses in ms: 300 or 200-800, at most ${maxDelayMs}`,
+    meaning: `ms to delay /v1 responses: 300 or 200-800, at most ${maxDelayMs}`,
     schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
     parse: parseDelay,
     expectedText: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
@@ -159,12 +168,13 @@ const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_K
 export function parseConfig(env: NodeJS.ProcessEnv, args: Readonly<Record<string, string>> = {}): Config {
   const lines: string[] = []
   const readArgument = ({ argument }: Setting): string => args[argument]?.trim() ?? ''
+  const readText = (setting: Setting): string => readArgument(setting) || readVariable(env, setting.variable)
   const nameOf = (setting: Setting): string =>
     readArgument(setting) === '' ? setting.variable : `--${setting.argument}`
   const read = (setting: Setting): unknown => {
     const { fallback, schema, parse = (text) => text } = setting
     const name = nameOf(setting)
-    const text = readArgument(setting) || readVariable(env, setting.variable) || fallback
+    const text = readText(setting) || fallback
     const { issues, output, success } = v.safeParse(schema, parse(text))
     if (success) return output
     const faults =
@@ -179,12 +189,15 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Readonly<Record<string
   const values = Object.fromEntries(entries) as SettingValues
 
   const hints: string[] = []
-  if ((readArgument(settings.apiKeys) || readVariable(env, settings.apiKeys.variable)) === '') {
+  if (readText(settings.apiKeys) === '') {
     // Probably a typo for PETSTORE_API_KEYS.
     if (readVariable(env, 'PETSTORE_API_KEY') !== '') hints.push(apiKeyHint)
     const reason = whyKeysAreRequired(values, nameOf)
     if (reason !== undefined) lines.push([`PETSTORE_API_KEYS: is required ${reason}`, ...hints].join('; '))
   }
+  const { dataFile, databaseUrl } = settings
+  if (readText(dataFile) !== '' && readText(databaseUrl) !== '')
+    lines.push(`${nameOf(databaseUrl)}: expected it or ${nameOf(dataFile)}, got both`)
   const variables = Object.values(settings).map(({ variable }) => variable)
   lines.push(...findUnknownVariables(env, variables))
   if (lines.length > 0) throw new ConfigError(lines.join('\n'))

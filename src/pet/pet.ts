@@ -49,3 +49,7 @@ export function formatPet(pet: Pet & { readonly [keptText]?: string }): string {
   Object.defineProperty(pet, keptText, { value: text })
   return text
 }
+
+export function formatPetCount(count: number): string {
+  return `${count} ${count === 1 ? 'pet' : 'pets'}`
+}

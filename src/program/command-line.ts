@@ -3,14 +3,14 @@ import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { settings } from '../options/settings.ts'
 
-/** What the arguments ask for: to print a text and exit, or to start with these values of settings, by argument. */
+/** What the arguments ask for: to print a text and exit, or to start with these values of settings, `import` or `export`, by argument. */
 export type Request =
   | { readonly text: string; readonly exitCode: 0 | 1 }
   | { readonly values: Readonly<Record<string, string>> }
 
 /** Reads the arguments. What is no argument of the program is refused in one line that names it. */
 export function handleArgs(args: readonly string[], command: string, version: string): Request {
-  const names = Object.values(settings).map(({ argument }) => argument)
+  const names = ['import', 'export', ...Object.values(settings).map(({ argument }) => argument)]
   const withValue = names.map((name) => [name, { type: 'string' }] as const)
   const { values, tokens } = parseArgs({
     args: [...args],
@@ -68,16 +68,18 @@ function formatHelp(command: string): string {
   })
   return `Usage: ${command} [--port 4000] [--file mypets.json] …
 
-A pet store service: JSON over HTTP, with one JSON file as its database.
+A pet store service: JSON over HTTP, with one JSON file or a PostgreSQL as its database.
 A setting is an argument or an environment variable; the argument wins:
 
 ${table.join('\n')}
 
 Keys and origins are comma-separated. Without keys, one is created for each run and printed.
 Keys are required if the host is not a loopback address, or if the log is silent.
-Other users of this machine can see a key that is given as an argument.
+Other users of this machine can see a key or a password that is given as an argument.
 
 Options:
+  --import FILE  store the pets of a data file in the database, which has none, and exit
+  --export FILE  write the pets of the database into a new data file, and exit
   -h, --help     print this text
   -v, --version  print the version`
 }

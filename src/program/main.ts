@@ -1,5 +1,6 @@
 /** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
 import { readVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { DataFileUnusable } from '../data-file/data-file-errors.ts'
@@ -7,9 +8,13 @@ import { defaultTimeouts } from '../http/timeouts.ts'
 import { ListenError } from '../http/listen-error.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { printEntries } from '../http/request-log.ts'
-import { ConfigError, parseConfig } from '../options/settings.ts'
+import { type Config, ConfigError, parseConfig } from '../options/settings.ts'
 import { errorCode, isError } from '../system/errors.ts'
-import type { PetStoreServer } from '../options/types.ts'
+import type { StorageServer } from '../options/types.ts'
+import { formatPetCount } from '../pet/pet.ts'
+import { type Database, openDatabase } from '../postgres/open-database.ts'
+import { DatabaseUnusable } from '../postgres/pool.ts'
+import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
 import { formatStartText } from './start-text.ts'
 
@@ -25,37 +30,68 @@ export async function runProgram(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const command = formatCommand(process.argv[1] ?? '', process.cwd())
   const request = handleArgs(process.argv.slice(2), command, readVersion())
-  if ('values' in request) return serve(request.values)
+  if ('values' in request) return start(request.values)
   if (request.exitCode === 0) console.log(request.text)
   else console.error(request.text)
   process.exitCode = request.exitCode
 }
 
-async function serve(args: Readonly<Record<string, string>>): Promise<void> {
+async function start(args: Readonly<Record<string, string>>): Promise<void> {
   try {
     const config = parseConfig(process.env, args)
-    const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
-    const { hints: _hints, log, ...options } = config
-    const say = log === 'silent' ? () => {} : console.log
-    const server = await startPetStore({
-      ...options,
-      ...(createdKey !== undefined && { apiKeys: [createdKey] }),
-      onMessage: say,
-      onError: console.error,
-      ...(log === 'requests' && { onResponse: printEntries(say) }),
-    })
-    stopOnSignals(server, () => say('stopped'))
-    say(formatStartText(config, { url: server.url, petCount: server.countPets(), createdKey }))
+    const say = config.log === 'silent' ? () => {} : console.log
+    const { databaseUrl } = config
+    const database = databaseUrl === '' ? undefined : await openDatabase(databaseUrl, process.env, say)
+    const { import: importPath, export: exportPath } = args
+    if (importPath === undefined && exportPath === undefined) return await serve(config, database, say)
+    if (database === undefined || (importPath !== undefined && exportPath !== undefined))
+      throw new ConfigError('--import, --export: expected one of them, and a database')
+    const count =
+      importPath === undefined
+        ? await exportPets(database, exportPath ?? '', onPets)
+        : await importPets(database, importPath, say, onPets)
+    say(`${importPath === undefined ? 'exported' : 'imported'} ${formatPetCount(count)}`)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
-    console.error(message)
+    // The sentence about an address begins with the variable.
+    const name = /^(?:PORT|HOST)(?=:)/.exec(message)?.[0].toLowerCase() ?? ''
+    console.error(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
     process.exitCode = 1
   }
 }
 
+/** A line of progress, on a terminal. */
+function onPets(done: number): void {
+  if (process.stdout.isTTY) process.stdout.write(`\r${done} pets\r`)
+}
+
+async function serve(config: Config, database: Database | undefined, say: (message: string) => void) {
+  const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
+  const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
+  const options = {
+    ...settings,
+    ...(createdKey !== undefined && { apiKeys: [createdKey] }),
+    onMessage: say,
+    onError: console.error,
+    ...(log === 'requests' && { onResponse: printEntries(say) }),
+  }
+  let server: StorageServer
+  let pets: string
+  if (database === undefined) {
+    const fileServer = await startPetStore({ ...options, dataFile })
+    pets = `Data file: ${resolve(dataFile)}, ${formatPetCount(fileServer.countPets())}`
+    server = fileServer
+  } else {
+    pets = `Database: ${database.shown}, ${database.pets}`
+    server = await startPetStore({ ...options, storage: database.storage })
+  }
+  stopOnSignals(server, () => say('stopped'))
+  say(formatStartText(config, { url: server.url, pets, createdKey }))
+}
+
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
-function stopOnSignals(server: PetStoreServer, onStopped: () => void): void {
+function stopOnSignals(server: StorageServer, onStopped: () => void): void {
   // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
   // passes the signal on. So a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
@@ -95,7 +131,8 @@ function endAtOnce(signal: NodeJS.Signals): void {
 /** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
 function describeFailure(error: unknown): string | undefined {
   if (error instanceof ConfigError) return error.message
-  if (error instanceof DataFileUnusable || error instanceof ListenError) return error.message
+  const isExpected = [DataFileUnusable, ListenError, DatabaseUnusable].some((kind) => error instanceof kind)
+  if (isError(error) && isExpected) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
   return isError(error) && errorCode(error) !== '' ? `The start failed: ${error.message}` : undefined
 }

@@ -1,23 +1,23 @@
 /** What the program prints once it listens: the addresses, the data file, the key, and a `curl` to paste. */
 import { networkInterfaces } from 'node:os'
-import { resolve } from 'node:path'
 import type { Config } from '../options/settings.ts'
 import { formatUrl } from '../http/listener.ts'
 
 export interface Started {
   /** The address for a client on this machine. */
   readonly url: string
-  readonly petCount: number
+  /** Where the pets are and how many, as `Data file: /srv/pets.json, 12 pets`. */
+  readonly pets: string
   /** The key that was created for this run. Undefined if the environment has keys; those are never printed. */
   readonly createdKey: string | undefined
 }
 
-export function formatStartText({ dataFile, hints, host }: Config, started: Started): string {
-  const { url, petCount, createdKey } = started
+export function formatStartText({ hints, host }: Config, started: Started): string {
+  const { url, pets, createdKey } = started
   const lines = [`Petstore listens on ${url}`]
   if (isEveryAddress(host))
     lines.push(`Other machines can reach it too, ${describeReach(host, new URL(url).port)}`)
-  lines.push(`Data file: ${resolve(dataFile)}, ${petCount} ${petCount === 1 ? 'pet' : 'pets'}`)
+  lines.push(pets)
   if (createdKey !== undefined) {
     lines.push(`API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`)
   }

@@ -1,7 +1,7 @@
 /** A PostgreSQL for the tests: installed from Debian if it is missing, and run in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import {
@@ -15,12 +15,11 @@ import {
 } from './processes.ts'
 
 const versionsFolder = '/usr/lib/postgresql'
-export const schema = readFileSync(new URL('schema.sql', import.meta.url), 'utf8')
 
 export interface Database {
   /** What is started in it ends with this process. */
   readonly folder: string
-  /** Makes an empty database with the schema, and gives its address. */
+  /** Makes an empty database, and gives its address. */
   createDatabase(name: string): Promise<string>
   /** Starts it again after `stop` or `kill`; resolves when it takes connections. */
   start(): Promise<void>
@@ -30,12 +29,12 @@ export interface Database {
   kill(): Promise<void>
   /** Stops all its processes without ending them, or lets them go on. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Starts PgBouncer in transaction mode, and gives the address of a database through it. */
-  startPooler(name: string): Promise<string>
+  /** Starts PgBouncer in transaction mode, and gives the address of a database through it. `settings` are lines of its configuration. */
+  startPooler(name: string, settings: string): Promise<string>
 }
 
-/** Makes a cluster, and starts it on a free port of 127.0.0.1. */
-export async function startDatabase(): Promise<Database> {
+/** Makes a cluster, and starts it on a free port of 127.0.0.1. With TLS, its certificate is `ca.pem` in the folder, for `localhost`. */
+export async function startDatabase({ hasTls = false } = {}): Promise<Database> {
   const binaries = findBinaries()
   const user = findUser()
   const folder = makeFolder()
@@ -45,6 +44,17 @@ export async function startDatabase(): Promise<Database> {
   const port = await findFreePort('127.0.0.1')
   const initialize = ['-D', data, '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--no-instructions']
   execFileSync(join(binaries, 'initdb'), initialize, { ...options, stdio: 'ignore' })
+  if (hasTls) {
+    const [certificate, key] = [join(folder, 'ca.pem'), join(folder, 'key.pem')]
+    const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
+    const names = ['-addext', 'subjectAltName=DNS:localhost']
+    execFileSync('openssl', [...request, ...names, '-out', certificate, '-keyout', key], {
+      ...options,
+      stdio: 'ignore',
+    })
+    const lines = ['ssl = on', `ssl_cert_file = '${certificate}'`, `ssl_key_file = '${key}'`]
+    writeFileSync(join(data, 'postgresql.auto.conf'), `${lines.join('\n')}\n`)
+  }
   let child: ChildProcess | undefined
 
   const urlOf = (name: string): string => `postgres://petstore@127.0.0.1:${port}/${name}`
@@ -77,14 +87,14 @@ export async function startDatabase(): Promise<Database> {
     signal: (signal) => void signalAll(data, signal),
     async createDatabase(name) {
       await runSql(urlOf('postgres'), `CREATE DATABASE ${name}`)
-      await runSql(urlOf(name), schema)
       return urlOf(name)
     },
-    async startPooler(name) {
+    async startPooler(name, settings) {
       install({ pgbouncer: '/usr/sbin/pgbouncer' })
       const poolerPort = await findFreePort('127.0.0.1')
-      writeFileSync(join(folder, 'pgbouncer.ini'), formatPoolerSettings(poolerPort, port))
-      spawn('pgbouncer', ['pgbouncer.ini'], { ...options, stdio: 'ignore' })
+      const file = `pgbouncer-${name}.ini`
+      writeFileSync(join(folder, file), `${formatPoolerSettings(poolerPort, port)}${settings}\n`)
+      spawn('pgbouncer', [file], { ...options, stdio: 'ignore' })
       const url = `postgres://petstore@127.0.0.1:${poolerPort}/${name}`
       await waitUntil('PgBouncer answers', () => runSql(url, 'SELECT'))
       return url
@@ -92,7 +102,6 @@ export async function startDatabase(): Promise<Database> {
   }
 }
 
-/** PgBouncer refuses a connection that sets what it does not know, unless it is told to ignore it. */
 function formatPoolerSettings(port: number, databasePort: number): string {
   return `[databases]
 * = host=127.0.0.1 port=${databasePort} user=petstore
@@ -103,7 +112,6 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = 4
-ignore_startup_parameters = statement_timeout
 `
 }
 

@@ -2,12 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { Pool } from 'pg'
+import { prepareTables } from '../../src/postgres/tables.ts'
 import { createPets, creations, getRequest, key, varyQuery, writePetsFile } from '../bench/data.ts'
 import { describeMachine } from '../bench/machine.ts'
 import { compare, type Effort, type Entrant, type Race, runRounds } from '../bench/race.ts'
 import { startNode } from '../bench/servers.ts'
 import { runSql, startDatabase } from './database.ts'
+import { program } from './service.ts'
 
 const count = 10_000
 const effort: Effort = {
@@ -31,6 +33,8 @@ writePetsFile(dataFile, createPets(count))
 
 const database = await startDatabase()
 const databaseUrl = await database.createDatabase('measure')
+const pool = new Pool({ connectionString: databaseUrl, allowExitOnIdle: true })
+await prepareTables(pool)
 // The same pets as in the file.
 await runSql(
   databaseUrl,
@@ -40,19 +44,15 @@ await runSql(
    ANALYZE`,
 )
 
-async function start(file: string, env: Record<string, string>) {
-  const args = ['--import', import.meta.resolve('tsx'), fileURLToPath(new URL(file, import.meta.url))]
-  const { child, pid, match, stop } = await startNode(args, /http:\/\/127\.0\.0\.1:(\d+)/, { env })
+async function start(source: Record<string, string>) {
+  const env = { PORT: '0', PETSTORE_API_KEYS: key, ...source }
+  const { child, pid, match, stop } = await startNode([program], /http:\/\/127\.0\.0\.1:(\d+)/, { env })
   return { port: Number(match[1]), pid, process: child, stop }
 }
 
 const servers = {
-  file: await start('../../src/server.ts', {
-    PORT: '0',
-    PETSTORE_API_KEYS: key,
-    PETSTORE_DATA_FILE: dataFile,
-  }),
-  PostgreSQL: await start('serve.ts', { DATABASE_URL: databaseUrl, API_KEY: key }),
+  file: await start({ PETSTORE_DATA_FILE: dataFile }),
+  PostgreSQL: await start({ PETSTORE_DATABASE_URL: databaseUrl }),
 }
 
 console.log(describeMachine(folder))

@@ -5,7 +5,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findBinaries, runSql, schema } from './database.ts'
+import { findBinaries, runSql } from './database.ts'
 import {
   atExit,
   cleanEnvironment,
@@ -35,7 +35,7 @@ export interface Cluster {
   /** What is started in it ends with this process. */
   readonly folder: string
   readonly nodes: readonly Node[]
-  /** An empty database with the schema, by way of HAProxy. */
+  /** An empty database, by way of HAProxy. */
   readonly url: string
   /** Resolves with the primary when both other nodes follow it, one of them synchronously. */
   findPrimary(): Promise<Node>
@@ -72,7 +72,6 @@ export async function startCluster(): Promise<Cluster> {
     })
   await findPrimary()
   await runSql(urlOf('postgres'), 'CREATE DATABASE petstore')
-  await runSql(urlOf('petstore'), schema)
   return { folder, nodes, url: urlOf('petstore'), findPrimary }
 }
 

@@ -27,24 +27,38 @@ test('holds the interface on two servers over one database at once', async () =>
   }
 })
 
-test('answers many clients at once through PgBouncer in transaction mode', async () => {
-  const databaseUrl = await database.createDatabase('pooled')
-  // A connection through PgBouncer cannot set it, but a role can have it.
-  await runSql(databaseUrl, "ALTER ROLE petstore IN DATABASE pooled SET statement_timeout = '7s'")
-  const pooledUrl = await database.startPooler('pooled')
-  const server = await start(pooledUrl)
-  const client = async (): Promise<void> => {
-    for (let i = 0; i < 20; i++) {
-      const { text, headers } = await send(server.url, '/v1/pets', { body: { name: 'Rex', categoryId: i } })
-      assert.equal((await send(server.url, headers.get('location') ?? '')).text, text)
-      assert.equal((await send(server.url, '/v1/pets?status=available&limit=1')).status, 200)
+for (const [how, settings] of [
+  ['refuses', ''],
+  ['ignores', 'ignore_startup_parameters = statement_timeout'],
+] as const)
+  test(`answers many clients at once through PgBouncer in transaction mode, which ${how} a statement_timeout`, async () => {
+    const databaseUrl = await database.createDatabase(`pooled_${how}`)
+    const pooledUrl = await database.startPooler(`pooled_${how}`, settings)
+    const first = await start(pooledUrl)
+    const [, remedy = ''] =
+      /^The pooler sets no statement_timeout, .*; run: (.*)$/m.exec(first.startText) ?? []
+    assert.notEqual(remedy, '', first.startText)
+    await stopServer(first)
+    await runSql(databaseUrl, remedy.replace('SET', `IN DATABASE pooled_${how} SET`))
+    // Connections of before do not have it.
+    await runSql(
+      databaseUrl,
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()',
+    )
+    const server = await start(pooledUrl)
+    assert.doesNotMatch(server.startText, /statement_timeout/)
+    const client = async (): Promise<void> => {
+      for (let i = 0; i < 20; i++) {
+        const { text, headers } = await send(server.url, '/v1/pets', { body: { name: 'Rex', categoryId: i } })
+        assert.equal((await send(server.url, headers.get('location') ?? '')).text, text)
+        assert.equal((await send(server.url, '/v1/pets?status=available&limit=1')).status, 200)
+      }
     }
-  }
-  await Promise.all(Array.from({ length: 16 }, client))
-  assert.deepEqual(await runSql(pooledUrl, 'SHOW statement_timeout'), [{ statement_timeout: '7s' }])
-  assert.deepEqual(server.messages, [])
-  await stopServer(server)
-})
+    await Promise.all(Array.from({ length: 16 }, client))
+    assert.deepEqual(await runSql(pooledUrl, 'SHOW statement_timeout'), [{ statement_timeout: '8s' }])
+    assert.deepEqual(server.messages, [])
+    await stopServer(server)
+  })
 
 test('shows a walk by `after` on one server every pet that the other created meanwhile', async () => {
   const databaseUrl = await database.createDatabase('walk')
@@ -103,7 +117,10 @@ test('loses nothing acknowledged, and recovers by itself, when the database or a
         collect(acknowledged, answer.text)
         counts.created++
       } else {
-        assert.match(assertRefusal(answer, 503, 'storage_failed'), /not known whether the pet was stored/)
+        assert.match(
+          assertRefusal(answer, 503, 'storage_failed'),
+          /(?:not known whether the pet|nothing) was stored/,
+        )
         counts.refused++
       }
       for (const watch of watchers) watch(server, answer.status)

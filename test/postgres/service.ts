@@ -4,32 +4,82 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { build } from '../built.ts'
 import { key, type ReceivedAnswer, root, send } from '../support.ts'
-import { cleanEnvironment } from './processes.ts'
+import { cleanEnvironment, makeFolder } from './processes.ts'
 
 const loader = ['--import', import.meta.resolve('tsx')]
-const serverFile = fileURLToPath(new URL('serve.ts', import.meta.url))
+/** The program, built once. */
+export const program = join(build(makeFolder()), 'server.js')
 
 export interface Server {
   readonly url: string
   readonly child: ChildProcess
-  /** What it printed behind its address. */
-  readonly messages: string[]
+  /** What it printed up to the start text's end. */
+  readonly startText: string
+  /** What it printed after that. */
+  readonly messages: readonly string[]
+  /** What it printed on standard error. */
+  readonly errors: () => string
 }
 
-/** Starts serve.ts in a folder of makeFolder, with which it ends. */
-export async function startServer(folder: string, databaseUrl: string, env = {}): Promise<Server> {
-  const child = spawn(process.execPath, [...loader, serverFile], {
+/** Starts the program in a folder of makeFolder, with which it ends. `line` waits for a line of its output, which may have come. */
+export function spawnProgram(
+  folder: string,
+  databaseUrl: string,
+  env: Readonly<Record<string, string>> = {},
+) {
+  const source = { PORT: '0', PETSTORE_DATABASE_URL: databaseUrl, PETSTORE_API_KEYS: key }
+  const child = spawn(process.execPath, [program], {
     cwd: folder,
-    env: { ...cleanEnvironment, DATABASE_URL: databaseUrl, API_KEY: key, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...cleanEnvironment, ...source, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const lines = createInterface({ input: child.stdout })
-  const [url = '']: string[] = await once(lines, 'line')
-  const messages: string[] = []
-  lines.on('line', (line) => messages.push(line))
-  return { url, child, messages }
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  const lines: string[] = []
+  const reader = createInterface({ input: child.stdout })
+  reader.on('line', (text) => lines.push(text))
+  const line = async (pattern: RegExp): Promise<string> => {
+    const ended = once(reader, 'close')
+    for (;;) {
+      const found = lines.find((text) => pattern.test(text))
+      if (found !== undefined) return found
+      const outcome = await Promise.race([once(reader, 'line'), ended.then(() => 'ended')])
+      if (outcome === 'ended') throw new Error(`the program ended: ${lines.join('\n')}\n${errors}`)
+    }
+  }
+  return { child, lines, line, errors: () => errors }
+}
+
+/** Resolves when the program listens. */
+export async function startServer(
+  folder: string,
+  databaseUrl: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Server> {
+  const { child, lines, line, errors } = spawnProgram(folder, databaseUrl, env)
+  await line(/^ {2}curl /)
+  const startText = lines.splice(0).join('\n')
+  const [, url = ''] = /^Petstore listens on (\S+)$/m.exec(startText) ?? []
+  return { url, child, startText, messages: lines, errors }
+}
+
+/** Runs the program until it ends by itself. */
+export async function runToEnd(
+  folder: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: folder,
+    env: { ...cleanEnvironment, PORT: '0', PETSTORE_API_KEYS: key, ...env },
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const [code]: (number | null)[] = await once(child, 'close')
+  return { code: code ?? null, output }
 }
 
 export async function stopServer({ child }: Server): Promise<void> {

@@ -1,0 +1,59 @@
+/** The tables of the storage: makes them, and says what is wrong with those that are there. Never alters one. */
+import { petStatuses } from '../pet/pet-status.ts'
+import { errorCode } from '../system/errors.ts'
+import { DatabaseUnusable, describeError, type PostgresPool, query } from './pool.ts'
+
+/**
+ * A name is a JSON string, since text cannot hold U+0000; to read it as text: name #>> '{}'. pet_counter has one row, the last id that was
+ * given. A creation updates it in the transaction that stores its pets, so ids become visible in the order in which they are given. A
+ * sequence would not do: a list could show an id before a lower one is committed, and whoever pages by `after` would miss that pet.
+ */
+const createTables = `CREATE TABLE pets (
+  id bigint PRIMARY KEY CHECK (id > 0),
+  name json NOT NULL CHECK (json_typeof(name) = 'string'),
+  category_id bigint NOT NULL,
+  status text NOT NULL CHECK (status IN (${petStatuses.map((status) => `'${status}'`).join(', ')}))
+);
+CREATE INDEX pets_by_status ON pets (status, id);
+CREATE TABLE pet_counter (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), last_id bigint NOT NULL);
+INSERT INTO pet_counter (last_id) VALUES (0);
+`
+
+/** Fails if a table or a column is missing, or a name is no json. Otherwise says what is wrong with the counter, if anything. */
+const check = `
+  SELECT CASE WHEN last_id IS NULL THEN 'has no row'
+    WHEN last_id < highest_id THEN 'is at ' || last_id || ', but there is a pet ' || highest_id END AS fault
+  FROM (SELECT (SELECT last_id FROM pet_counter), (SELECT max(id) FROM pets) AS highest_id,
+    (SELECT json_typeof(name) || category_id || status FROM pets LIMIT 0)) AS state`
+const mendCounter =
+  'DELETE FROM pet_counter; INSERT INTO pet_counter (last_id) SELECT coalesce(max(id), 0) FROM pets'
+
+/** How often is looked again at what another server makes at the same moment. */
+const maxAttempts = 20
+
+/** Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what to run. */
+export async function prepareTables(pool: PostgresPool): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const rows = await query<{ fault: string | null }>(pool, check).catch(async (error: unknown) => {
+      if (errorCode(error) !== '42P01') throw await explain(pool, error)
+    })
+    const fault = rows?.[0]?.fault
+    if (fault === null) return
+    if (fault !== undefined) throw new DatabaseUnusable(`pet_counter ${fault}; run: ${mendCounter}`)
+    // A table is missing. PostgreSQL takes statements that are sent together as one transaction; of two servers that make a table at the
+    // same moment it refuses one, even with IF NOT EXISTS.
+    await query(pool, createTables).catch(async (error: unknown) => {
+      if (errorCode(error) === '42501' || attempt === maxAttempts) throw await explain(pool, error)
+    })
+  }
+}
+
+/** Adds what to run to an error that the tables or the role's privileges are the reason of (SQLSTATE class 42). */
+async function explain(pool: PostgresPool, error: unknown): Promise<unknown> {
+  if (!errorCode(error).startsWith('42')) return error
+  const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
+  const remedy =
+    "have this run by a role that may or, if such a table is another program's, choose another database"
+  const grants = `GRANT SELECT, INSERT ON pets TO ${row?.role};\nGRANT SELECT, UPDATE ON pet_counter TO ${row?.role};\n`
+  return new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
+}

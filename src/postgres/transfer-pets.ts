@@ -1,0 +1,77 @@
+/** Moves all pets between a data file and a database that has the tables: all of them or none. */
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { DataFileUnusable } from '../data-file/data-file-errors.ts'
+import { openDataFile } from '../data-file/data-file.ts'
+import { Disk } from '../data-file/disk.ts'
+import { formatFile, parseFileText } from '../data-file/file-text.ts'
+import { putBackOldFile, replaceFile } from '../data-file/replace-file.ts'
+import type { Pet } from '../pet/pet.ts'
+import type { Database } from './open-database.ts'
+import { DatabaseUnusable, withClient } from './pool.ts'
+
+/** So many pets are sent or asked for at once. */
+const batchPets = 2_000
+const insert = `
+  INSERT INTO pets (id, name, category_id, status) SELECT id, name::json, category_id, status
+  FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) AS pet (id, name, category_id, status)`
+
+/** Called after each batch with how many pets are done. */
+type OnPets = (done: number) => unknown
+
+/**
+ * Stores the pets of the file with their ids, and returns how many. Reads the file as a start does, and locks it meanwhile: a server that
+ * still ran would go on to confirm pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
+ */
+export async function importPets(
+  { pool }: Database,
+  path: string,
+  onMessage: (message: string) => void,
+  onPets: OnPets,
+): Promise<number> {
+  // A start would make one.
+  if (!existsSync(path)) throw DataFileUnusable.ofFile(path, 'is missing')
+  const { file, data } = await openDataFile(path, { onMessage })
+  await withClient(pool, async (client) => {
+    await client.query('BEGIN')
+    // Other servers' creations wait for this row until the end.
+    await client.query('SELECT FROM pet_counter FOR UPDATE')
+    const { rows } = await client.query('SELECT FROM pets LIMIT 1')
+    if (rows.length > 0) throw new DatabaseUnusable('The database has pets; import into one that has none')
+    for (let from = 0; from < data.pets.length; from += batchPets) {
+      const pets = data.pets.slice(from, from + batchPets)
+      const names = pets.map(({ name }) => JSON.stringify(name))
+      const [ids, categoryIds] = [pets.map(({ id }) => id), pets.map(({ categoryId }) => categoryId)]
+      await client.query(insert, [ids, names, categoryIds, pets.map(({ status }) => status)])
+      onPets(from + pets.length)
+    }
+    const highestId = data.pets.at(-1)?.id ?? 0
+    await client.query('UPDATE pet_counter SET last_id = greatest(last_id, $1)', [highestId])
+    await client.query('COMMIT')
+  }).finally(() => file.close())
+  return data.pets.length
+}
+
+/**
+ * Writes a new data file, and returns how many pets are in it: all that were confirmed before. Throws a DataFileUnusable if there is a file,
+ * or if somebody's SQL has stored what is no pet.
+ */
+export async function exportPets({ storage }: Database, path: string, onPets: OnPets): Promise<number> {
+  const disk = new Disk()
+  const target = disk.followLinks(resolve(path))
+  const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
+  // What a crash has left of another file goes back, and is not removed with our own leftovers.
+  await putBackOldFile(disk, target)
+  if (disk.statIdentity(target) !== undefined) throw exists
+  const pets: Pet[] = []
+  for (let hasMore = true; hasMore; onPets(pets.length)) {
+    const page = await storage.list({ limit: batchPets, after: pets.at(-1)?.id })
+    pets.push(...page.pets)
+    hasMore = page.hasMore
+  }
+  const bytes = formatFile(pets, undefined)
+  parseFileText(path, bytes)
+  await disk.makeFolder(dirname(target))
+  if (!(await replaceFile(disk, target, undefined, bytes))) throw exists
+  return pets.length
+}

@@ -1,0 +1,105 @@
+/** The URL of a database: what is made of it and of libpq's variables, and what is said of a wrong one. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { databaseUrlFault, parseDatabaseUrl } from '../src/postgres/database-url.ts'
+import { limitEachTest } from './time-limit.ts'
+
+limitEachTest()
+
+const full = {
+  host: 'db.test',
+  port: 6000,
+  user: 'ann',
+  database: 'pets',
+  password: 'hush',
+  ssl: false,
+  options: '',
+  shown: 'postgres://ann@db.test:6000/pets',
+} as const
+
+const addresses: readonly (readonly [
+  string,
+  NodeJS.ProcessEnv,
+  Partial<ReturnType<typeof parseDatabaseUrl>>,
+])[] = [
+  ['postgres://ann:hush@db.test:6000/pets', {}, {}],
+  ['postgresql://ann:hush@db.test:6000/pets', {}, {}],
+  // A URL's own parts win.
+  ['postgres://ann:hush@db.test:6000/pets', { PGHOST: 'other', PGPORT: '1', PGUSER: 'bob' }, {}],
+  [
+    'postgres://',
+    { PGHOST: 'db.test', PGPORT: '6000', PGUSER: 'ann', PGDATABASE: 'pets', PGPASSWORD: 'hush' },
+    {},
+  ],
+  ['postgres://ann:hush@db.test:6000', {}, { database: 'ann', shown: 'postgres://ann@db.test:6000/ann' }],
+  [
+    'postgres://db.test',
+    { USER: 'me' },
+    { port: 5432, user: 'me', database: 'me', password: '', shown: 'postgres://me@db.test:5432/me' },
+  ],
+  ['postgres://ann:h%40%2F%3F%23%25@db.test:6000/pets', {}, { password: 'h@/?#%' }],
+  ['postgres://ann:hush@[2001:db8::5]:6000/pets', {}, { host: '2001:db8::5' }],
+  ['postgres://ann:hush@%2Frun%2Fpostgresql:6000/pets', {}, { host: '/run/postgresql' }],
+  ['postgres://ann:hush@db.test:6000/p%20s', {}, { database: 'p s' }],
+  ['postgres://ann:hush@db.test:6000/pets?sslmode=disable', {}, {}],
+  ...['require', 'verify-ca', 'verify-full'].map((mode) => {
+    return [`postgres://ann:hush@db.test:6000/pets?sslmode=${mode}`, {}, { ssl: {} }] as const
+  }),
+  ['postgres://ann:hush@db.test:6000/pets', { PGSSLMODE: 'require' }, { ssl: {} }],
+  [
+    'postgres://ann:hush@db.test:6000/pets?sslmode=verify-full&sslrootcert=LICENSE',
+    {},
+    { ssl: { ca: readFileSync('LICENSE') } },
+  ],
+  ['postgres://ann:hush@db.test:6000/pets?sslmode=verify-full&sslrootcert=system', {}, { ssl: {} }],
+  ['postgres://ann:hush@db.test:6000/pets', { PGOPTIONS: '-c a=b' }, { options: '-c a=b' }],
+]
+
+for (const [url, env, expected] of addresses) {
+  test(`reads ${url} with ${JSON.stringify(env)}, and shows all but the password`, () => {
+    const { shown, ...address } = parseDatabaseUrl(url, env)
+    const { shown: shownOfFull, ...rest } = full
+    const { shown: expectedShown, ...changed } = expected
+    assert.deepEqual(address, { ...rest, ...changed })
+    if (Object.keys(changed).length === 0) assert.equal(shown, expectedShown ?? shownOfFull)
+    else if (expectedShown !== undefined) assert.equal(shown, expectedShown)
+    assert.ok(!shown.includes('hush'))
+    // What is shown leads to the same place again.
+    const { password: _password, ssl, ...place } = address
+    const { password: _none, shown: again, ssl: sslAgain, ...samePlace } = parseDatabaseUrl(shown, {})
+    assert.deepEqual([samePlace, again, sslAgain === false], [place, shown, ssl === false])
+  })
+}
+
+for (const url of [
+  'hush',
+  'mysql://ann:hush@db.test/pets',
+  'postgres://ann:12/hush@db.test/pets',
+  'postgres://ann:hush/x@db.test/pets',
+  'postgres://ann:12?hush@db.test/pets',
+  'postgres://ann:12#hush@db.test/pets',
+  'postgres://ann:hu@sh@db.test/pets',
+  'postgres://ann:hush@one.test:1,two.test:2/pets',
+  'postgres://ann:hush@db.test:x/pets',
+  'postgres://ann:hush@db.test/pets/more',
+]) {
+  test(`refuses ${url}, and shows nothing of it`, () => {
+    const fault = databaseUrlFault(url) ?? ''
+    assert.match(fault, /^expected postgres:.*%40, %2F, %3F, %23 and %25$/)
+    assert.doesNotMatch(fault, /hush|ann/)
+  })
+}
+
+for (const [query, env, expected] of [
+  ['sslmode=prefer', {}, /^sslmode: expected disable, require, verify-ca or verify-full, of which /],
+  ['', { PGSSLMODE: 'allow' }, /^sslmode: expected disable/],
+  ['connect_timeout=5', {}, /^expected no parameters but sslmode, sslrootcert, options$/],
+  ['sslmode=require&sslrootcert=none.pem', {}, /^ENOENT.*none\.pem/],
+] as const) {
+  test(`refuses the parameters "${query}" with ${JSON.stringify(env)}`, () => {
+    assert.throws(() => parseDatabaseUrl(`postgres://ann:hush@db.test/pets?${query}`, env), {
+      message: expected,
+    })
+  })
+}

@@ -1,0 +1,95 @@
+/** The program with a database that refuses it. What it does with one that works: test/postgres. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { makeFolder, runProgram } from './support.ts'
+
+/** The text of an ErrorResponse (PostgreSQL, message formats): severity, SQLSTATE and message. */
+function formatError(code: string, message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`)
+  const head = Buffer.from('E\0\0\0\0')
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
+}
+
+/** A database that answers each connection with the next of these errors, and then always with the last. Gives its address. */
+async function startRefusing(
+  t: TestContext,
+  ...errors: readonly (readonly [string, string])[]
+): Promise<string> {
+  const rest = [...errors]
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      const [code, message] = (rest.length > 1 ? rest.shift() : rest[0]) ?? assert.fail()
+      socket.end(formatError(code, message))
+    })
+  }).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  return `127.0.0.1:${address.port}`
+}
+
+/** Runs the program until it ends by itself. */
+async function runToEnd(
+  t: TestContext,
+  url: string,
+  args: readonly string[] = [],
+  folder = makeFolder(),
+): Promise<{ output: string; code: number | null }> {
+  const env = { PETSTORE_API_KEYS: 'a', PETSTORE_DATABASE_URL: url, PGPASSWORD: 'hush' }
+  const program = runProgram(t, folder, env, [], args)
+  const { code } = await program.ended
+  assert.doesNotMatch(program.output(), /hush/)
+  assert.equal(existsSync(join(folder, 'data')), false)
+  return { output: program.output(), code }
+}
+
+for (const [code, message] of [
+  ['28P01', 'password authentication failed for user "ann"'],
+  ['3D000', 'database "pets" does not exist'],
+] as const) {
+  test(`ends at once in one line that shows no password: ${message}`, async (t) => {
+    const place = await startRefusing(t, [code, message])
+    assert.deepEqual(await runToEnd(t, `postgres://ann:hush@${place}/pets`), {
+      output: `the database postgres://ann@${place}/pets: ${message}\n`,
+      code: 1,
+    })
+  })
+}
+
+test('waits for a database that starts, and says so once', async (t) => {
+  const starting = ['57P03', 'the database system is starting up'] as const
+  const full = ['53300', 'sorry, too many clients already'] as const
+  const place = await startRefusing(t, starting, full, ['28P01', 'no'])
+  const { output, code } = await runToEnd(t, `postgres://ann:hush@${place}/pets`)
+  const shown = `postgres://ann@${place}/pets`
+  assert.equal(
+    output,
+    `waiting 30 s at most for the database ${shown}: ${starting[1]}\nthe database ${shown}: no\n`,
+  )
+  assert.equal(code, 1)
+})
+
+test('refuses a certificate that cannot be read in a line that names it', async (t) => {
+  const url = 'postgres://ann:hush@127.0.0.1:1/pets?sslmode=require&sslrootcert=none.pem'
+  const { output, code } = await runToEnd(t, url)
+  assert.match(output, /^The start failed: ENOENT.*none\.pem'\n$/)
+  assert.equal(code, 1)
+})
+
+test('imports and exports only with a database', async (t) => {
+  const folder = makeFolder()
+  writeFileSync(join(folder, 'pets.json'), '{"pets":[]}')
+  for (const name of ['import', 'export']) {
+    assert.deepEqual(await runToEnd(t, '', [`--${name}`, 'pets.json'], folder), {
+      output: '--import, --export: expected one of them, and a database\n',
+      code: 1,
+    })
+  }
+})

@@ -1,0 +1,145 @@
+/** `--import` and `--export`: all pets go into a real PostgreSQL and back, exact to the bit. */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { send } from '../support.ts'
+import { type Database, runSql, startDatabase } from './database.ts'
+import { killAll, makeFolder } from './processes.ts'
+import { runToEnd, startServer, stopServer } from './service.ts'
+
+let database: Database
+before(async () => {
+  database = await startDatabase()
+})
+after(() => killAll(database.folder))
+
+/** Runs the program in the folder with this database and these arguments. */
+const run = (folder: string, databaseUrl: string, ...args: string[]) =>
+  runToEnd(folder, args, { PETSTORE_DATABASE_URL: databaseUrl })
+
+const names = ['', '\0', 'a\0b', '"', "'", '\\', '{},"', String.raw`\u0000`, '\u007F', '🐕', '\u2028', 'NULL']
+const numbers = ['-9223372036854775808', '-9007199254740993', '0', '9007199254740993', '9223372036854775807']
+const statuses = ['available', 'pending', 'sold']
+const lines = names.map((name, i) => {
+  const id = [1, 7, 9007199254740993n][i] ?? 9_223_372_036_854_775_700n + BigInt(i)
+  return `    {"id":${id},"name":${JSON.stringify(name)},"categoryId":${numbers[i % numbers.length]},"status":"${statuses[i % 3]}"}`
+})
+const text = `{\n  "pets": [\n${lines.join(',\n')}\n  ]\n}\n`
+
+test('brings all pets there and back, exact to the bit', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('there')
+  writeFileSync(join(folder, 'pets.json'), text)
+  const count = `${names.length} pets`
+  assert.deepEqual(await run(folder, databaseUrl, '--import', 'pets.json'), {
+    code: 0,
+    output: `imported ${count}\n`,
+  })
+  assert.deepEqual(await run(folder, databaseUrl, '--export=new/back.json'), {
+    code: 0,
+    output: `exported ${count}\n`,
+  })
+  assert.equal(readFileSync(join(folder, 'new/back.json'), 'utf8'), text)
+  assert.deepEqual(readdirSync(join(folder, 'new')), ['back.json'])
+  assert.equal(readFileSync(join(folder, 'pets.json'), 'utf8'), text)
+  const server = await startServer(folder, databaseUrl)
+  assert.equal((await send(server.url, '/v1/pets')).text, `[${lines.map((line) => line.trim()).join()}]`)
+  // The counter goes on from the highest id.
+  const created = await send(server.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
+  assert.equal(
+    created.headers.get('location'),
+    `/v1/pets/${9_223_372_036_854_775_700n + BigInt(names.length)}`,
+  )
+  await stopServer(server)
+  const env = { PETSTORE_DATABASE_URL: '', PETSTORE_DATA_FILE: 'new/back.json' }
+  const fileServer = await startServer(folder, '', env)
+  assert.match(fileServer.startText, new RegExp(`^Data file: .*, ${count}$`, 'm'))
+  await stopServer(fileServer)
+})
+
+test('imports into a database without pets only', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('twice')
+  writeFileSync(join(folder, 'pets.json'), text)
+  assert.equal((await run(folder, databaseUrl, '--import', 'pets.json')).code, 0)
+  assert.deepEqual(await run(folder, databaseUrl, '--import', 'pets.json'), {
+    code: 1,
+    output: 'The database has pets; import into one that has none\n',
+  })
+  assert.deepEqual(await runSql(databaseUrl, 'SELECT count(*)::int FROM pets'), [{ count: names.length }])
+})
+
+test('fills in missing ids as a start does, and refuses a file with all its faults, a missing one and one in use', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('faults')
+  writeFileSync(join(folder, 'wrong.json'), '{"pets":[{"name":1,"categoryId":1},\n{"name":"a"}]}')
+  const wrong = await run(folder, databaseUrl, '--import', 'wrong.json')
+  assert.equal(wrong.code, 1)
+  assert.match(
+    wrong.output,
+    /^wrong\.json:1:.*expected a string.*\nwrong\.json:2:.*categoryId: is required\n$/,
+  )
+  assert.deepEqual(await run(folder, databaseUrl, '--import', 'none.json'), {
+    code: 1,
+    output: 'none.json: is missing\n',
+  })
+  assert.equal(existsSync(join(folder, 'none.json')), false)
+  writeFileSync(
+    join(folder, 'pets.json'),
+    '{"pets":[{"name":"Rex","categoryId":1},{"id":5,"name":"Mia","categoryId":2}]}',
+  )
+  const server = await startServer(folder, '', { PETSTORE_DATABASE_URL: '', PETSTORE_DATA_FILE: 'pets.json' })
+  const used = await run(folder, databaseUrl, '--import', 'pets.json')
+  assert.equal(used.code, 1)
+  assert.match(used.output, /^pets\.json: .*another/)
+  await stopServer(server)
+  assert.equal((await run(folder, databaseUrl, '--import', 'pets.json')).output, 'imported 2 pets\n')
+  const stored = 'SELECT id::int, name FROM pets ORDER BY id'
+  assert.deepEqual(await runSql(databaseUrl, stored), [
+    { id: 5, name: 'Mia' },
+    { id: 6, name: 'Rex' },
+  ])
+})
+
+test('stores none of the pets when the import is killed or the database ends it', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('killed')
+  writeFileSync(join(folder, 'pets.json'), text)
+  assert.equal((await run(folder, databaseUrl, '--export', 'empty.json')).code, 0)
+  // The second batch, or the only one, is refused.
+  await runSql(databaseUrl, 'ALTER TABLE pets ADD CHECK (name::text <> \'"NULL"\')')
+  const { code, output } = await run(folder, databaseUrl, '--import', 'pets.json')
+  assert.equal(code, 1)
+  assert.match(output, /violates check constraint/)
+  const state = 'SELECT (SELECT count(*)::int FROM pets) AS count, last_id FROM pet_counter'
+  assert.deepEqual(await runSql(databaseUrl, state), [{ count: 0, last_id: '0' }])
+})
+
+test('exports over no other file', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('over')
+  writeFileSync(join(folder, 'pets.json'), text)
+  writeFileSync(join(folder, 'aside.json.petstore-old'), text)
+  for (const name of ['pets.json', 'aside.json']) {
+    assert.deepEqual(await run(folder, databaseUrl, '--export', name), {
+      code: 1,
+      output: `${name}: exists already; export to a new file\n`,
+    })
+    assert.equal(readFileSync(join(folder, name), 'utf8'), text)
+  }
+})
+
+test('exports nothing that a start would refuse', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('surrogate')
+  await run(folder, databaseUrl, '--export', 'empty.json')
+  await runSql(
+    databaseUrl,
+    String.raw`INSERT INTO pets VALUES (1, '"\ud800"', 1, 'sold'); UPDATE pet_counter SET last_id = 1`,
+  )
+  const { code, output } = await run(folder, databaseUrl, '--export', 'pets.json')
+  assert.equal(code, 1)
+  assert.match(output, /^pets\.json:\d+:\d+: pets\[0\]\.name: expected well-formed Unicode/)
+  assert.deepEqual(readdirSync(folder), ['empty.json'])
+})
