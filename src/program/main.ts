@@ -20,7 +20,7 @@ import { formatStartText } from './start-text.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
- * README promises that it ends within 6 s.
+ * README.md beside this file promises that it ends within 6 s.
  */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
