@@ -42,27 +42,22 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
   }
   let pool: PostgresPool = new Pool({ ...config, statement_timeout: statementTimeoutMs })
   const deadline = clock.performanceNow() + maxWaitMs
-  let isWaiting = false
-  /** False if it may be in a moment. */
-  const isReady = async (): Promise<boolean> => {
+  for (let isTold = false; ; await delay(retryMs)) {
     try {
       await prepareTables(pool)
-      return true
+      return { pool, storage: createPostgresStorage(pool), shown, pets: await describePets(pool, say) }
     } catch (error) {
       const reason = `the database ${shown}: ${describeError(error)}`
-      if (reason.includes('unsupported startup parameter')) {
+      if (reason.endsWith('unsupported startup parameter: statement_timeout')) {
         // PgBouncer, which lends one connection to many clients.
         pool = new Pool(config)
-        return false
+        continue
       }
       if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
-      if (!isWaiting) say(`waiting 30 s at most for ${reason}`)
-      isWaiting = true
-      return false
+      if (!isTold) say(`waiting 30 s at most for ${reason}`)
+      isTold = true
     }
   }
-  while (!(await isReady())) await delay(retryMs)
-  return { pool, storage: createPostgresStorage(pool), shown, pets: await describePets(pool, say) }
 }
 
 /** Whether it may be over in a moment: nobody listens yet, or the database starts, fails over or has no connection left. */
@@ -71,7 +66,9 @@ function isPassing(error: unknown): boolean {
   const cause = isError(error) && error.cause !== undefined ? error.cause : error
   const code = errorCode(cause)
   // PostgreSQL's own have a severity, and a SQLSTATE as their code.
-  if (isError(cause) && 'severity' in cause) return /^(?:08|53|57)/.test(code)
+  if (isError(cause) && 'severity' in cause)
+    // A pooler gives what it will never take the same code as what has failed for a moment.
+    return /^(?:08|53|57)/.test(code) && !cause.message.startsWith('unsupported startup parameter')
   return code === '' ? /timeout|terminated/.test(describeError(cause)) : /^E(?:AI_)?[A-Z]+$/.test(code)
 }
 

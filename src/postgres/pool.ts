@@ -29,10 +29,7 @@ function ignoreErrors(emitter: Emitter): void {
 }
 
 /** Gives `use` a connection. One on which something failed is closed, so that the database rolls back what was begun. */
-export async function withClient<Result>(
-  pool: PostgresPool,
-  use: (client: PostgresClient) => Promise<Result>,
-) {
+export async function withClient<T>(pool: PostgresPool, use: (client: PostgresClient) => Promise<T>) {
   ignoreErrors(pool)
   const client = await pool.connect().catch((cause: unknown) => {
     throw Object.assign(new Error(describeError(cause), { cause }), { code: 'nothing_stored' })

@@ -1,6 +1,6 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
 import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { openDataFile } from '../data-file/data-file.ts'
 import { Disk } from '../data-file/disk.ts'
@@ -58,11 +58,10 @@ export async function importPets(
  */
 export async function exportPets({ storage }: Database, path: string, onPets: OnPets): Promise<number> {
   const disk = new Disk()
-  const target = disk.followLinks(resolve(path))
   const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
   // What a crash has left of another file goes back, and is not removed with our own leftovers.
-  await putBackOldFile(disk, target)
-  if (disk.statIdentity(target) !== undefined) throw exists
+  await putBackOldFile(disk, path)
+  if (disk.statIdentity(path) !== undefined) throw exists
   const pets: Pet[] = []
   for (let hasMore = true; hasMore; onPets(pets.length)) {
     const page = await storage.list({ limit: batchPets, after: pets.at(-1)?.id })
@@ -71,7 +70,7 @@ export async function exportPets({ storage }: Database, path: string, onPets: On
   }
   const bytes = formatFile(pets, undefined)
   parseFileText(path, bytes)
-  await disk.makeFolder(dirname(target))
-  if (!(await replaceFile(disk, target, undefined, bytes))) throw exists
+  await disk.makeFolder(dirname(path))
+  if (!(await replaceFile(disk, path, undefined, bytes))) throw exists
   return pets.length
 }

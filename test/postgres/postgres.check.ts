@@ -6,7 +6,16 @@ import { Client } from 'pg'
 import { assertRefusal, connectRaw, formatRequest, holdClock, send } from '../support.ts'
 import { type Database, runSql, startDatabase } from './database.ts'
 import { killAll, waitUntil } from './processes.ts'
-import { assertContract, collect, type Pets, type Server, startServer, stopServer, walk } from './service.ts'
+import {
+  assertContract,
+  collect,
+  type Pets,
+  runToEnd,
+  type Server,
+  startServer,
+  stopServer,
+  walk,
+} from './service.ts'
 
 let database: Database
 before(async () => {
@@ -59,6 +68,14 @@ for (const [how, settings] of [
     assert.deepEqual(server.messages, [])
     await stopServer(server)
   })
+
+test('ends with a sentence when a pooler refuses settings of the session', async () => {
+  const pooledUrl = await database.startPooler('postgres', '')
+  const env = { PETSTORE_DATABASE_URL: `${pooledUrl}?options=-c%20search_path%3Dshop` }
+  const { code, output } = await runToEnd(database.folder, [], env)
+  assert.equal(code, 1)
+  assert.match(output, /^the database [^\n]*: unsupported startup parameter[^\n]*options[^\n]*\n$/)
+})
 
 test('shows a walk by `after` on one server every pet that the other created meanwhile', async () => {
   const databaseUrl = await database.createDatabase('walk')
