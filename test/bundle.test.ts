@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execSync } from 'node:child_process'
+import { exec, execSync } from 'node:child_process'
 import {
   accessSync,
   chmodSync,
@@ -19,7 +19,16 @@ import { test, type TestContext } from 'node:test'
 import { runInNewContext } from 'node:vm'
 import { transform } from 'esbuild'
 import { buildOnce } from './built.ts'
-import { cleanEnvironment, makeFolder, root, runProgram, send, startProgram } from './support.ts'
+import {
+  cleanEnvironment,
+  key,
+  makeFolder,
+  root,
+  runProgram,
+  send,
+  startApp,
+  startProgram,
+} from './support.ts'
 
 const dist = buildOnce()
 
@@ -222,10 +231,10 @@ test('begins with its license, and those of all packages whose code it contains'
   }
 })
 
-test('is run by npx from a packed install, with its license', () => {
+test('is run by npx from a packed install, which has the license, the interface and the suite that verifies a server', async (t) => {
   const source = makeFolder()
   cpSync(dist, join(source, 'dist'), { recursive: true })
-  for (const name of ['package.json', 'LICENSE', 'README.md', 'data']) {
+  for (const name of ['package.json', 'LICENSE', 'README.md', 'data', 'src/api/interface.md']) {
     cpSync(join(root, name), join(source, name), { recursive: true })
   }
   const env = cleanEnvironment()
@@ -239,7 +248,6 @@ test('is run by npx from a packed install, with its license', () => {
   chmodSync(join(modules, 'petstore/dist/server.js'), 0o755)
   symlinkSync('../petstore/dist/server.js', join(modules, '.bin/petstore'))
   assert.match(npm(dirname(modules), 'npx petstore --help'), /^Usage: npx petstore \[--port/)
-  assert.ok(existsSync(join(modules, 'petstore/LICENSE')))
   const print = 'console.log(typeof createPostgresStorage, typeof prepareTables)'
   const names = '{ createPostgresStorage, prepareTables }'
   for (const [kind, load] of [
@@ -249,6 +257,29 @@ test('is run by npx from a packed install, with its license', () => {
     const code = npm(dirname(modules), `node --input-type=${kind} -e "${load}; ${print}"`)
     assert.equal(code, 'function function\n')
   }
+  for (const name of ['LICENSE', 'src/api/interface.md'])
+    assert.ok(existsSync(join(modules, 'petstore', name)))
+
+  const { url } = await startApp(t)
+  const verify = (args: string, more: NodeJS.ProcessEnv = {}) =>
+    new Promise<readonly [code: number, output: string]>((resolve) => {
+      const options = { cwd: dirname(modules), env: { ...env, ...more } }
+      exec(`npx petstore --verify ${args}`, options, (error, stdout, stderr) =>
+        resolve([error?.code ?? 0, stdout + stderr]),
+      )
+    })
+  for (const run of [verify(`${url} --keys ${key}`), verify(url, { PETSTORE_API_KEY: key })]) {
+    const [code, output] = await run
+    assert.equal(code, 0, output)
+    assert.ok(output.startsWith(`Verifying ${url}/v1\n`), output)
+    assert.match(output, /^. fail 0$/m)
+  }
+  const [failed, reasons] = await verify(`${url} --keys other`)
+  assert.equal(failed, 1)
+  assert.match(reasons, /refuses the key/)
+  const [unasked, request] = await verify(url)
+  assert.equal(unasked, 1)
+  assert.match(request, /^--verify: needs a key of that server too, by --keys or PETSTORE_API_KEY$/m)
 })
 
 test('ships the files that package.json names', () => {

@@ -91,6 +91,9 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   assert.ok(
     lines.includes('Other users of this machine can see a key or a password that is given as an argument.'),
   )
+  assert.ok(
+    lines.includes('  --verify URL   test another server against the interface, with its key by --keys'),
+  )
   assert.ok(lines.includes('  -h, --help     print this text'))
   assert.ok(lines.includes('  -v, --version  print the version'))
 })
@@ -115,6 +118,7 @@ const wrongArguments: readonly (readonly [args: readonly string[], fault: string
   [['a\nb'], '"a?b": unknown'],
   [[''], '"": unknown'],
   [['--port'], '--port: expected a value after it'],
+  [['--verify', 'http://127.0.0.1:4000/v1', '--port', '4000'], '--port: does not go with --verify'],
 ]
 
 for (const [args, fault] of wrongArguments) {
@@ -127,6 +131,12 @@ for (const [args, fault] of wrongArguments) {
 test('ends with exit code 1 after the line about a wrong argument, and starts nothing', () => {
   const line = '--watch: unknown; node server.js --help lists the arguments\n'
   assert.deepEqual(runWithArguments(['--watch']), ['', line, 1])
+})
+
+test('says in one sentence that a program copied alone has no suite to verify a server with', () => {
+  const sentence =
+    '--verify: the contract suite, contract.test.js, is not beside this program; the package petstore has both, and so has dist after a build\n'
+  assert.deepEqual(runWithArguments(['--verify', 'http://127.0.0.1:1/v1', '--keys', 'a']), ['', sentence, 1])
 })
 
 test('takes each setting as an argument, which wins over its variable', async (t) => {

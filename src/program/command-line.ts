@@ -1,16 +1,17 @@
-/** The arguments of the program: one for each setting, `--help` and `--version`. Prints nothing, and checks no value. */
+/** The arguments of the program: one for each setting, `--verify`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { settings } from '../options/settings.ts'
 
-/** What the arguments ask for: to print a text and exit, or to start with these values of settings, `import` or `export`, by argument. */
+/** What the arguments ask for: to print a text and exit, to verify a server, or to start with these values of settings, `import` or `export`, by argument. */
 export type Request =
   | { readonly text: string; readonly exitCode: 0 | 1 }
+  | { readonly verify: string; readonly keys: string | undefined }
   | { readonly values: Readonly<Record<string, string>> }
 
 /** Reads the arguments. What is no argument of the program is refused in one line that names it. */
 export function handleArgs(args: readonly string[], command: string, version: string): Request {
-  const names = ['import', 'export', ...Object.values(settings).map(({ argument }) => argument)]
+  const names = ['import', 'export', 'verify', ...Object.values(settings).map(({ argument }) => argument)]
   const withValue = names.map((name) => [name, { type: 'string' }] as const)
   const { values, tokens } = parseArgs({
     args: [...args],
@@ -34,7 +35,11 @@ export function handleArgs(args: readonly string[], command: string, version: st
       return refuse(`${quote(token.kind === 'option' ? token.rawName : token.value)}: unknown`, command)
     }
   }
-  return { values: given }
+  const { verify, ...settingValues } = given
+  if (verify === undefined) return { values: settingValues }
+  const other = Object.keys(settingValues).find((name) => name !== 'keys')
+  if (other !== undefined) return refuse(`--${other}: does not go with --verify`, command)
+  return { verify, keys: settingValues['keys'] }
 }
 
 function refuse(fault: string, command: string): Request {
@@ -80,6 +85,7 @@ Other users of this machine can see a key or a password that is given as an argu
 Options:
   --import FILE  store the pets of a data file in the database, which has none, and exit
   --export FILE  write the pets of the database into a new data file, and exit
+  --verify URL   test another server against the interface, with its key by --keys
   -h, --help     print this text
   -v, --version  print the version`
 }

@@ -17,6 +17,7 @@ import { DatabaseUnusable } from '../postgres/pool.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
 import { formatStartText } from './start-text.ts'
+import { verifyServer } from './verify.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
@@ -31,6 +32,11 @@ export async function runProgram(): Promise<void> {
   const command = formatCommand(process.argv[1] ?? '', process.cwd())
   const request = handleArgs(process.argv.slice(2), command, readVersion())
   if ('values' in request) return start(request.values)
+  if ('verify' in request) {
+    const keys = request.keys ?? process.env['PETSTORE_API_KEY'] ?? ''
+    process.exitCode = await verifyServer(request.verify, keys.split(',', 1)[0] ?? '', console.error)
+    return
+  }
   if (request.exitCode === 0) console.log(request.text)
   else console.error(request.text)
   process.exitCode = request.exitCode
