@@ -3,6 +3,7 @@
  * `dist/postgres.*` for a database; and `dist/contract.test.js`, which tests any server against the interface. An argument names another folder than `dist`.
  */
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -15,6 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = process.argv[2] ?? join(root, 'dist')
 
 const [major, minor] = await readNodeVersion()
+const commit = readCommit()
 
 /**
  * Runs before anything that an old Node lacks. Written in ES5, so that every Node can run it. A program prints the message and
@@ -65,7 +67,7 @@ async function bundle(entry: string, name: string): Promise<void> {
       PETSTORE_PAGE_HTML: JSON.stringify(page.html),
       PETSTORE_PAGE_POLICY: JSON.stringify(page.policy),
       PETSTORE_PETS_SCHEMA: JSON.stringify(readPetsSchema()),
-      PETSTORE_VERSION: JSON.stringify(readVersion()),
+      PETSTORE_VERSION: JSON.stringify(commit === '' ? readVersion() : `${readVersion()} (${commit})`),
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
     },
     // Of pg's, and never loaded: a native library, a file with passwords (open-database.ts gives one), and Cloudflare's sockets.
@@ -90,6 +92,16 @@ async function readNodeVersion(): Promise<readonly [major: number, minor: number
   const [, majorText, minorText] = /"node": ">=(\d+)\.(\d+)"/.exec(manifest) ?? []
   if (minorText === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.12"')
   return [Number(majorText), Number(minorText)]
+}
+
+/** The commit that is built, and its date, as `6475f35, 2026-11-23`; empty outside of a clone of the repository. */
+function readCommit(): string {
+  // Without this look, git would take a repository around this folder.
+  if (!existsSync(join(root, '.git'))) return ''
+  const git = (...args: readonly string[]): string =>
+    spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout?.trim() ?? ''
+  const name = git('describe', '--always', '--abbrev=7', '--exclude=*', '--dirty')
+  return name === '' ? '' : `${name}, ${git('log', '-1', '--format=%cs')}`
 }
 
 /** The licenses of this package and of each package whose code is in the output. */

@@ -205,6 +205,23 @@ test('evaluates pg only when there is a database', async (t) => {
   assert.equal(existsSync(join(folder, 'evaluated')), true)
 })
 
+test('names the version, the commit and its date at --version and at the start', async (t) => {
+  const { version }: { version: string } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const commit = existsSync(join(root, '.git'))
+    ? ` (${git('describe --always --abbrev=7 --exclude=* --dirty')}, ${git('log -1 --format=%cs')})`
+    : ''
+  copyAlone(t)
+  const program = await startProgram(t, makeFolder())
+  assert.ok(program.output().includes(`\nVersion: ${version}${commit}\n`), program.output())
+  const asked = runProgram(t, makeFolder(), {}, [], ['--version'])
+  assert.equal((await asked.ended).code, 0)
+  assert.equal(asked.output(), `${version}${commit}\n`)
+})
+
+function git(args: string): string {
+  return execSync(`git ${args}`, { cwd: root, encoding: 'utf8' }).trim()
+}
+
 test('begins with its license, and those of all packages whose code it contains', () => {
   const ours = readFileSync(join(root, 'LICENSE'), 'utf8').trim()
   assert.match(ours, /^MIT License\n\nCopyright \(c\) 2026 the Petstore authors\n/)

@@ -64,7 +64,9 @@ function runWithArguments(args: readonly string[]): readonly (string | number | 
 test('prints the version at --version, and starts nothing', () => {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const [, version] = /"version": "([^"]+)"/.exec(manifest) ?? []
-  assert.deepEqual(runWithArguments(['--version']), [`${version}\n`, '', 0])
+  const [printed, ...rest] = runWithArguments(['--version'])
+  assert.equal(String(printed).replace(/ \([^()]+\)\n$/, '\n'), `${version}\n`)
+  assert.deepEqual(rest, ['', 0])
 })
 
 test('prints usage and all settings at --help, in lines that fit a window, and starts nothing', () => {
@@ -90,6 +92,11 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   assert.ok(lines.every((line) => line.length <= 110))
   assert.ok(
     lines.includes('Other users of this machine can see a key or a password that is given as an argument.'),
+  )
+  assert.ok(
+    lines.includes(
+      'In the log of requests, those that an open page sends by itself have the word poll at the end.',
+    ),
   )
   assert.ok(
     lines.includes('  --verify URL   test another server against the interface, with its key by --keys'),
@@ -149,7 +156,7 @@ test('takes each setting as an argument, which wins over its variable', async (t
   const answer = await send(url, '/v1/pets', { headers })
   assert.equal(answer.status, 200)
   assert.equal(answer.headers.get('access-control-allow-origin'), undefined)
-  await waitFor(/^GET \/v1\/pets 200/m)
+  await waitFor(/ GET \/v1\/pets 200/m)
   assert.deepEqual(readdirSync(folder), ['mine'])
 })
 
@@ -186,13 +193,19 @@ test('says that other machines can reach it, and where, when it listens on every
     const interfaces = t.mock.method(os, 'networkInterfaces', () => ({ eth0: addresses }))
     syncBuiltinESMExports()
     const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'a' })
-    const text = formatStartText(config, { url: formatUrl(host, 3000), pets: '', createdKey: undefined })
+    const text = formatStartText(config, {
+      version: '1.0.0',
+      url: formatUrl(host, 3000),
+      pets: '',
+      createdKey: undefined,
+    })
     interfaces.mock.restore()
     const [first, second] = text.split('\n')
     assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
     assert.equal(second, `Other machines can reach it too, ${expected}`)
   }
   const alone = formatStartText(parseConfig({}), {
+    version: '1.0.0',
     url: 'http://127.0.0.1:3000',
     pets: '',
     createdKey: 'a',
@@ -459,17 +472,20 @@ test('names the place of an error in the data file, and leaves the file alone', 
   assert.match(program.output(), /^data\/pets\.json:2:\d+: pets\[0\]\.name: expected a string, got 1\n$/)
 })
 
-test('logs one line per request: method, path, status and time, and neither query nor key', async (t) => {
+test('logs one line per request: time, client, method, path, status, duration and error code, and neither query nor key', async (t) => {
   const program = await startProgram(t, makeFolder(), { PETSTORE_LOG: 'requests' })
   await send(program.url, '/v1/pets?limit=1&secret=hush')
   await send(program.url, '/v1/pets', { body: {} })
   await send(program.url, '/nowhere', { headers: { authorization: 'Bearer hush' } })
-  await program.waitFor(/^GET \/v1\/pets 200 \d+\.\d ms$/m)
-  await program.waitFor(/^POST \/v1\/pets 400 \d+\.\d ms$/m)
-  await program.waitFor(/^GET \/nowhere 404 \d+\.\d ms$/m)
+  await send(program.url, '/v1/pets', { headers: { 'x-petstore-page': 'poll' } })
+  const [line, time = ''] = await program.waitFor(/^(\S+Z) 127\.0\.0\.1 GET \/v1\/pets 200 \d+\.\d ms$/m)
+  assert.ok(Math.abs(Date.now() - Date.parse(time)) < 600_000, line)
+  await program.waitFor(/^\S+Z 127\.0\.0\.1 POST \/v1\/pets 400 \d+\.\d ms invalid_body$/m)
+  await program.waitFor(/^\S+Z 127\.0\.0\.1 GET \/nowhere 404 \d+\.\d ms not_found$/m)
+  await program.waitFor(/^\S+Z 127\.0\.0\.1 GET \/v1\/pets 200 \d+\.\d ms poll$/m)
   const unreadable = await connectRaw(t, program.url)
   unreadable.write('garbage\r\n\r\n')
-  await program.waitFor(/^- - 400 \d+\.\d ms$/m)
+  await program.waitFor(/^\S+Z 127\.0\.0\.1 - - 400 \d+\.\d ms malformed_request$/m)
   assert.doesNotMatch(program.output(), /hush|test-key/)
 })
 
@@ -479,7 +495,7 @@ test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
     PETSTORE_LOG: 'requests',
   })
   await send(program.url, '/v1/pets')
-  const [, heldMs] = await program.waitFor(/^GET \/v1\/pets 200 (\d+\.\d) ms$/m)
+  const [, heldMs] = await program.waitFor(/ GET \/v1\/pets 200 (\d+\.\d) ms$/m)
   // By this clock, a timer may fire a millisecond early.
   assert.ok(Number(heldMs) >= 299, heldMs)
 })

@@ -122,7 +122,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = route?.headers === undefined ? corsHeaders : [...corsHeaders, ...route.headers]
     sendReply(response, reply, headers, endResponse)
-    onResponse?.(createRequestLog(reply.status, start, request))
+    onResponse?.(createRequestLog(reply, start, request.socket, request))
   }
 
   function isUnderV1({ url = '' }: IncomingMessage): boolean {
@@ -164,11 +164,11 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         errorReply(toHttpError(error, request)),
       )
     },
-    formatRefusal(code) {
+    formatRefusal(code, socket) {
       // Only Connection.refuseTunnel passes this code, for a CONNECT.
       const isMethod = code === 'method_not_allowed'
       const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', allMethods) : new HttpError(code))
-      onResponse?.(createRequestLog(reply.status, clock.performanceNow()))
+      onResponse?.(createRequestLog(reply, clock.performanceNow(), socket))
       return formatReply(reply, cors.responseHeaders(undefined))
     },
     beginClosing() {

@@ -194,7 +194,7 @@ export class Connection {
   #close(refusal?: ErrorCode): void {
     const socket = this.#socket
     if (!socket.writable) return
-    socket.end(refusal === undefined ? '' : this.#handler.formatRefusal(refusal), () => {
+    socket.end(refusal === undefined ? '' : this.#handler.formatRefusal(refusal, socket), () => {
       const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
       socket.once('close', () => clock.clearTimeout(timer))
     })

@@ -1,5 +1,6 @@
 /** What the listener needs of the request handler: the response to each request, and to what is not a request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ErrorCode } from './error-codes.ts'
 
 /** What a request's Expect header asks for (RFC 9110 section 10.1.1). */
@@ -29,5 +30,5 @@ export interface Handler {
   /** Responds to a request whose body could not be read to its end, or that is in flight for too long; the connection closes. */
   refuse(response: ServerResponse, code: ErrorCode): void
   /** The response, as the text to send, to what could not be parsed or asks for a tunnel; tells onResponse of it. The connection closes. */
-  formatRefusal(code: ErrorCode): string
+  formatRefusal(code: ErrorCode, socket: Socket): string
 }

@@ -1,7 +1,7 @@
 /** A reply as a value, and the two ways to send it: on Node's response, and on a socket that has none. */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import { clock } from '../system/clock.ts'
-import { errorCodes, type HttpError } from './error-codes.ts'
+import { type ErrorCode, errorCodes, type HttpError } from './error-codes.ts'
 import type { EndResponse } from './handler-types.ts'
 
 export interface Reply {
@@ -14,6 +14,8 @@ export interface Reply {
   readonly length?: string
   /** The body's media type; `application/json` unless given. */
   readonly type?: string
+  /** Of an error, for the request log. */
+  readonly code?: ErrorCode
 }
 
 /** A short text is cheaper to send as it is. From this length on it is converted to bytes, once however often it is sent. */
@@ -27,7 +29,7 @@ export function jsonReply(status: number, text: string, headers: readonly string
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
 export function errorReply({ code, message, headers }: HttpError): Reply {
   const { status } = errorCodes[code]
-  return jsonReply(status, JSON.stringify({ code, message, status }), headers)
+  return { ...jsonReply(status, JSON.stringify({ code, message, status }), headers), code }
 }
 
 /** Sends the reply, with the headers that every response has and `moreHeaders`: names and values in turn. */

@@ -1,6 +1,9 @@
 /** The request log: what is told of each response, and how the program prints it. Never a key or a query. */
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
+import type { ErrorCode } from './error-codes.ts'
+import type { Reply } from './reply.ts'
 import { findPath } from './router.ts'
 
 /**
@@ -8,22 +11,41 @@ import { findPath } from './router.ts'
  * mistake. Method and path are `-` for a request that could not be parsed, and for a CONNECT.
  */
 export interface RequestLog {
+  /** The address that the connection comes from, behind a proxy that of the proxy; `-` if the client has gone. */
+  readonly client: string
   readonly method: string
   readonly path: string
   /** The status code of the response. */
   readonly status: number
+  /** Of an error response (interface section 7.1). */
+  readonly code: ErrorCode | undefined
+  /** Whether an open page of the service sent it by itself, to show what has changed. */
+  readonly isPoll: boolean
   readonly milliseconds: number
 }
 
 /** The entry of a response. `start` is by `clock.performanceNow()`; the request is undefined where method and path are `-`. */
-export function createRequestLog(status: number, start: number, request?: IncomingMessage): RequestLog {
-  const { method = '-', url } = request ?? {}
+export function createRequestLog(
+  { status, code }: Reply,
+  start: number,
+  socket: Socket,
+  request?: IncomingMessage,
+): RequestLog {
+  const { method = '-', url, headers } = request ?? {}
   const path = url === undefined ? '-' : findPath(url)
-  return { method, path, status, milliseconds: clock.performanceNow() - start }
+  const isPoll = headers?.['x-petstore-page'] === 'poll'
+  const client = socket.remoteAddress ?? '-'
+  return { client, method, path, status, code, isPoll, milliseconds: clock.performanceNow() - start }
 }
 
-/** For onResponse: prints each entry as a line, such as `GET /v1/pets 200 0.4 ms`. */
+/**
+ * For onResponse: prints each entry as a line, such as `2026-11-24T09:00:00.000Z 127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the
+ * word `poll`, stand behind it.
+ */
 export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
-  return ({ method, path, status, milliseconds: ms }) =>
-    say(`${method} ${path} ${status} ${ms.toFixed(1)} ms`)
+  return ({ client, method, path, status, code, isPoll, milliseconds: ms }) => {
+    const time = new Date(clock.now()).toISOString()
+    const notes = `${code === undefined ? '' : ` ${code}`}${isPoll ? ' poll' : ''}`
+    say(`${time} ${client} ${method} ${path} ${status} ${ms.toFixed(1)} ms${notes}`)
+  }
 }

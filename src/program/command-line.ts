@@ -81,6 +81,7 @@ ${table.join('\n')}
 Keys and origins are comma-separated. Without keys, one is created for each run and printed.
 Keys are required if the host is not a loopback address, or if the log is silent.
 Other users of this machine can see a key or a password that is given as an argument.
+In the log of requests, those that an open page sends by itself have the word poll at the end.
 
 Options:
   --import FILE  store the pets of a data file in the database, which has none, and exit

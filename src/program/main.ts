@@ -93,7 +93,7 @@ async function serve(config: Config, database: Database | undefined, say: (messa
     server = await startPetStore({ ...options, storage: database.storage })
   }
   stopOnSignals(server, () => say('stopped'))
-  say(formatStartText(config, { url: server.url, pets, createdKey }))
+  say(formatStartText(config, { version: readVersion(), url: server.url, pets, createdKey }))
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */

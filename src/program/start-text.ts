@@ -4,6 +4,8 @@ import type { Config } from '../options/settings.ts'
 import { formatUrl } from '../http/listener.ts'
 
 export interface Started {
+  /** The version of the program, and its commit if that is known. */
+  readonly version: string
   /** The address for a client on this machine. */
   readonly url: string
   /** Where the pets are and how many, as `Data file: /srv/pets.json, 12 pets`. */
@@ -13,11 +15,11 @@ export interface Started {
 }
 
 export function formatStartText({ hints, host }: Config, started: Started): string {
-  const { url, pets, createdKey } = started
+  const { version, url, pets, createdKey } = started
   const lines = [`Petstore listens on ${url}`]
   if (isEveryAddress(host))
     lines.push(`Other machines can reach it too, ${describeReach(host, new URL(url).port)}`)
-  lines.push(pets)
+  lines.push(`Version: ${version}`, pets)
   if (createdKey !== undefined) {
     lines.push(`API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`)
   }

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 declare const PETSTORE_VERSION: string | undefined
 declare const PETSTORE_PETS_SCHEMA: string | undefined
 
+/** In a built file with the commit, if it was built in a clone: `1.0.0 (6475f35, 2026-11-23)`. */
 export function readVersion(): string {
   if (typeof PETSTORE_VERSION !== 'undefined') return PETSTORE_VERSION
   const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
