@@ -283,6 +283,7 @@ for (const [how, fail] of Object.entries({
       assert.equal(message, 'The storage failed; no pet can be read now.')
     }
     assert.equal((await app.send('/healthz')).status, 200)
+    assertRefusal(await app.send('/healthz?ready'), 503, 'storage_failed')
     assert.deepEqual(app.errors, [])
     assert.equal(app.messages.length, 1)
   })

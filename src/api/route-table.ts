@@ -1,5 +1,6 @@
 /** The routes: every path, and what answers each of its methods. The checks before that are in request-handler.ts. */
-import { jsonReply } from '../http/reply.ts'
+import { jsonReply, type Reply } from '../http/reply.ts'
+import { parseQuery } from '../http/router.ts'
 import type { Page } from '../page/build-page.ts'
 import { pageHeaders } from '../page/load-page.ts'
 import type { Store } from '../store/store.ts'
@@ -36,13 +37,30 @@ export function createRoutes(
   }
   return {
     ...routes,
-    // For load balancers and monitoring.
-    '/healthz': { GET: publish('{"status":"ok"}') },
+    // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
+    '/healthz': {
+      GET: {
+        needsNoKey: true,
+        handle: ({ query }) => (parseQuery(query).has('ready') ? describeReadiness(store) : healthy),
+      },
+    },
     '/openapi.json': { GET: publish(JSON.stringify(openApiDocument(basePath))) },
     // As application/json, since browsers would download application/schema+json. Editors accept both.
     '/pets.schema.json': { GET: publish(petsSchema) },
     '/': { GET: publish(page.html, pageHeaders(page), 'text/html; charset=utf-8') },
   }
+}
+
+const healthy = jsonReply(200, '{"status":"ok"}')
+const readOnly = jsonReply(
+  200,
+  '{"status":"read-only","message":"Pets can be read, but not added: the data file is not valid."}',
+)
+
+/** Rejects while no pet can be read. Does not say what is wrong in the data file, since it needs no key. */
+async function describeReadiness(store: Store): Promise<Reply> {
+  await store.list({ limit: 1 })
+  return store.dataFileError === undefined ? healthy : readOnly
 }
 
 /** A route that needs no key, and always has this text as its reply. */
