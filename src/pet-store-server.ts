@@ -5,7 +5,7 @@ import { readPetsSchema } from './system/bundled-texts.ts'
 import { guardCallbacks } from './options/guard-callbacks.ts'
 import { clock } from './system/clock.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
-import { explainListenError } from './http/listen-error.ts'
+import { checkAddress, explainListenError } from './http/listen-error.ts'
 import { createListener, formatUrl } from './http/listener.ts'
 import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options/check-embedding-options.ts'
 import { loadPage } from './page/load-page.ts'
@@ -39,6 +39,8 @@ export async function startPetStore(options: PetStoreServerOptions): Promise<Pet
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
   checkOptions(options, petStoreServerSchemas)
   const { port: givenPort = 0, host = '127.0.0.1' } = options
+  // Now, since the store creates a missing data file: a start that a taken port refuses leaves none behind.
+  await checkAddress(givenPort, host)
   const { handle, requestHandler, store } = await assemble(options)
   const listener = createListener(requestHandler, options.timeouts)
   try {

@@ -417,9 +417,11 @@ test('says in one plain line that the port is taken, by the name by which it cam
   const port = String(address.port)
   const sentence = `${port} is taken by another program on 127.0.0.1; stop that program, or choose another port\n`
   assert.deepEqual(await runToEnd(t, { PORT: port }), { output: `PORT: ${sentence}`, code: 1 })
-  const byArgument = runProgram(t, makeFolder(), {}, [], ['--port', port])
+  const folder = makeFolder()
+  const byArgument = runProgram(t, folder, {}, [], ['--port', port])
   assert.equal((await byArgument.ended).code, 1)
   assert.equal(byArgument.output(), `--port: ${sentence}`)
+  assert.deepEqual(readdirSync(folder), [], 'no data file is left behind')
 })
 
 test('says in one plain line that another server uses the file', async (t) => {

@@ -1,4 +1,6 @@
-/** Why a server cannot listen, in a sentence that names the setting to change. */
+/** Whether a server can listen at an address and, if not, why, in a sentence that names the setting to change. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { errorCode } from '../system/errors.ts'
 
 export class ListenError extends Error {
@@ -8,6 +10,17 @@ export class ListenError extends Error {
     super(sentence, { cause })
     this.code = errorCode(cause)
   }
+}
+
+/** Listens there for a moment. Throws what explainListenError makes of the system's error. */
+export async function checkAddress(port: number, host: string): Promise<void> {
+  const server = createServer().listen({ port, host })
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    throw explainListenError(error, port, host)
+  }
+  await once(server.close(), 'close')
 }
 
 /** A ListenError if it is known what a person can change; otherwise the error as it is. */
