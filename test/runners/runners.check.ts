@@ -40,6 +40,20 @@ test("starts the program by the README's webServer in Playwright", async (t) => 
   assert.match(output, /1 passed/)
 })
 
+test('resets the store of a worker of Playwright before each test, ids too, as the example does', async (t) => {
+  const example = readExample('parallelIndex').replace('3001', await findFreePort())
+  const folder = makeProject({ 'pets.spec.mjs': example })
+  const output = await runToEnd(
+    t,
+    folder,
+    'node_modules/.bin/playwright',
+    'test',
+    '--reporter=line',
+    '--workers=1',
+  )
+  assert.match(output, /2 passed/)
+})
+
 test("runs the example's hook in Jest", async (t) => {
   const folder = makeProject({ 'pets.test.cjs': readExample('beforeAll'), 'package.json': '{}' })
   assert.match(await runToEnd(t, folder, 'node_modules/.bin/jest', patience), /Tests: +1 passed, 1 total/)
