@@ -3,8 +3,8 @@
  * the contract suite, which must not believe the server. A failure names the file to change.
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix, sep } from 'node:path'
 import { test } from 'node:test'
 import { Pool } from 'pg'
 import { errorCodes } from '../src/http/error-codes.ts'
@@ -128,4 +128,31 @@ test('src/api/interface.md has each error code with its status, and no other', (
     Object.entries(errorCodes).map(([code, { status }]) => [code, status]),
     'src/api/interface.md, section 7.1',
   )
+})
+
+/** A folder of src, or a file beside them. */
+function roomOf(file: string): string {
+  return file.split('/')[0] ?? ''
+}
+
+test('the picture in src/README.md has the imports between the rooms, and no arrow more', () => {
+  const [picture = ''] = findAll(read('src/README.md'), /```mermaid\n(.*?)```/gs)
+  const arrows = [...picture.matchAll(/^ +(\S+) --> (.+)$/gm)].flatMap(([, from = '', to = '']) =>
+    to.split(' & ').map((room) => [from, room] as const),
+  )
+  const isShown = (from: string, to: string): boolean =>
+    arrows.some(([room, next]) => room === from && (next === to || isShown(next, to)))
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .map((file) => file.replaceAll(sep, '/'))
+    .filter((file) => file.endsWith('.ts') && file !== 'build.ts' && !file.startsWith('page/client/'))
+  const imports = new Set<string>()
+  for (const file of files) {
+    for (const target of findAll(read(`src/${file}`), /from '(\.[^']+\.ts)'/g)) {
+      const [from, to] = [roomOf(file), roomOf(posix.join(posix.dirname(file), target))]
+      if (from !== to) imports.add(`${from} --> ${to}`)
+      assert.ok(from === to || isShown(from, to), `${file} imports ${target}`)
+    }
+  }
+  for (const [from, to] of arrows) assert.ok(imports.has(`${from} --> ${to}`), `${from} --> ${to}`)
+  assert.ok(imports.size > arrows.length)
 })
