@@ -27,9 +27,11 @@ const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
 // These wait the longest, so they begin first.
 const long = [
-  'hand-edits.test.ts',
-  'program.test.ts',
   'load.test.ts',
+  'hand-edits.test.ts',
+  'lost-file.test.ts',
+  'program.test.ts',
+  'unusable-edits.test.ts',
   'disk-faults.test.ts',
   'memory.test.ts',
   'run.test.ts',
