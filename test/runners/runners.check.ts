@@ -55,7 +55,7 @@ test('resets the store of a worker of Playwright before each test, ids too, as t
 })
 
 test("runs the example's hook in Jest", async (t) => {
-  const folder = makeProject({ 'pets.test.cjs': readExample('beforeAll'), 'package.json': '{}' })
+  const folder = makeProject({ 'pets.test.cjs': readExample('pets.test.cjs'), 'package.json': '{}' })
   assert.match(await runToEnd(t, folder, 'node_modules/.bin/jest', patience), /Tests: +1 passed, 1 total/)
 })
 
