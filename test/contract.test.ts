@@ -2,7 +2,8 @@
  * The interface as a black-box suite: every sentence of it that a response can keep or break, under its section.
  *
  * With `PETSTORE_URL` (the base address; `/v1` is appended when it does not end so) and `PETSTORE_API_KEY` it verifies any
- * running implementation; without them it starts this one. Where the interface is silent, every response is accepted.
+ * running implementation; without them it starts this one. Where the interface is silent, any success
+ * and any 4xx is accepted.
  *
  * It needs no data to begin with and removes none. It adds animals: about 140 on the first run, so that a full page can be told from a
  * short one, and 60 on each later one. The interface has no way to delete them; at the end the
