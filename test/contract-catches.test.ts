@@ -20,6 +20,7 @@ import type { Runner } from './contract-verdict.ts'
 import { buildOnce } from './built.ts'
 import { cleanEnvironment } from './support.ts'
 import {
+  type Asked,
   type Behaviour,
   createStore,
   type Operate,
@@ -549,6 +550,17 @@ describe('the summary', () => {
       /^3\. [^]*?\n {2}sent: {5}GET \S+, with the key\n {2}expected: at most 20 animals\n {2}received: 50 animals$/m,
     )
     assert.ok(lines.every((line) => line.length <= 200))
+  })
+
+  test('names a missing operation once and first, whatever was expected of it, with its body on one line', async () => {
+    const rewrite = (answer: Reply, { method }: Asked): Reply =>
+      method === 'POST' ? { status: 501, type: 'text/html', text: '<html>\n  <p>Not yet' } : answer
+    const { summary } = await verifyStore({ rewrite })
+    const [head = '', first = '', ...lines] = summary.split('\n')
+    // The other one is that this refusal has no Error body.
+    assert.match(head, /, 2 causes\.$/)
+    assert.match(first, /^1\. .*4\.2 Add an animal.*: \d\d failures, such as "/)
+    assert.ok(lines.includes('  received: 501 Not Implemented, text/html, <html> <p>Not yet'), summary)
   })
 
   test('is left out when there is one failure, or none', async () => {

@@ -204,8 +204,8 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
+/** On one line. */
 function shorten(text: string): string {
-  return text.length <= shownBodyChars
-    ? text
-    : `${text.slice(0, shownBodyChars)}… (${text.length} characters)`
+  const shown = text.slice(0, shownBodyChars).replaceAll(/\s*\n\s*/g, ' ')
+  return text.length <= shownBodyChars ? shown : `${shown}… (${text.length} characters)`
 }

@@ -121,6 +121,9 @@ function groupByCause(failures: readonly Failure[]): readonly (readonly [Failure
 /** The same for failures that differ only in values, in what was sent, or in which success it was. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Finding)) return String(error)
+  // An operation that is missing or fails is one cause, whatever was expected of it.
+  const [failed] = /^(?:404|405|5\d\d) /.exec(error.received) ?? []
+  if (failed !== undefined) return failed
   return [error.expected, error.received].map(generalize).join(' / ')
 }
 
