@@ -32,7 +32,9 @@ test("starts the program by the README's webServer in Playwright", async (t) => 
       expect(await response.json()).toEqual([{ id: 1, name: 'Rex', categoryId: 1, status: 'available' }])
     })`
   const folder = makeProject({
-    'playwright.config.mjs': readExample('webServer').replaceAll('3001', port),
+    'playwright.config.mjs': readExample('webServer')
+      .replaceAll('3001', port)
+      .replaceAll('/tmp/e2e.json', 'e2e.json'),
     'pets.json': '{"pets":[{"name":"Rex","categoryId":1}]}',
     'pets.spec.mjs': text,
   })
@@ -41,7 +43,7 @@ test("starts the program by the README's webServer in Playwright", async (t) => 
 })
 
 test('resets the store of a worker of Playwright before each test, ids too, as the example does', async (t) => {
-  const example = readExample('parallelIndex').replace('3001', await findFreePort())
+  const example = readExample('parallelIndex').replace('3101', await findFreePort())
   const folder = makeProject({ 'pets.spec.mjs': example })
   const output = await runToEnd(
     t,
