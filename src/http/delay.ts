@@ -8,39 +8,31 @@ export const maxDelayMs = 10_000
 /** Milliseconds, or a range of them. */
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 
-export interface Delay {
-  /** Resolves after the delay. If the client goes before, never does: the connection is destroyed, and there is nothing to send. */
-  hold(response: ServerResponse): Promise<void>
-  /** Ends all delays now. */
-  end(): void
-}
-
 /** Of a range, each request is held back for a random time. */
-export function createDelay(delayMs: DelayMs): Delay {
+export function createDelay(delayMs: DelayMs) {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
   const held = new Set<() => void>()
   return {
-    hold({ req: { socket } }) {
+    /** Resolves after the delay. If the client goes before, never does: the connection is destroyed, and there is nothing to send. */
+    hold({ req: { socket } }: ServerResponse): Promise<void> {
       return new Promise((resolve) => {
         const drop = (): void => void socket.destroy()
         const release = (): void => {
-          forget()
-          resolve()
-        }
-        const forget = (): void => {
           held.delete(release)
           clock.clearTimeout(timer)
-          socket.off('end', drop).off('close', forget)
+          socket.off('end', drop).off('close', release)
+          if (!socket.destroyed) resolve()
         }
         const timer = clock.setTimeout(release, minimum + Math.random() * (maximum - minimum))
         held.add(release)
-        socket.once('close', forget)
+        socket.once('close', release)
         // Most often, the end of what a client sends is all that can be seen of a client that has gone.
         if (socket.readableEnded) drop()
         else socket.once('end', drop)
       })
     },
-    end() {
+    /** Ends all delays now. */
+    end(): void {
       for (const release of held) release()
     },
   }
