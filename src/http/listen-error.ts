@@ -25,25 +25,18 @@ export async function checkAddress(port: number, host: string): Promise<void> {
 
 /** A ListenError if it is known what a person can change; otherwise the error as it is. */
 export function explainListenError(error: unknown, port: number, host: string): unknown {
-  const sentence = describeRemedy(errorCode(error), port, host)
-  return sentence === undefined ? error : new ListenError(sentence, error)
-}
-
-function describeRemedy(code: string, port: number, host: string): string | undefined {
-  switch (code) {
-    case 'EADDRINUSE':
-      return `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`
-    case 'EACCES':
-      return port < 1024
+  const unknownHost = `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
+  const sentences: Partial<Record<string, string>> = {
+    EADDRINUSE: `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`,
+    EACCES:
+      port < 1024
         ? `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
         : // Windows sets ranges of ports aside (netsh interface ipv4 show excludedportrange protocol=tcp).
-          `PORT: ${port} is reserved by the system; choose another port`
-    case 'EADDRNOTAVAIL':
-      return `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
-    default:
-      return undefined
+          `PORT: ${port} is reserved by the system; choose another port`,
+    EADDRNOTAVAIL: `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`,
+    ENOTFOUND: unknownHost,
+    EAI_AGAIN: unknownHost,
   }
+  const sentence = sentences[errorCode(error)]
+  return sentence === undefined ? error : new ListenError(sentence, error)
 }
