@@ -9,16 +9,14 @@ export function checkFraming(
   response: ServerResponse,
   expectation: Expectation,
 ): void {
-  const { host } = request.headers
-  if (countLines(request, 'host') > 1)
-    throw new HttpError('malformed_request', 'Host: is given more than once')
-  if (host === undefined && request.httpVersion !== '1.0')
-    throw new HttpError('malformed_request', 'Host: is required')
-  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host ?? '')) {
+  const { headers, httpVersion } = request
+  const { host = '', 'transfer-encoding': coding } = headers
+  const hosts = countLines(request, 'host')
+  if (hosts > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
+  if (hosts === 0 && httpVersion !== '1.0') throw new HttpError('malformed_request', 'Host: is required')
+  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host))
     throw new HttpError('malformed_request', 'Host: expected a host and an optional port')
-  }
-  const { 'transfer-encoding': coding } = request.headers
-  if (coding !== undefined && (request.httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
+  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
     // The end of the body is unknown, so no request can follow it (RFC 9112 section 6.1).
     response.shouldKeepAlive = false
     throw new HttpError('malformed_request', 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request')
