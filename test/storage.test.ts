@@ -90,7 +90,7 @@ process.on('warning', (warning) => warnings.push(warning))
 const never = (): Promise<never> => new Promise(() => {})
 
 describe('what is in memory', () => {
-  const request = { parameter: '1', query: '', readBody: never }
+  const request = { parameter: '1', search: '', readBody: never }
 
   test('is formatted once, until a pet is created', async () => {
     const store = createMemoryStore([rex])
@@ -212,7 +212,7 @@ describe('creations', () => {
     const creations = Array.from({ length: 64 }, async (_, index) => {
       const body = { name: `pet ${index}`, categoryId: index }
       const handle = createPet.createHandle(store, '')
-      return handle({ parameter: '', query: '', readBody: async () => body })
+      return handle({ parameter: '', search: '', readBody: async () => body })
     })
     await gate.reached
     gate.open()

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { HttpError } from '../http/error-codes.ts'
 import { maxBodyBytes } from '../http/limits.ts'
-import { jsonReply } from '../http/reply.ts'
+import { textReply } from '../http/reply.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import type { Store } from '../store/store.ts'
@@ -72,6 +72,6 @@ function createHandle(store: Store, basePath: string): Handle {
       throw new HttpError('invalid_body', faults.join('; '))
     }
     const pet = await store.create(output)
-    return jsonReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
+    return textReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
   }
 }

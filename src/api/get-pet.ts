@@ -1,6 +1,6 @@
 /** Fetches one pet (interface section 4.3); deprecated (section 9). */
 import { HttpError } from '../http/error-codes.ts'
-import { jsonReply } from '../http/reply.ts'
+import { textReply } from '../http/reply.ts'
 import { parseId } from '../json/int64.ts'
 import { describe as describeValue } from '../messages/describe.ts'
 import { formatPet } from '../pet/pet.ts'
@@ -67,6 +67,6 @@ function createHandle(store: Store): Handle {
     const pet = id === undefined ? undefined : await store.get(id)
     if (pet === undefined)
       throw new HttpError('not_found', `There is no pet with the id ${describeValue(petId)}.`)
-    return jsonReply(200, formatPet(pet))
+    return textReply(200, formatPet(pet))
   }
 }

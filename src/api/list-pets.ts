@@ -1,7 +1,6 @@
 /** Lists the pets, a page at a time (interface section 4.1). The next page is reached by `after` and the Link header (RFC 8288). */
 import { HttpError } from '../http/error-codes.ts'
-import { jsonReply, type Reply } from '../http/reply.ts'
-import { parseQuery } from '../http/router.ts'
+import { textReply, type Reply } from '../http/reply.ts'
 import { type Int64, parseId } from '../json/int64.ts'
 import { describe as describeValue } from '../messages/describe.ts'
 import { petStatusChoice, petStatuses } from '../pet/pet-status.ts'
@@ -84,16 +83,16 @@ function describe(basePath: string): OperationDescription {
 function createHandle(store: Store, basePath: string): Handle {
   // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes.
   const replies = new Map<string, { readonly version: number; readonly reply: Reply }>()
-  return async ({ query }) => {
-    const earlier = replies.get(query)
+  return async ({ search }) => {
+    const earlier = replies.get(search)
     if (earlier !== undefined && earlier.version === store.version) return earlier.reply
-    const petQuery = parsePetQuery(parseQuery(query))
+    const petQuery = parsePetQuery(new URLSearchParams(search))
     const { version } = store
     const reply = formatPage(store, await store.list(petQuery), petQuery, basePath)
     // A storage has no version and is asked each time, since other servers may change it.
-    if (version !== undefined && Number(reply.length) <= maxCachedBytes) {
+    if (version !== undefined && Number(reply.body?.length) <= maxCachedBytes) {
       if (replies.size >= maxCachedReplies) replies.clear()
-      replies.set(query, { version, reply })
+      replies.set(search, { version, reply })
     }
     return reply
   }
@@ -114,7 +113,7 @@ function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, ba
   }
   if (store.dataFileError !== undefined)
     headers.push('X-Data-File-Error', escapeNonAscii(store.dataFileError))
-  return jsonReply(200, `[${pets.map(formatPet).join()}]`, headers)
+  return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
 /** What a header cannot hold becomes an escape as in JSON, such as `\u00e4`. */

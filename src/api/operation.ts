@@ -5,8 +5,8 @@ import type { Store } from '../store/store.ts'
 export interface OperationRequest {
   /** The path's parameter, decoded; empty when the path has none. */
   readonly parameter: string
-  /** What follows the `?` of the request target; empty without one. */
-  readonly query: string
+  /** The query of the request target with its `?`; empty without one. */
+  readonly search: string
   readBody(): Promise<unknown>
 }
 

@@ -4,17 +4,16 @@ import { clock } from '../system/clock.ts'
 import { createBearerAuth } from '../http/bearer-auth.ts'
 import { createCors, isPreflight } from '../http/cors.ts'
 import { createDelay } from '../http/delay.ts'
-import { HttpError } from '../http/error-codes.ts'
+import { errorCodes, HttpError } from '../http/error-codes.ts'
 import { checkFraming } from '../http/framing.ts'
-import type { Arrival, Expectation, Handler } from '../http/handler-types.ts'
+import type { Arrival, Handler } from '../http/handler-types.ts'
 import { checkBodyHead, readJsonBody } from '../http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from '../http/reply.ts'
-import { createRouter, findPath, formatAllow, operationMethod } from '../http/router.ts'
-import { methodNotAllowed, notFound } from './routing-errors.ts'
+import { createRouter, findPath, formatAllow, type Match } from '../http/router.ts'
 import { perhapsStored, PetStoreError, storageFailure } from '../store/store-refusals.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { EmbeddingError, isError } from '../system/errors.ts'
-import { createRoutes, type Route, type RouteSources } from './route-table.ts'
+import { createRoutes, type Route, type Routes, type RouteSources } from './route-table.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -28,21 +27,10 @@ export interface RequestHandler extends Handler {
 
 /** A request on its way to its response. */
 interface Exchange extends Arrival {
-  /** What the client still expects before it sends its body. */
-  expectation: Expectation
   /** When its handling began (`clock.performanceNow()`), for the request log. */
   readonly start: number
   /** Undefined until path and method are known. */
-  route?: Route | undefined
-}
-
-function readBody(exchange: Exchange): Promise<unknown> {
-  const { request, response, expectation, body } = exchange
-  checkBodyHead(request)
-  // The client waits for this before it sends its body (RFC 9110 section 10.1.1).
-  if (expectation === 'continue') response.writeContinue()
-  exchange.expectation = 'none'
-  return readJsonBody(request, body)
+  route?: Route
 }
 
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
@@ -51,35 +39,41 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const cors = createCors(corsOrigins)
   const delay = delayMs === 0 ? undefined : createDelay(delayMs)
   const routes = createRoutes(options, basePath)
-  const findRoute = createRouter(routes, basePath)
-  /** All methods of all paths: the answer to `OPTIONS *` (RFC 9110 section 9.3.7), to a CONNECT, and to a preflight for an unknown path. */
-  const allMethods = formatAllow(...Object.values(routes))
+  const findMatch = createRouter(routes, basePath)
+  /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
+  const allMethods: Routes = Object.assign({}, ...Object.values(routes))
+  const everyPath = { resource: allMethods, parameter: '', search: '' }
   let isClosing = false
   let isMountReported = false
 
-  /** The order of the checks: well-formed request, path, method, key. The operation checks the rest. */
-  function respond(exchange: Exchange): Reply | Promise<Reply> {
-    const { request, response, expectation } = exchange
-    const { method = '', url = '' } = request
-    checkFraming(request, response, expectation)
-    if (method === 'OPTIONS' && url === '*') return cors.optionsReply(allMethods)
-    const match = findRoute(url)
-    if (match === undefined) {
-      // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
-      if (method === 'OPTIONS' && isPreflight(request.headers)) return cors.optionsReply(allMethods)
-      throw notFound(withoutBase(findPath(url)), basePath)
-    }
-    const { resource: methods, parameter, query } = match
-    if (method === 'OPTIONS') return cors.optionsReply(formatAllow(methods))
-    const route = methods[operationMethod(method)]
+  function findResource({ method, url = '', headers }: IncomingMessage): Match<Routes> {
+    if (method === 'OPTIONS' && url === '*') return everyPath
+    const match = findMatch(url)
+    if (match !== undefined) return match
+    // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
+    if (method === 'OPTIONS' && isPreflight(headers)) return everyPath
+    const path = withoutBase(findPath(url))
+    // Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
+    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(path)
+    const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
+    throw new HttpError('not_found', isNear ? hint : undefined)
+  }
+
+  function findRoute(methods: Routes, { method = '', url = '' }: IncomingMessage): Route {
+    if (method === 'OPTIONS')
+      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(methods)) }
+    const route = methods[method]
     if (route === undefined) throw methodNotAllowed(method, formatAllow(methods), findPath(url))
-    exchange.route = route
-    if (route.needsNoKey !== true) authenticate(request)
-    return route.handle({ parameter, query, readBody: () => readBody(exchange) })
+    return route
   }
 
   function withoutBase(path: string): string {
     return basePath !== '' && path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
+  }
+
+  function isUnderV1({ url = '' }: IncomingMessage): boolean {
+    // The added slash makes `/v1` itself match.
+    return `${withoutBase(findPath(url))}/`.startsWith('/v1/')
   }
 
   /**
@@ -98,11 +92,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** What the client is told. An error that is not meant for it goes to onError. */
-  function toHttpError(error: unknown, request: IncomingMessage): HttpError {
-    if (error instanceof HttpError) return error
-    if (error instanceof PetStoreError) return new HttpError(error.code, error.message || undefined)
+  function toReply(error: unknown, request: IncomingMessage): Reply {
+    if (error instanceof HttpError || error instanceof PetStoreError) return errorReply(error)
     reportError(error, request)
-    return new HttpError('internal_error')
+    return errorReply(new HttpError('internal_error'))
   }
 
   function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
@@ -112,38 +105,46 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)
   }
 
-  function send(exchange: Exchange, reply: Reply): void {
-    const { request, response, expectation, endResponse, start, route } = exchange
+  function send({ request, response, endResponse, start, route }: Exchange, reply: Reply): void {
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
-    // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which, so
-    // the connection closes. (readBody sends 100 Continue, and nothing is expected any more.)
-    if (isClosing || expectation !== 'none') response.shouldKeepAlive = false
+    if (isClosing) response.shouldKeepAlive = false
     const corsHeaders = cors.responseHeaders(request.headers.origin)
     const headers = route?.headers === undefined ? corsHeaders : [...corsHeaders, ...route.headers]
     sendReply(response, reply, headers, endResponse)
     onResponse?.(createRequestLog(reply, start, request.socket, request))
   }
 
-  function isUnderV1({ url = '' }: IncomingMessage): boolean {
-    // The added slash makes `/v1` itself match.
-    return `${withoutBase(findPath(url))}/`.startsWith('/v1/')
-  }
-
   return {
     async handle(arrival) {
-      const { request, response } = arrival
+      const { request, response, expectation = 'none', body } = arrival
       checkMount(request)
-      // 'none' is the default: only an arrival from our own listener brings an expectation, which overrides it.
-      const exchange: Exchange = { expectation: 'none', ...arrival, start: clock.performanceNow() }
+      const exchange: Exchange = { ...arrival, start: clock.performanceNow() }
+      let isBodyHeldBack = expectation !== 'none'
+      const readBody = (): Promise<unknown> => {
+        checkBodyHead(request)
+        // The client waits for this before it sends its body (RFC 9110 section 10.1.1).
+        if (isBodyHeldBack) response.writeContinue()
+        isBodyHeldBack = false
+        return readJsonBody(request, body)
+      }
       let reply: Reply
       try {
         if (isClosing) throw new HttpError('shutting_down')
         if (delay !== undefined && isUnderV1(request)) await delay.hold(response)
-        reply = await respond(exchange)
+        checkFraming(request, response, expectation)
+        const { resource, parameter, search } = findResource(request)
+        const route = findRoute(resource, request)
+        exchange.route = route
+        if (route.needsNoKey !== true) authenticate(request)
+        // The operation checks the rest.
+        reply = await route.handle({ parameter, search, readBody })
       } catch (error) {
-        reply = errorReply(toHttpError(error, request))
+        reply = toReply(error, request)
       }
+      // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which,
+      // so the connection closes.
+      if (isBodyHeldBack) response.shouldKeepAlive = false
       try {
         send(exchange, reply)
       } catch (error) {
@@ -159,15 +160,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       // that the pet may be stored.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
       const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
-      send(
-        { request, response, expectation: 'none', start: clock.performanceNow() },
-        errorReply(toHttpError(error, request)),
-      )
+      send({ request, response, start: clock.performanceNow() }, errorReply(error))
     },
     formatRefusal(code, socket) {
       // Only Connection.refuseTunnel passes this code, for a CONNECT.
       const isMethod = code === 'method_not_allowed'
-      const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', allMethods) : new HttpError(code))
+      const error = isMethod ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : new HttpError(code)
+      const reply = errorReply(error)
       onResponse?.(createRequestLog(reply, clock.performanceNow(), socket))
       return formatReply(reply, cors.responseHeaders(undefined))
     },
@@ -176,4 +175,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       delay?.end()
     },
   }
+}
+
+const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'
+
+/** Names the methods in its message too, since a plain `curl` shows no headers. */
+function methodNotAllowed(method: string, allow: string, path = ''): HttpError {
+  const isChange = path.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
+  const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
+  return new HttpError('method_not_allowed', message, ['Allow', allow])
 }

@@ -1,6 +1,5 @@
 /** The routes: every path, and what answers each of its methods. The checks before that are in request-handler.ts. */
-import { jsonReply, type Reply } from '../http/reply.ts'
-import { parseQuery } from '../http/router.ts'
+import { type Reply, textReply } from '../http/reply.ts'
 import type { Page } from '../page/build-page.ts'
 import { pageHeaders } from '../page/load-page.ts'
 import type { Store } from '../store/store.ts'
@@ -23,7 +22,7 @@ export interface Route {
   readonly handle: Handle
 }
 
-/** The routes of a path by method. */
+/** The routes of a path by method. HEAD has that of GET. */
 export type Routes = Readonly<Partial<Record<string, Route>>>
 
 export function createRoutes(
@@ -31,28 +30,26 @@ export function createRoutes(
   basePath: string,
 ): Readonly<Record<string, Routes>> {
   const routes: Record<string, Routes> = {}
-  for (const { method, path, headers, createHandle } of operations) {
-    const route: Route = { headers, handle: createHandle(store, basePath) }
-    routes[`/v1${path}`] = { ...routes[`/v1${path}`], [method]: route }
+  const add = (method: string, path: string, route: Route): void => {
+    routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
   }
-  return {
-    ...routes,
+  for (const { method, path, headers, createHandle } of operations)
+    add(method, `/v1${path}`, { headers, handle: createHandle(store, basePath) })
+  const published: Readonly<Record<string, Handle>> = {
     // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
-    '/healthz': {
-      GET: {
-        needsNoKey: true,
-        handle: ({ query }) => (parseQuery(query).has('ready') ? describeReadiness(store) : healthy),
-      },
-    },
-    '/openapi.json': { GET: publish(JSON.stringify(openApiDocument(basePath))) },
+    '/healthz': ({ search }) =>
+      new URLSearchParams(search).has('ready') ? describeReadiness(store) : healthy,
+    '/openapi.json': always(textReply(200, JSON.stringify(openApiDocument(basePath)))),
     // As application/json, since browsers would download application/schema+json. Editors accept both.
-    '/pets.schema.json': { GET: publish(petsSchema) },
-    '/': { GET: publish(page.html, pageHeaders(page), 'text/html; charset=utf-8') },
+    '/pets.schema.json': always(textReply(200, petsSchema)),
+    '/': always(textReply(200, page.html, pageHeaders(page), 'text/html; charset=utf-8')),
   }
+  for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
+  return routes
 }
 
-const healthy = jsonReply(200, '{"status":"ok"}')
-const readOnly = jsonReply(
+const healthy = textReply(200, '{"status":"ok"}')
+const readOnly = textReply(
   200,
   '{"status":"read-only","message":"Pets can be read, but not added: the data file is not valid."}',
 )
@@ -63,8 +60,6 @@ async function describeReadiness(store: Store): Promise<Reply> {
   return store.dataFileError === undefined ? healthy : readOnly
 }
 
-/** A route that needs no key, and always has this text as its reply. */
-function publish(text: string, headers: readonly string[] = [], type = 'application/json'): Route {
-  const reply = { ...jsonReply(200, text, headers), type }
-  return { needsNoKey: true, handle: () => reply }
+function always(reply: Reply): Handle {
+  return () => reply
 }

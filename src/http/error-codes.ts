@@ -36,7 +36,8 @@ export class HttpError extends Error {
   /** Names and values in turn. */
   readonly headers: readonly string[]
 
-  constructor(code: ErrorCode, message = errorCodes[code].message, headers: readonly string[] = []) {
+  /** Without a message, the client gets that of the code. */
+  constructor(code: ErrorCode, message = '', headers: readonly string[] = []) {
     super(message)
     this.code = code
     this.headers = headers

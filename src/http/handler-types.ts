@@ -18,10 +18,8 @@ export interface Arrival {
   /** The body, if it is collected already. */
   readonly body?: CollectedBody | undefined
   /** Ends the response when its head and body are written, at once or in the next tick. */
-  readonly endResponse?: EndResponse | undefined
+  readonly endResponse?: (response: ServerResponse) => void
 }
-
-export type EndResponse = (response: ServerResponse) => void
 
 /** One method for each way that a request can arrive. */
 export interface Handler {

@@ -29,13 +29,13 @@ export function createRequestLog(
   { status, code }: Reply,
   start: number,
   socket: Socket,
-  request?: IncomingMessage,
+  request: Partial<IncomingMessage> = {},
 ): RequestLog {
-  const { method = '-', url, headers } = request ?? {}
-  const path = url === undefined ? '-' : findPath(url)
+  const { method = '-', url = '-', headers } = request
   const isPoll = headers?.['x-petstore-page'] === 'poll'
   const client = socket.remoteAddress ?? '-'
-  return { client, method, path, status, code, isPoll, milliseconds: clock.performanceNow() - start }
+  const milliseconds = clock.performanceNow() - start
+  return { client, method, path: findPath(url), status, code, isPoll, milliseconds }
 }
 
 /**

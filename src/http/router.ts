@@ -9,8 +9,8 @@ export interface Match<Resource> {
   readonly resource: Resource
   /** The path's parameter, decoded; empty when its template has none. */
   readonly parameter: string
-  /** What follows the `?`, as sent; empty without one. */
-  readonly query: string
+  /** The query with its `?`, as sent; empty without one. */
+  readonly search: string
 }
 
 /**
@@ -19,18 +19,17 @@ export interface Match<Resource> {
  * and node:http does not.
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
-  const routes = Object.entries(resources).map(([path, resource]) => ({ names: path.split('/'), resource }))
-  const base = basePath.split('/').map(unescape)
+  const routes = Object.entries(resources).flatMap(([path, resource]) =>
+    [...new Set([path, basePath + path])].map((each) => ({ names: each.split('/').map(unescape), resource })),
+  )
 
   return (target: string): Match<Resource> | undefined => {
-    const { path, query } = splitTarget(target)
+    const { path, search } = splitTarget(target)
     // Split first: a %2F is no `/` between segments (RFC 3986 section 2.2).
     const segments = path.split('/').map(decode)
-    const hasBase = base.every((name, index) => name === segments[index])
-    const afterBase = hasBase ? ['', ...segments.slice(base.length)] : segments
     for (const { names, resource } of routes) {
-      const parameter = matchPath(names, segments) ?? matchPath(names, afterBase)
-      if (parameter !== undefined) return { resource, parameter, query }
+      const parameter = matchPath(names, segments)
+      if (parameter !== undefined) return { resource, parameter, search }
     }
     return undefined
   }
@@ -54,45 +53,29 @@ function matchPath(names: readonly string[], segments: readonly string[]): strin
  * 3.2.1), and a query a key. `-` for what has no path.
  */
 export function findPath(target: string): string {
-  const rest = target.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '')
-  const [path = ''] = rest.split(/[?#]/, 1)
+  const path = target.replaceAll(/^[a-z][\w+.-]*:\/\/[^/?#]*|[?#].*/gis, '')
   if (path.startsWith('/') || target === '*') return path
   return path === '' ? '/' : '-'
 }
 
-/** The method whose operation responds: HEAD follows GET. */
-export function operationMethod(method: string): string {
-  return method === 'HEAD' ? 'GET' : method
-}
-
-/** The value of an Allow header for these resources, each with its operations by method. HEAD follows GET. */
+/** The value of an Allow header for these resources, each with its operations by method. */
 export function formatAllow(...resources: readonly Readonly<Record<string, unknown>>[]): string {
-  const methods = resources.flatMap((operations) => Object.keys(operations))
-  const withHead = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return [...new Set([...withHead, 'OPTIONS'])].join(', ')
+  return [...new Set([...resources.flatMap(Object.keys), 'OPTIONS'])].join(', ')
 }
 
-/** The parameters of a query. A `?` in front would otherwise be taken off, also when it is part of the first name. */
-export function parseQuery(query: string): URLSearchParams {
-  return new URLSearchParams(`?${query}`)
-}
-
-function splitTarget(target: string): { path: string; query: string } {
-  let rest = target
-  if (!target.startsWith('/')) {
-    // Absolute-form, as a proxy sends it: scheme, authority, path (RFC 9112 section 3.2.2).
-    const absolute = /^https?:\/\/[^/?#]+(.*)$/i.exec(target)
-    if (absolute === null) throw malformed('expected a path that begins with "/"')
-    rest = absolute[1] ?? ''
-    if (!rest.startsWith('/')) rest = `/${rest}`
-  }
-  if (rest.includes('#')) throw malformed('must not contain a fragment ("#…")')
-  const mark = rest.indexOf('?')
-  const path = mark === -1 ? rest : rest.slice(0, mark)
-  const query = mark === -1 ? '' : rest.slice(mark + 1)
+function splitTarget(target: string): { path: string; search: string } {
+  // Absolute-form, as a proxy sends it, has scheme and authority before the path (RFC 9112 section 3.2.2).
+  const isOriginForm = target.startsWith('/')
+  if (!isOriginForm && !/^https?:\/\/[^/?#]/i.test(target))
+    throw malformed('expected a path that begins with "/"')
+  if (target.includes('#')) throw malformed('must not contain a fragment ("#…")')
+  const mark = target.indexOf('?')
+  const end = mark === -1 ? target.length : mark
+  const search = target.slice(end)
   // URLSearchParams would put up with a bad escape.
-  if (query.includes('%')) for (const part of query.split(/[&=]/)) decode(part)
-  return { path, query }
+  if (search.includes('%')) for (const part of search.slice(1).split(/[&=]/)) decode(part)
+  // findPath would do for both, but costs more.
+  return { path: isOriginForm ? target.slice(0, end) : findPath(target), search }
 }
 
 function decode(text: string): string {
