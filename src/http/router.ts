@@ -3,6 +3,7 @@
  * the `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Answers nothing itself: see request-handler.ts.
  */
 import { unescape } from 'node:querystring'
+import { shorten } from '../messages/describe.ts'
 import { HttpError } from './error-codes.ts'
 
 export interface Match<Resource> {
@@ -20,32 +21,24 @@ export interface Match<Resource> {
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
   const routes = Object.entries(resources).flatMap(([path, resource]) =>
-    [...new Set([path, basePath + path])].map((each) => ({ names: each.split('/').map(unescape), resource })),
+    [...new Set([path, basePath + path])].map((each) => {
+      const names = each.split('/')
+      return { names: names.map(unescape), at: names.findIndex((name) => name.startsWith('{')), resource }
+    }),
   )
 
   return (target: string): Match<Resource> | undefined => {
     const { path, search } = splitTarget(target)
     // Split first: a %2F is no `/` between segments (RFC 3986 section 2.2).
     const segments = path.split('/').map(decode)
-    for (const { names, resource } of routes) {
-      const parameter = matchPath(names, segments)
-      if (parameter !== undefined) return { resource, parameter, search }
-    }
-    return undefined
+    const route = routes.find(
+      ({ names, at }) =>
+        names.length === segments.length &&
+        // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+        names.every((name, index) => (index === at ? segments[at] !== '' : name === segments[index])),
+    )
+    return route && { resource: route.resource, parameter: segments[route.at] ?? '', search }
   }
-}
-
-/** The parameter, or an empty text if there is none; undefined if the path does not match. */
-function matchPath(names: readonly string[], segments: readonly string[]): string | undefined {
-  if (names.length !== segments.length) return undefined
-  let parameter = ''
-  for (const [index, name] of names.entries()) {
-    const segment = segments[index]
-    // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
-    if (name.startsWith('{') && segment) parameter = segment
-    else if (name !== segment) return undefined
-  }
-  return parameter
 }
 
 /**
@@ -83,8 +76,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
-    throw malformed(`"${shown}" has an invalid percent escape: expected UTF-8, such as "%C3%A9"`)
+    throw malformed(`"${shorten(text)}" has an invalid percent escape: expected UTF-8, such as "%C3%A9"`)
   }
 }
 
