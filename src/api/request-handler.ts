@@ -25,14 +25,6 @@ export interface RequestHandler extends Handler {
   beginClosing(): void
 }
 
-/** A request on its way to its response. */
-interface Exchange extends Arrival {
-  /** When its handling began (`clock.performanceNow()`), for the request log. */
-  readonly start: number
-  /** Undefined until path and method are known. */
-  route?: Route
-}
-
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
@@ -46,15 +38,15 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   let isClosing = false
   let isMountReported = false
 
-  function findResource({ method, url = '', headers }: IncomingMessage): Match<Routes> {
+  function findResource(request: IncomingMessage): Match<Routes> {
+    const { method, url = '', headers } = request
     if (method === 'OPTIONS' && url === '*') return everyPath
     const match = findMatch(url)
     if (match !== undefined) return match
     // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
     if (method === 'OPTIONS' && isPreflight(headers)) return everyPath
-    const path = withoutBase(findPath(url))
     // Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
-    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(path)
+    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(pathBelowBase(request))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
   }
@@ -67,13 +59,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route
   }
 
-  function withoutBase(path: string): string {
-    return basePath !== '' && path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
-  }
-
-  function isUnderV1({ url = '' }: IncomingMessage): boolean {
-    // The added slash makes `/v1` itself match.
-    return `${withoutBase(findPath(url))}/`.startsWith('/v1/')
+  function pathBelowBase({ url = '' }: IncomingMessage): string {
+    const path = findPath(url)
+    return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
   }
 
   /**
@@ -95,7 +83,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   function toReply(error: unknown, request: IncomingMessage): Reply {
     if (error instanceof HttpError || error instanceof PetStoreError) return errorReply(error)
     reportError(error, request)
-    return errorReply(new HttpError('internal_error'))
+    return errorReply({ code: 'internal_error' })
   }
 
   function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
@@ -105,7 +93,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)
   }
 
-  function send({ request, response, endResponse, start, route }: Exchange, reply: Reply): void {
+  /** `start`: when its handling began (`clock.performanceNow()`). `route`: if path and method are known. */
+  function send(
+    { request, response, endResponse }: Arrival,
+    reply: Reply,
+    start: number,
+    route?: Route,
+  ): void {
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
     if (isClosing) response.shouldKeepAlive = false
@@ -119,7 +113,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     async handle(arrival) {
       const { request, response, expectation = 'none', body } = arrival
       checkMount(request)
-      const exchange: Exchange = { ...arrival, start: clock.performanceNow() }
+      const start = clock.performanceNow()
       let isBodyHeldBack = expectation !== 'none'
       const readBody = (): Promise<unknown> => {
         checkBodyHead(request)
@@ -128,14 +122,14 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         isBodyHeldBack = false
         return readJsonBody(request, body)
       }
+      let route: Route | undefined
       let reply: Reply
       try {
         if (isClosing) throw new HttpError('shutting_down')
-        if (delay !== undefined && isUnderV1(request)) await delay.hold(response)
+        if (delay !== undefined && /^\/v1(?:\/|$)/.test(pathBelowBase(request))) await delay.hold(response)
         checkFraming(request, response, expectation)
         const { resource, parameter, search } = findResource(request)
-        const route = findRoute(resource, request)
-        exchange.route = route
+        route = findRoute(resource, request)
         if (route.needsNoKey !== true) authenticate(request)
         // The operation checks the rest.
         reply = await route.handle({ parameter, search, readBody })
@@ -146,7 +140,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       // so the connection closes.
       if (isBodyHeldBack) response.shouldKeepAlive = false
       try {
-        send(exchange, reply)
+        send(arrival, reply, start, route)
       } catch (error) {
         // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
         reportError(error, request)
@@ -159,14 +153,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       // A creation whose body has arrived may be stored, now or in a moment. So it is refused with storage_failed, whose message says
       // that the pet may be stored.
       const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
-      const error = isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : new HttpError(code)
-      send({ request, response, start: clock.performanceNow() }, errorReply(error))
+      const reply = errorReply(isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : { code })
+      send({ request, response }, reply, clock.performanceNow())
     },
     formatRefusal(code, socket) {
       // Only Connection.refuseTunnel passes this code, for a CONNECT.
       const isMethod = code === 'method_not_allowed'
-      const error = isMethod ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : new HttpError(code)
-      const reply = errorReply(error)
+      const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : { code })
       onResponse?.(createRequestLog(reply, clock.performanceNow(), socket))
       return formatReply(reply, cors.responseHeaders(undefined))
     },
