@@ -4,20 +4,16 @@ import { HttpError } from '../http/error-codes.ts'
 import { maxBodyBytes } from '../http/limits.ts'
 import { textReply } from '../http/reply.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
-import { formatPet, type Pet } from '../pet/pet.ts'
-import type { Store } from '../store/store.ts'
-import { errorResponse, header, json, optional, sharedErrors } from './openapi-parts.ts'
+import { formatPet } from '../pet/pet.ts'
+import { errorResponse, header, json, sharedErrors } from './openapi-parts.ts'
 import { newPet, ref } from './openapi-schemas.ts'
-import type { Handle, Operation, OperationDescription } from './operation.ts'
+import type { Operation } from './operation.ts'
 
-const createdPet: Pet = { id: 13, ...newPet }
-
-export const createPet: Operation = { method: 'POST', path: '/pets', describe, createHandle }
-
-function describe(basePath: string): OperationDescription {
-  return {
+export const createPet: Operation = {
+  method: 'POST',
+  path: '/pets',
+  describe: (basePath) => ({
     operationId: 'createPet',
-    tags: ['animals'],
     summary: 'Add an animal',
     description:
       'Puts a new pet into the store. The service chooses its `id`, and responds once the pet is stored durably. ' +
@@ -31,47 +27,41 @@ function describe(basePath: string): OperationDescription {
       201: {
         description: 'The pet as it is now stored durably, with its `id`.',
         headers: {
-          Location: header('The path of the new pet.', { example: `${basePath}/v1/pets/${createdPet.id}` }),
+          Location: header('The path of the new pet.', { required: true, example: `${basePath}/v1/pets/13` }),
         },
-        content: json(ref('Pet'), { added: createdPet }),
+        content: json(ref('Pet'), { added: { id: 13, ...newPet } }),
       },
       400: errorResponse(
-        'The body is not a pet that can be added; the message names each member that is missing or wrong. Or the body ' +
-          'is not JSON, or the request is not well-formed HTTP.',
+        'The body is not JSON or not a pet that can be added, or the request is not well-formed HTTP.',
         ['invalid_body', 'malformed_json', 'malformed_request'],
       ),
-      413: errorResponse(`The body is larger than ${maxBodyBytes} bytes.`, ['content_too_large']),
+      413: errorResponse('The body is too large.', ['content_too_large']),
       415: errorResponse(
-        'The media type of the body is not `application/json`, or the body has a Content-Encoding.',
+        'The body is not `application/json`, or has a Content-Encoding.',
         ['unsupported_media_type'],
-        {
-          'Accept-Encoding': header('Sent if the body has a Content-Encoding: none is supported.', optional),
-        },
+        { 'Accept-Encoding': header('Sent if the body has a Content-Encoding: none is supported.') },
       ),
       503: errorResponse(
-        'The pet could not be added now. With the code `shutting_down`, or if the message says that nothing was ' +
-          'stored, send the request again later. Otherwise the message says that it is not known whether the pet was ' +
-          'stored: list the pets before you send the request again.',
+        'The pet could not be added now. If the message says that it is not known whether it was stored, list the pets ' +
+          'before you send the request again; otherwise nothing was stored, and you can send it again later.',
         ['data_file_invalid', 'storage_failed', 'shutting_down'],
       ),
       507: errorResponse(
-        'There is no room left for the pet, or no id is left. As with 503, the message says whether it is certain that ' +
-          'nothing was stored.',
+        'There is no room or no `id` left. As with 503, the message says whether nothing was stored.',
         ['insufficient_storage'],
       ),
       ...sharedErrors,
     },
-  }
-}
-
-function createHandle(store: Store, basePath: string): Handle {
-  return async ({ readBody }) => {
-    const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
-    if (!success) {
-      const faults = issues.map(({ path, message }) => `${path?.[0].key ?? 'body'}: ${message}`)
-      throw new HttpError('invalid_body', faults.join('; '))
+  }),
+  createHandle(store, basePath) {
+    return async ({ readBody }) => {
+      const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
+      if (!success) {
+        const faults = issues.map(({ path, message }) => `${path?.[0].key ?? 'body'}: ${message}`)
+        throw new HttpError('invalid_body', faults.join('; '))
+      }
+      const pet = await store.create(output)
+      return textReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
     }
-    const pet = await store.create(output)
-    return textReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
-  }
+  },
 }

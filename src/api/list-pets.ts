@@ -13,107 +13,98 @@ import {
   extension,
   header,
   json,
-  optional,
-  queryParameter,
+  parameter,
   sharedErrors,
 } from './openapi-parts.ts'
-import { idSchema, mia, ref } from './openapi-schemas.ts'
-import type { Handle, Operation, OperationDescription } from './operation.ts'
+import { countSchema, mia, ref } from './openapi-schemas.ts'
+import type { Operation } from './operation.ts'
 
 /** Page sizes of a list (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
 
-export const listPets: Operation = { method: 'GET', path: '/pets', describe, createHandle }
-
-function describe(basePath: string): OperationDescription {
-  const { minimum, maximum } = pageSizes
-  const limitDescription = `The size of a page: plain decimal digits from ${minimum} to ${maximum}, without a sign or a leading zero.`
-  const statusDescription = 'Lists only the pets with this status. Without it, all are listed.'
-  const afterDescription =
-    'Lists only pets with a higher id than this: `0` to start, or the id of the last pet of the previous page, as ' +
-    'in the `Link` header of that page. An extension of this service.'
-  const nextLink = `<${basePath}/v1/pets?limit=20&status=sold&after=37>; rel="next"`
-  return {
+export const listPets: Operation = {
+  method: 'GET',
+  path: '/pets',
+  describe: (basePath) => ({
     operationId: 'listPets',
-    tags: ['animals'],
     summary: 'List animals',
     description:
       'Lists pets in ascending order of `id`, a page at a time: all of them, or those with one status. To get the ' +
-      'next page, follow the `Link` header. Other query parameters are ignored; each parameter may be given only once.',
+      'next page, follow the `Link` header. Each parameter may be given only once, a number in plain decimal digits; ' +
+      'others are ignored.',
     parameters: [
-      queryParameter('limit', limitDescription, { type: 'integer', ...pageSizes }, pageSizes.default),
-      queryParameter('status', statusDescription, ref('PetStatus'), 'sold'),
-      { ...queryParameter('after', afterDescription, { ...idSchema, minimum: 0 }, 37), ...extension },
+      parameter('limit', 'The size of a page.', { type: 'integer', ...pageSizes }, pageSizes.default),
+      parameter('status', 'Lists only the pets with this status.', ref('PetStatus'), mia.status),
+      extension(
+        parameter('after', 'Lists only pets whose `id` is above this, or all with `0`.', countSchema, 37),
+      ),
     ],
     responses: {
       200: {
         description: 'The pets of this page; an empty array if there are none.',
         headers: {
-          'X-Total-Count': header(
-            'The number of pets on all pages, if known. An extension of this service.',
-            { ...optional, schema: { type: 'integer', minimum: 0 }, example: 2, ...extension },
+          'X-Total-Count': extension(
+            header('The number of pets on all pages, if known.', { schema: countSchema, example: 2 }),
           ),
-          Link: header(
-            'The URL of the next page (RFC 8288); absent on the last page. An extension of this service.',
-            { ...optional, example: nextLink, ...extension },
+          Link: extension(
+            header('The URL of the next page (RFC 8288), unless this is the last.', {
+              example: formatNextLink(basePath, { limit: 20, status: 'sold' }, 37),
+            }),
           ),
-          'X-Data-File-Error': header(
-            'Where or what the error in the data file is, after a hand edit that is not valid. While it is present, ' +
-              'the last valid data is still served, and no pet can be added. An extension of this service.',
-            { ...optional, example: exampleFault, ...extension },
+          'X-Data-File-Error': extension(
+            header(
+              'Where or what the error in the data file is, after a hand edit that is not valid. While it is present, ' +
+                'the last valid data is still served, and no pet can be added.',
+              { example: exampleFault },
+            ),
           ),
         },
         content: json(ref('Pets'), { page: [mia], empty: [] }),
       },
       400: errorResponse(
-        `A query parameter is given twice or is not valid: \`limit\` is not a plain decimal from ${minimum} to ` +
-          `${maximum}, \`status\` is unknown or empty, or \`after\` is neither 0 nor an id. Or the request is not ` +
-          'well-formed HTTP.',
+        'A query parameter is not valid or is given twice, or the request is not well-formed HTTP.',
         ['invalid_parameter', 'malformed_request'],
-        undefined,
-        {
-          invalid_parameter: `limit: expected an integer from ${pageSizes.minimum} to ${pageSizes.maximum}, got "0"`,
-        },
       ),
       ...sharedErrors,
     },
-  }
-}
-
-function createHandle(store: Store, basePath: string): Handle {
-  // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes.
-  const replies = new Map<string, { readonly version: number; readonly reply: Reply }>()
-  return async ({ search }) => {
-    const earlier = replies.get(search)
-    if (earlier !== undefined && earlier.version === store.version) return earlier.reply
-    const petQuery = parsePetQuery(new URLSearchParams(search))
-    const { version } = store
-    const reply = formatPage(store, await store.list(petQuery), petQuery, basePath)
-    // A storage has no version and is asked each time, since other servers may change it.
-    if (version !== undefined && Number(reply.body?.length) <= maxCachedBytes) {
-      if (replies.size >= maxCachedReplies) replies.clear()
-      replies.set(search, { version, reply })
+  }),
+  createHandle(store, basePath) {
+    // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes.
+    const replies = new Map<string, { readonly version: number; readonly reply: Reply }>()
+    return async ({ search }) => {
+      const earlier = replies.get(search)
+      if (earlier !== undefined && earlier.version === store.version) return earlier.reply
+      const petQuery = parsePetQuery(new URLSearchParams(search))
+      const { version } = store
+      const reply = formatPage(store, await store.list(petQuery), petQuery, basePath)
+      // A storage has no version and is asked each time, since other servers may change it.
+      if (version !== undefined && Number(reply.body?.length) <= maxCachedLength) {
+        if (replies.size >= maxCachedReplies) replies.clear()
+        replies.set(search, { version, reply })
+      }
+      return reply
     }
-    return reply
-  }
+  },
 }
 
 /** Clients send few different queries. */
 const maxCachedReplies = 64
-/** A name can be long, so a large reply is not kept. */
-const maxCachedBytes = 65_536
+/** A name can be long, so a large reply is not kept. In bytes: only a short one is text. */
+const maxCachedLength = 65_536
 
-function formatPage(store: Store, page: PetPage, { limit, status }: PetQuery, basePath: string): Reply {
+function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: string): Reply {
   const { pets, total, hasMore } = page
   const headers = total === undefined ? [] : ['X-Total-Count', String(total)]
   const last = pets.at(-1)
-  if (hasMore && last !== undefined) {
-    const filter = status === undefined ? '' : `&status=${status}`
-    headers.push('Link', `<${basePath}/v1/pets?limit=${limit}${filter}&after=${last.id}>; rel="next"`)
-  }
+  if (hasMore && last !== undefined) headers.push('Link', formatNextLink(basePath, query, last.id))
   if (store.dataFileError !== undefined)
     headers.push('X-Data-File-Error', escapeNonAscii(store.dataFileError))
   return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
+}
+
+function formatNextLink(basePath: string, { limit, status }: PetQuery, after: Int64): string {
+  const filter = status === undefined ? '' : `&status=${status}`
+  return `<${basePath}/v1/pets?limit=${limit}${filter}&after=${after}>; rel="next"`
 }
 
 /** What a header cannot hold becomes an escape as in JSON, such as `\u00e4`. */
@@ -124,11 +115,10 @@ function escapeNonAscii(text: string): string {
 function parsePetQuery(query: URLSearchParams): PetQuery {
   const faults: string[] = []
   const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
-    const values = query.getAll(name)
-    const [text] = values
+    const [text, ...others] = query.getAll(name)
     if (text === undefined) return undefined
     const value = parse(text)
-    if (values.length > 1) faults.push(`${name}: is given ${values.length} times`)
+    if (others.length > 0) faults.push(`${name}: is given ${others.length + 1} times`)
     else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describeValue(text)}`)
     return value
   }
@@ -142,6 +132,6 @@ function parsePetQuery(query: URLSearchParams): PetQuery {
 }
 
 function parseLimit(text: string): number | undefined {
-  const limit = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : 0
+  const limit = Number(parseId(text) ?? 0)
   return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
 }

@@ -4,36 +4,25 @@ import { maxBodyBytes } from '../http/limits.ts'
 import { notStored, perhapsStored, storageFailure } from '../store/store-refusals.ts'
 import { ref } from './openapi-schemas.ts'
 
-/** What this service adds to the interface. */
-export const extension = { 'x-extension': true }
-
-/** What is not on every response. */
-export const optional = { required: false }
-
 export const exampleFault = 'line 7, column 3: expected a pet after the comma, got "]"'
 
 /** Example messages, where those of the error codes are not what clients get. */
 const exampleMessages: Partial<Record<ErrorCode, string>> = {
   malformed_request: 'request target: "%zz" has an invalid percent escape: expected UTF-8, such as "%C3%A9"',
+  invalid_parameter: 'limit: expected an integer from 1 to 100, got "0"',
   malformed_json: 'body: is empty; expected a JSON object',
   invalid_body: 'name: is required; categoryId: expected an int64 integer, got "x"',
   content_too_large: `The body is larger than ${maxBodyBytes} bytes.`,
   not_found: 'There is no pet with the id "99".',
   data_file_invalid: `The data file is not valid (${exampleFault}); ${notStored}.`,
-  storage_failed: storageFailure(false, notStored).message,
-  insufficient_storage: storageFailure(true, notStored).message,
-}
-
-/** And when it is not known whether the pet was stored. */
-const unknownOutcomes: Partial<Record<ErrorCode, string>> = {
   storage_failed: storageFailure(false, perhapsStored).message,
-  insufficient_storage: storageFailure(true, perhapsStored).message,
+  insufficient_storage: storageFailure(true, notStored).message,
 }
 
 export const unauthorized = errorResponse('The API key is missing or not valid.', ['unauthorized'], {
   'WWW-Authenticate': header(
     'The authentication scheme (RFC 6750), with `error="invalid_token"` if a key was sent but is not valid.',
-    { example: 'Bearer realm="petstore"' },
+    { required: true, example: 'Bearer realm="petstore"' },
   ),
 })
 
@@ -43,18 +32,24 @@ const otherCodes = (Object.keys(errorCodes) as ErrorCode[]).filter(
 )
 
 export const otherError = errorResponse('Any other error.', otherCodes, {
-  Allow: header('Sent with 405: the methods that the path supports.', optional),
+  Allow: header('Sent with 405: the methods that the path supports.'),
 })
 
 export const sharedErrors = { 401: ref('Unauthorized', 'responses'), default: ref('OtherError', 'responses') }
 
-export function queryParameter(name: string, description: string, schema: object, example: unknown): object {
-  return { name, in: 'query', description, schema, example }
+export function parameter(name: string, text: string, schema: object, example: unknown, place = 'query') {
+  return { name, in: place, description: text, required: place === 'path', schema, example }
 }
 
-/** A header; it is text and always sent, unless `more` says otherwise. */
-export function header(description: string, more: object = {}): object {
-  return { description, required: true, schema: { type: 'string' }, ...more }
+/** A header; it is text and not always sent, unless `more` says otherwise. */
+export function header(description: string, more: object = {}) {
+  return { description, schema: { type: 'string' }, ...more }
+}
+
+/** Marks a parameter or a header as what this service adds to the interface. */
+export function extension(part: { readonly description: string }): object {
+  const description = `${part.description} An extension of this service.`
+  return { ...part, description, 'x-extension': true }
 }
 
 export function json(schema: object, examples: Readonly<Record<string, unknown>>): object {
@@ -62,19 +57,11 @@ export function json(schema: object, examples: Readonly<Record<string, unknown>>
   return { 'application/json': { schema, examples: Object.fromEntries(values) } }
 }
 
-/** An error response with any of these codes, and examples of each. `messages`: of its own. */
-export function errorResponse(
-  description: string,
-  codes: readonly ErrorCode[],
-  headers?: Record<string, object>,
-  messages: Partial<Record<ErrorCode, string>> = {},
-) {
-  const examples: Record<string, object> = {}
-  for (const code of codes) {
+/** An error response with any of these codes, and an example of each. */
+export function errorResponse(description: string, codes: readonly ErrorCode[], headers?: object) {
+  const examples = codes.map((code) => {
     const { status, message } = errorCodes[code]
-    examples[code] = { code, message: messages[code] ?? exampleMessages[code] ?? message, status }
-    const unknown = unknownOutcomes[code]
-    if (unknown !== undefined) examples[`${code}_outcome_unknown`] = { code, message: unknown, status }
-  }
-  return { description, headers, content: json(ref('Error'), examples) }
+    return [code, { code, message: exampleMessages[code] ?? message, status }]
+  })
+  return { description, headers, content: json(ref('Error'), Object.fromEntries(examples)) }
 }

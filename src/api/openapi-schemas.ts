@@ -8,19 +8,15 @@ export const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }
 export const newPet: PetWithoutId = { name: 'Pip', categoryId: 3, status: 'pending' }
 
 export const idSchema = { type: 'integer', format: 'int64', minimum: 1 }
+export const countSchema = { ...idSchema, minimum: 0 }
 
 const newPetProperties = {
-  name: {
-    type: 'string',
-    description: 'What the pet is called: any well-formed Unicode string, including the empty one.',
-  },
+  name: { type: 'string', description: 'Any well-formed Unicode string, including the empty one.' },
   // Without minimum and maximum: most tools read JSON numbers as doubles, which cannot hold the limits of an int64.
   categoryId: {
     type: 'integer',
     format: 'int64',
-    description:
-      'Which category the pet is in: any integer from -2^63 to 2^63-1. `5.0` and `1e2` are integers too; numbers ' +
-      'that would have to be rounded are rejected.',
+    description: 'Any integer from -2^63 to 2^63-1, also as `5.0` or `1e2`; none is rounded.',
   },
   // Not as `default`: openapi-typescript makes a member with a default required.
   status: { ...ref('PetStatus'), description: `\`${defaultStatus}\` unless given.` },
@@ -53,10 +49,7 @@ export const schemas = {
     required: ['code', 'message', 'status'],
     properties: {
       code: { type: 'string', enum: Object.keys(errorCodes), description: 'What went wrong, for programs.' },
-      message: {
-        type: 'string',
-        description: 'What went wrong, for people: the place and the fault of each error.',
-      },
+      message: { type: 'string', description: 'The place and the fault of each error, for people.' },
       status: { type: 'integer', description: 'Repeats the status code of the response.' },
     },
   },

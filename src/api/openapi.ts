@@ -47,7 +47,9 @@ export function openApiDocument(basePath: string): object {
 
 function describePaths(basePath: string): Record<string, Record<string, OperationDescription>> {
   const paths: Record<string, Record<string, OperationDescription>> = {}
-  for (const { method, path, describe } of operations)
-    if (describe !== undefined) paths[path] = { ...paths[path], [method.toLowerCase()]: describe(basePath) }
+  for (const { method, path, describe } of operations) {
+    if (describe === undefined) continue
+    paths[path] = { ...paths[path], [method.toLowerCase()]: { tags: ['animals'], ...describe(basePath) } }
+  }
   return paths
 }
