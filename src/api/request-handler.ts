@@ -9,7 +9,7 @@ import { checkFraming } from '../http/framing.ts'
 import type { Arrival, Handler } from '../http/handler-types.ts'
 import { checkBodyHead, readJsonBody } from '../http/json-body.ts'
 import { errorReply, formatReply, type Reply, sendReply } from '../http/reply.ts'
-import { createRouter, findPath, formatAllow, type Match } from '../http/router.ts'
+import { createRouter, findPath, type Match } from '../http/router.ts'
 import { perhapsStored, PetStoreError, storageFailure } from '../store/store-refusals.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { EmbeddingError, isError } from '../system/errors.ts'
@@ -94,12 +94,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** `start`: when its handling began (`clock.performanceNow()`). `route`: if path and method are known. */
-  function send(
-    { request, response, endResponse }: Arrival,
-    reply: Reply,
-    start: number,
-    route?: Route,
-  ): void {
+  function send(arrival: Arrival, reply: Reply, start: number, route?: Route): void {
+    const { request, response, endResponse } = arrival
     // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
     if (response.headersSent || response.destroyed) return
     if (isClosing) response.shouldKeepAlive = false
@@ -168,6 +164,11 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       delay?.end()
     },
   }
+}
+
+/** The value of an Allow header. */
+function formatAllow(methods: Routes): string {
+  return [...Object.keys(methods), 'OPTIONS'].join(', ')
 }
 
 const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'

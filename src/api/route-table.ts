@@ -25,10 +25,7 @@ export interface Route {
 /** The routes of a path by method. HEAD has that of GET. */
 export type Routes = Readonly<Partial<Record<string, Route>>>
 
-export function createRoutes(
-  { store, page, petsSchema }: RouteSources,
-  basePath: string,
-): Readonly<Record<string, Routes>> {
+export function createRoutes({ store, page, petsSchema }: RouteSources, basePath: string) {
   const routes: Record<string, Routes> = {}
   const add = (method: string, path: string, route: Route): void => {
     routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }

@@ -51,11 +51,7 @@ export function findPath(target: string): string {
   return path === '' ? '/' : '-'
 }
 
-/** The value of an Allow header for these resources, each with its operations by method. */
-export function formatAllow(...resources: readonly Readonly<Record<string, unknown>>[]): string {
-  return [...new Set([...resources.flatMap(Object.keys), 'OPTIONS'])].join(', ')
-}
-
+/** Throws malformed_request if the target has no path, or its query has a bad escape. */
 function splitTarget(target: string): { path: string; search: string } {
   // Absolute-form, as a proxy sends it, has scheme and authority before the path (RFC 9112 section 3.2.2).
   const isOriginForm = target.startsWith('/')
