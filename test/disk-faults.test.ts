@@ -309,7 +309,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
         assert.ok(error instanceof DataFileUnusable, `${JSON.stringify(fault)}: ${error}`)
         assert.match(
           error.message,
-          /^\S+pets\.json: cannot be (?:opened|created, nor its folder|created in \S+): (?:it has to be rewritten [a-z ]+: )?(?:the folder \S+ cannot be written: )?[a-z /-]+ \(E[A-Z]+\)$/,
+          /^\S+pets\.json: cannot be opened or created: (?:it has to be rewritten, [a-z ]+: )?(?:the folder \S+ cannot be written: )?[a-z /-]+ \(E[A-Z]+\)$/,
         )
         const left = nodeFs.existsSync(path) ? nodeFs.readFileSync(path, 'utf8') : undefined
         if (left === text) isWhole = true
@@ -497,7 +497,10 @@ test('says that it cannot open when an edit was put back, and its folder cannot 
       if (name === 'fsync' && isSaved) throw systemError('EIO')
     },
   })
-  await assert.rejects(openFileStore(path, { fileSystem }), /cannot be opened: .*i\/o error \(EIO\)$/)
+  await assert.rejects(
+    openFileStore(path, { fileSystem }),
+    /cannot be opened or created: .*i\/o error \(EIO\)$/,
+  )
   assert.equal(nodeFs.readFileSync(path, 'utf8'), saved)
 })
 
@@ -719,7 +722,7 @@ test('names the folder when that is what cannot be written, for whichever reason
     const { store, lines: said } = await openStore(t, path, fileSystem)
     nodeFs.writeFileSync(path, '{"pets":[{"name":"Mia","categoryId":1}]}')
     await assert.rejects(store.create(newPet('Kit')), PetStoreError)
-    const why = `it has to be rewritten to fill in ids: the folder ${dirname(path)} cannot be written: `
+    const why = `it has to be rewritten, since pets lack ids or for a repair: the folder ${dirname(path)} cannot be written: `
     assert.ok(said.at(-1)?.startsWith(`${path}: cannot be used: ${why}`), said.at(-1))
     assert.ok(said.at(-1)?.includes(`(${code});`), said.at(-1))
   }
@@ -892,6 +895,7 @@ test('says in one sentence that no folder can be made, up to the topmost', async
     },
   })
   await assert.rejects(openFileStore('/nowhere/data/pets.json', { fileSystem }), {
-    message: '/nowhere/data/pets.json: cannot be created, nor its folder: no such file or directory (ENOENT)',
+    message:
+      '/nowhere/data/pets.json: cannot be opened or created: the folder /nowhere/data cannot be written: no such file or directory (ENOENT)',
   })
 })

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import {
+  closingBrackets,
+  FileText,
   formatAppend,
   formatFile,
-  formatWithIds,
   parseFileText,
-  parsePets,
 } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet-status.ts'
@@ -33,8 +33,9 @@ test('reads back what it wrote', () => {
   const text = Buffer.from(head + formatAppend([pet], false).toString())
   const parsed = parseFileText('pets.json', text)
   assert.deepEqual(parsed.pets[1], pet)
-  assert.deepEqual(parsed.end, { petsEnd: text.length - closing.length, closing: Buffer.from(closing) })
-  assert.deepEqual(formatWithIds(parsed), text)
+  assert.equal(parsed.petsEnd, text.length - closing.length)
+  assert.deepEqual(parsed.tail, Buffer.from(closing))
+  assert.deepEqual(parsed.formatWithIds(closingBrackets), text)
 })
 
 test('writes any number of pets as if they were appended', () => {
@@ -53,7 +54,7 @@ test('fills in ids above those in the file and above those given before', () => 
     `{"pets":[{"name":"a","categoryId":1},${petLine(7, 'b')},{"name":"c","categoryId":1}]}`,
   )
   const ids = (highestId: number): unknown =>
-    parseFileText('pets.json', text, parsePets(text, highestId)).pets.map(({ id, name }) => `${id}${name}`)
+    new FileText(text, highestId).pets.map(({ id, name }) => `${id}${name}`)
   assert.deepEqual(ids(0), ['7b', '8a', '9c'])
   assert.deepEqual(ids(20), ['7b', '21a', '22c'])
 })

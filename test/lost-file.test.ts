@@ -232,7 +232,10 @@ test('repairs no damaged end beside kept pets', async (t) => {
   const torn = `${whole.slice(0, -7)},\n    {"id":3,"name":"Cut o`
   const path = makeDataFile(torn)
   nodeFs.writeFileSync(`${path}.kept-2026`, whole)
-  await assert.rejects(openFileStore(path), /To go on with what is left in the data file:/)
+  await assert.rejects(
+    openFileStore(path),
+    /To go on with what is left in the data file, once no mistake is in it:/,
+  )
   assert.equal(nodeFs.readFileSync(path, 'utf8'), torn)
   nodeFs.rmSync(`${path}.kept-2026`)
   const { store } = await openStore(t, path)

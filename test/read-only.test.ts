@@ -75,7 +75,7 @@ test(
     assert.equal((await ended).code, 1)
     assert.match(
       output(),
-      /^pets\.json: cannot be opened: it has to be rewritten to fill in ids: permission denied \(EACCES\)\n$/,
+      /^pets\.json: cannot be opened or created: it has to be rewritten, since pets lack ids or for a repair: permission denied \(EACCES\)\n$/,
     )
     assert.deepEqual(describeFile(join(folder, 'pets.json')), before)
   },
@@ -96,7 +96,10 @@ test('names the folder when that cannot be written, and appends to the file in i
     asNobody,
   )
   assert.equal((await ended).code, 1)
-  assert.match(refusal(), /^new\.json: cannot be created in \/\S+: permission denied \(EACCES\)\n$/)
+  assert.match(
+    refusal(),
+    /^new\.json: cannot be opened or created: the folder \/\S+ cannot be written: permission denied \(EACCES\)\n$/,
+  )
 })
 
 test('keeps the group of a file that a server of another user writes anew', { skip }, async (t) => {

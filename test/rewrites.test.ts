@@ -185,7 +185,7 @@ test('leaves the file aside when it cannot be put back', async () => {
       if (failing.delete(name)) throw systemError('EIO')
     },
   })
-  await assert.rejects(openFileStore(path, { fileSystem }), /pets\.json: cannot be opened: .*EIO/)
+  await assert.rejects(openFileStore(path, { fileSystem }), /pets\.json: cannot be opened or created: .*EIO/)
   assert.equal(nodeFs.readFileSync(`${path}.petstore-old`, 'utf8'), edited)
 })
 

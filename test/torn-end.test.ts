@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   closingBrackets,
+  FileText,
   formatAppend,
   maxAppendPets,
   parseFileText,
-  parsePets,
 } from '../src/data-file/file-text.ts'
 import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/options/types.ts'
@@ -22,14 +22,12 @@ const head = `${empty}\n    ${petLine(1, 'Rex')}`
 const append = formatAppend([pet(2)], false).toString()
 
 /** How many pets stay, where the damage begins and what it is; undefined when it is not repaired. */
-function repair(
-  text: string | Buffer,
-): { count: number; petsEnd: number; cause: TornEnd['cause'] } | undefined {
-  const bytes = Buffer.from(text)
-  const found = findTornEnd(bytes, parsePets(bytes))
-  if (found === undefined) return undefined
-  const repaired = Buffer.concat([bytes.subarray(0, found.petsEnd), closingBrackets])
-  return { count: parseFileText('pets.json', repaired).pets.length, ...found }
+function repair(text: string | Buffer): { count: number; petsEnd: number; cause: TornEnd } | undefined {
+  const torn = new FileText(Buffer.from(text))
+  const cause = findTornEnd(torn)
+  if (cause === undefined) return undefined
+  const { pets } = parseFileText('pets.json', torn.formatWithIds(closingBrackets))
+  return { count: pets.length, petsEnd: torn.petsEnd, cause }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */

@@ -2,28 +2,32 @@
 import type { Pet } from '../pet/pet.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
-import { type Disk, isSame } from './disk.ts'
-import { closingBrackets, formatAppend, type TextEnd } from './file-text.ts'
-import type { LastSeen } from './last-seen.ts'
+import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
+import { closingBrackets, type FileText, formatAppend } from './file-text.ts'
 
 export class Appender {
   readonly #disk: Disk
   readonly #path: string
-  readonly #seen: LastSeen
-  /** Where the last pet ends, and what follows it. */
-  #end: TextEnd
+  /** How the file was when it was last read or written here. */
+  identity: Identity
+  /** Where the next pet goes: after the last one or, if there is none, after the `[`. */
+  #petsEnd: number
+  /** What follows there: closing brackets, which are ours or a person's, with white space. */
+  #closing: Buffer
   /** Open for appends; undefined until the first one. */
   #descriptor: number | undefined
-  /** Perhaps the file does not end as #end says: something is being written there, or a write has failed. */
+  /** Perhaps the file does not end as it should: something is being written there, or a write has failed. */
   #mayBeTorn = false
   /** Whether the pets of a failed append may be in the file: either it could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
-  constructor(disk: Disk, path: string, seen: LastSeen, end: TextEnd) {
+  constructor(disk: Disk, path: string, identity: Identity, { petsEnd, tail }: FileText) {
     this.#disk = disk
     this.#path = path
-    this.#seen = seen
-    this.#end = end
+    this.identity = identity
+    this.#petsEnd = petsEnd
+    // Copied, since a part of the text would keep all of it in memory.
+    this.#closing = Buffer.from(tail)
   }
 
   /**
@@ -33,39 +37,38 @@ export class Appender {
   async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
     this.mayBeStored = false
     await this.rollBack()
-    const end = this.#end
     const bytes = formatAppend(added, isFirst)
-    const descriptor = (this.#descriptor ??= await this.#disk.retryWhileHeld(() => this.#openForAppend()))
+    const descriptor = (this.#descriptor ??= await this.#openForAppend())
     // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
     this.#throwIfEdited()
     // 2. Overwrite what follows the last pet with the pets and our closing brackets, and note how the file is now.
     this.mayBeStored = true
     // A person may have left more after the last pet (white space and brackets) than the new bytes take, and the rest would remain behind
     // them. Only then is the file cut, since a cut would also remove what an editor adds at this very moment.
-    const isCut = end.closing.length > bytes.length
+    const isCut = this.#closing.length > bytes.length
     try {
-      this.#writeEnd(descriptor, end.petsEnd, bytes, isCut)
+      this.#writeEnd(descriptor, bytes, isCut)
     } catch (error) {
       // Not rollBack(), which first looks for an edit. If the `fstat` in #writeEnd has failed, the file was last seen before the write, and
       // our own bytes would pass for somebody's edit.
-      await this.#restoreEnd(descriptor, end).catch(() => {})
+      await this.#restoreEnd(descriptor).catch(() => {})
       throw error
     }
     try {
       // 3. Check: no editor has saved in place at this very moment.
-      this.#throwUnlessLanded(descriptor, end.petsEnd, bytes)
+      this.#throwUnlessLanded(descriptor, bytes)
       // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
       await this.#disk.sync('fdatasync', descriptor)
       // 5. Check: it is still the file at the path, and nobody has written into it.
-      if (this.#disk.isWindows) await this.#closeAndLook(end.petsEnd, bytes)
+      if (this.#disk.isWindows) await this.#closeAndLook(bytes)
       else this.#throwIfEdited()
     } catch (error) {
       if (error instanceof DataFileChanged) {
         // Gives up the rollback, which would overwrite the edit.
         this.close()
         // The edit may have come within step 2, between the write and the `fstat`; step 3 has found it by its content. Then it is the
-        // edited file that was last seen, and isEdited() would say no.
-        this.#seen.forget()
+        // edited file that was last seen, and would pass for ours.
+        this.identity = unknownIdentity
       } else {
         // If this fails too, the next append or look for edits tries it again.
         await this.rollBack().catch(() => {})
@@ -74,7 +77,8 @@ export class Appender {
     }
     this.#mayBeTorn = false
     this.mayBeStored = false
-    this.#end = { petsEnd: end.petsEnd + bytes.length - closingBrackets.length, closing: closingBrackets }
+    this.#petsEnd += bytes.length - closingBrackets.length
+    this.#closing = closingBrackets
   }
 
   /**
@@ -82,14 +86,12 @@ export class Appender {
    * writing. And a file's times are certain only when it is closed (MSDN, File Times). So it is closed after each append, and seen anew; a
    * save that has come meanwhile shows in its end.
    */
-  async #closeAndLook(position: number, bytes: Buffer): Promise<void> {
+  async #closeAndLook(bytes: Buffer): Promise<void> {
     this.close()
     try {
-      this.#seen.identity = this.#disk.statIdentity(this.#path)
-      await this.#disk.retryWhileHeld(() =>
-        this.#disk.withFile(this.#path, 'r', async (descriptor) =>
-          this.#throwUnlessLanded(descriptor, position, bytes),
-        ),
+      this.identity = this.#disk.statIdentity(this.#path)
+      await this.#disk.withFile(this.#path, 'r', async (descriptor) =>
+        this.#throwUnlessLanded(descriptor, bytes),
       )
     } catch (error) {
       // It may also be held, or gone. Then it has to be read before the next append.
@@ -98,45 +100,43 @@ export class Appender {
   }
 
   #throwIfEdited(): void {
-    if (this.#seen.isEdited()) throw new DataFileChanged()
+    if (!isSame(this.#disk.statIdentity(this.#path), this.identity)) throw new DataFileChanged()
   }
 
-  #openForAppend(): number {
+  async #openForAppend(): Promise<number> {
     // By now the file may be gone, or replaced with a folder.
     this.#throwIfEdited()
     try {
-      return this.#disk.fs.openSync(this.#path, 'r+')
+      return await this.#disk.open(this.#path, 'r+')
     } catch (error) {
       // Some editors remove the file and write it again.
       throw errorCode(error) === 'ENOENT' ? new DataFileChanged() : error
     }
   }
 
-  /** Writes a new end of the file, from `position` on. With `isCut`, first gives the file its new length. */
-  #writeEnd(descriptor: number, position: number, bytes: Buffer, isCut: boolean): void {
+  /** Writes a new end of the file, from the last pet on. With `isCut`, first gives the file its new length. */
+  #writeEnd(descriptor: number, bytes: Buffer, isCut: boolean): void {
     this.#mayBeTorn = true
     try {
-      if (isCut) this.#disk.fs.ftruncateSync(descriptor, position + bytes.length)
-      this.#disk.write(descriptor, bytes, position)
+      if (isCut) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + bytes.length)
+      this.#disk.write(descriptor, bytes, this.#petsEnd)
     } finally {
       // Even a write that fails may have changed the file.
-      this.#seen.identity = this.#disk.fstatIdentity(descriptor)
+      this.identity = this.#disk.fstatIdentity(descriptor)
     }
   }
 
-  /**
-   * After a write at `position`, the file has to end with what was written. If it does not, an editor has saved at the same time.
-   */
-  #throwUnlessLanded(descriptor: number, position: number, bytes: Buffer): void {
+  /** After a write, the file has to end with what was written. If it does not, an editor has saved at the same time. */
+  #throwUnlessLanded(descriptor: number, bytes: Buffer): void {
     const found = Buffer.alloc(bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, position)
-    const isAtEnd = this.#seen.identity?.size === BigInt(position + bytes.length)
+    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#petsEnd)
+    const isAtEnd = this.identity?.size === BigInt(this.#petsEnd + bytes.length)
     if (!isAtEnd || !found.equals(bytes)) throw new DataFileChanged()
   }
 
   /** Undoes an append: puts back what followed the last pet before. */
-  async #restoreEnd(descriptor: number, { petsEnd, closing }: TextEnd): Promise<void> {
-    this.#writeEnd(descriptor, petsEnd, closing, true)
+  async #restoreEnd(descriptor: number): Promise<void> {
+    this.#writeEnd(descriptor, this.#closing, true)
     await this.#disk.sync('fdatasync', descriptor)
     this.#mayBeTorn = false
     this.mayBeStored = false
@@ -149,14 +149,14 @@ export class Appender {
   async rollBack(): Promise<boolean> {
     const descriptor = this.#descriptor
     if (!this.#mayBeTorn || descriptor === undefined) return false
-    const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.#seen.identity)
-    if (isOurs) await this.#restoreEnd(descriptor, this.#end)
+    const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.identity)
+    if (isOurs) await this.#restoreEnd(descriptor)
     return isOurs
   }
 
   /** Closes the file, and gives up a rollback that is still due. */
   close(): void {
-    if (this.#descriptor !== undefined) this.#disk.closeQuietly(this.#descriptor)
+    if (this.#descriptor !== undefined) this.#disk.close(this.#descriptor)
     this.#descriptor = undefined
     this.#mayBeTorn = false
   }

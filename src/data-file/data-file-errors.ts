@@ -15,17 +15,14 @@ export interface TextFault {
 export class DataFileUnusable extends Error {
   /** What is wrong, for clients too: it names no path. */
   readonly summary: string
-  /** Somebody is still writing it, and it is too early to report anything. */
-  readonly isBeingSaved: boolean
-  constructor(message: string, summary: string, isBeingSaved = false) {
+  constructor(message: string, summary: string) {
     super(message)
     this.summary = summary
-    this.isBeingSaved = isBeingSaved
   }
 
   /** For a file as a whole, such as `is a folder`. */
-  static ofFile(path: string, what: string, isBeingSaved?: boolean): DataFileUnusable {
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, isBeingSaved)
+  static ofFile(path: string, what: string): DataFileUnusable {
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
   }
 
   /** Names the faults of a text with line and column for the person who edits it, and the first one for clients. `count` has all. */
@@ -44,5 +41,12 @@ export class DataFileUnusable extends Error {
   }
 }
 
-/** The file is no longer as it was read: somebody else has written it, or is writing it, or it was put back. It has to be read again. */
-export class DataFileChanged extends Error {}
+/**
+ * The file is no longer as it was read: somebody else has written it, or is writing it, or it was put back. It has to be read again, and it
+ * is too early to report anything.
+ */
+export class DataFileChanged extends DataFileUnusable {
+  constructor() {
+    super('the data file is being written', 'it is being written, again and again')
+  }
+}

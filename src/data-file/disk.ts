@@ -5,15 +5,15 @@
  */
 import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { clock, delay } from '../system/clock.ts'
+import { promisify } from 'node:util'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
+import { tryAgain } from './try-again.ts'
 
 export type FileSystem = typeof nodeFs
 
-/** For so long, and so often, a call is made again that a virus scanner or an indexer on Windows may have made fail. */
+/** For so long, a call is made again that a virus scanner or an indexer on Windows may have made fail. */
 const maxHeldMs = 1000
-const tryAgainMs = 40
 
 /**
  * What tells one state of a file from another, as far as `stat` can; undefined for a missing file. The change time
@@ -24,12 +24,13 @@ export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'c
 /** The identity of no file: equal to that of none, not even of a missing one. */
 export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
 
+export type OwnerAndMode = Pick<Stats, 'mode' | 'uid' | 'gid'>
+
 export interface WholeFile {
-  /** Empty when the file is missing, or no file. */
   readonly bytes: Buffer
   readonly identity: Identity
-  /** What is there instead of a file, if that is so: `is a folder, not a file`. */
-  readonly notFile?: string
+  /** Why there are none, if that is so: `is missing`, or `is a folder, not a file`. */
+  readonly fault?: string
 }
 
 export class Disk {
@@ -73,40 +74,51 @@ export class Disk {
   }
 
   /** Makes the call, on Windows again for up to a second while another program may hold the file. */
-  async retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
-    const deadline = clock.performanceNow() + maxHeldMs
-    for (;;) {
-      try {
-        return await call()
-      } catch (error) {
-        if (!this.mayBeHeld(error) || clock.performanceNow() > deadline) throw error
-      }
-      await delay(tryAgainMs)
+  retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
+    return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
+  }
+
+  open(path: string, flags: string | number): Promise<number> {
+    return this.retryWhileHeld(() => this.fs.openSync(path, flags))
+  }
+
+  /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) returns. */
+  close(descriptor: number): void {
+    quietly(() => this.fs.closeSync(descriptor))
+  }
+
+  /** Opens the file, and closes it when `use` has settled. */
+  async withFile<T>(
+    path: string,
+    flags: string | number,
+    use: (descriptor: number) => Promise<T>,
+  ): Promise<T> {
+    const descriptor = await this.open(path, flags)
+    try {
+      return await use(descriptor)
+    } finally {
+      this.close(descriptor)
     }
   }
 
   /** The whole file in one state. Throws a DataFileChanged when it was written to meanwhile. */
-  read(path: string): WholeFile {
-    let descriptor: number
+  async read(path: string): Promise<WholeFile> {
+    const none = Buffer.alloc(0)
     try {
       // Without O_NONBLOCK, opening a pipe would wait for a writer.
-      descriptor = this.fs.openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+      const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+      return await this.withFile(path, flags, async (descriptor) => {
+        const before = this.fs.fstatSync(descriptor, { bigint: true })
+        const identity = this.#identify(before)
+        if (before.isDirectory()) return { bytes: none, identity, fault: 'is a folder, not a file' }
+        if (!before.isFile()) return { bytes: none, identity, fault: 'is not a regular file' }
+        const bytes = this.fs.readFileSync(descriptor)
+        if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged()
+        return { bytes, identity }
+      })
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return { bytes: Buffer.alloc(0), identity: undefined }
-      throw error
-    }
-    try {
-      const before = this.fs.fstatSync(descriptor, { bigint: true })
-      if (!before.isFile()) {
-        const notFile = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
-        return { bytes: Buffer.alloc(0), identity: this.#identify(before), notFile }
-      }
-      const bytes = this.fs.readFileSync(descriptor)
-      const identity = this.fstatIdentity(descriptor)
-      if (!isSame(identity, this.#identify(before))) throw new DataFileChanged()
-      return { bytes, identity }
-    } finally {
-      this.fs.closeSync(descriptor)
+      if (errorCode(error) !== 'ENOENT') throw error
+      return { bytes: none, identity: undefined, fault: 'is missing' }
     }
   }
 
@@ -121,9 +133,7 @@ export class Disk {
 
   /** `fdatasync` makes a file's bytes and its length durable, `fsync` all that is known of it. */
   sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
-    return new Promise((done, fail) => {
-      this.fs[call](descriptor, (error) => (error ? fail(error) : done()))
-    })
+    return promisify(this.fs[call])(descriptor)
   }
 
   /** Makes the names in a folder durable. Windows has no such call, and where there is none otherwise, that is said once. */
@@ -164,27 +174,23 @@ export class Disk {
   }
 
   /** Creates a file of these bytes, with the mode and, if we may, the owner of `like`. Durable but for its name. */
-  async createFile(path: string, bytes: Buffer, like?: Pick<Stats, 'mode' | 'uid' | 'gid'>): Promise<void> {
+  async createFile(path: string, bytes: Buffer, like?: OwnerAndMode): Promise<void> {
     await this.withFile(path, 'wx', async (descriptor) => {
-      try {
-        if (like !== undefined) this.#copyOwnerAndMode(descriptor, like)
-        this.write(descriptor, bytes, 0)
-        await this.sync('fsync', descriptor)
-      } catch (error) {
-        this.removeQuietly(path)
-        throw error
+      if (like !== undefined) {
+        // Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group can
+        // then still read it. So each is tried by itself. -1 leaves it as it is.
+        quietly(() => this.fs.fchownSync(descriptor, -1, like.gid))
+        quietly(() => this.fs.fchownSync(descriptor, like.uid, -1))
+        this.fs.fchmodSync(descriptor, like.mode & 0o7777)
       }
+      this.write(descriptor, bytes, 0)
+      await this.sync('fsync', descriptor)
     })
-  }
-
-  /** Throws the system's error (EACCES, EROFS) when this process may not write into the folder. */
-  checkFolderWritable(folder: string): void {
-    this.fs.accessSync(folder, constants.W_OK)
   }
 
   /** Throws the system's error when this process may not write the file; EPERM also for one that only takes appends (chattr +a). */
   checkFileWritable(path: string): void {
-    this.fs.closeSync(this.fs.openSync(path, 'r+'))
+    this.close(this.fs.openSync(path, 'r+'))
   }
 
   /** Where the path leads, through symbolic links, whether there is a file yet or not. */
@@ -205,43 +211,12 @@ export class Disk {
     }
   }
 
-  /** Opens the file, and closes it when `use` has settled. */
-  async withFile(path: string, flags: string, use: (descriptor: number) => Promise<void>): Promise<void> {
-    const descriptor = this.fs.openSync(path, flags)
-    try {
-      await use(descriptor)
-    } finally {
-      this.fs.closeSync(descriptor)
-    }
-  }
-
-  /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) returns. */
-  closeQuietly(descriptor: number): void {
-    quietly(() => this.fs.closeSync(descriptor))
-  }
-
-  /** Removes the file, if there is one. (On Windows, `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.) */
-  remove(path: string): void {
-    try {
-      this.fs.unlinkSync(path)
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
-    }
-  }
-
-  /** For a file that is of no use: what went wrong before must not be hidden by what goes wrong here. */
-  removeQuietly(path: string): void {
-    quietly(() => this.remove(path))
-  }
-
   /**
-   * Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group
-   * can then still read it. So each is tried by itself. -1 leaves it as it is.
+   * Removes the file, if there is one. It is of no use: what went wrong before must not be hidden by what goes wrong here. (On Windows,
+   * `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.)
    */
-  #copyOwnerAndMode(descriptor: number, { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>): void {
-    quietly(() => this.fs.fchownSync(descriptor, -1, gid))
-    quietly(() => this.fs.fchownSync(descriptor, uid, -1))
-    this.fs.fchmodSync(descriptor, mode & 0o7777)
+  remove(path: string): void {
+    quietly(() => this.fs.unlinkSync(path))
   }
 }
 

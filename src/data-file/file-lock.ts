@@ -26,9 +26,13 @@ const lockedFlag = 0x20
  */
 export async function lockFile(disk: Disk, path: string, target: string): Promise<FileLock> {
   const hasSockets = disk.platform === 'linux' || disk.isWindows
-  const lock = hasSockets ? await listenAt(lockAddresses(disk, target)) : openLocked(disk, target)
-  if (lock === undefined) throw DataFileUnusable.ofFile(path, usedByAnother)
-  return lock
+  try {
+    return hasSockets ? await listenAt(lockAddresses(disk, target)) : openLocked(disk, target)
+  } catch (error) {
+    // Of listen(2), and of open(2) for a lock.
+    const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
+    throw isTaken ? DataFileUnusable.ofFile(path, usedByAnother) : error
+  }
 }
 
 /**
@@ -46,54 +50,40 @@ function lockAddresses(disk: Disk, target: string): readonly string[] {
   })
 }
 
-/** Listens at all of these addresses; undefined if one of them is taken. */
-async function listenAt(addresses: readonly string[]): Promise<FileLock | undefined> {
+/** Listens at all of these addresses. */
+async function listenAt(addresses: readonly string[]): Promise<FileLock> {
   const servers: Server[] = []
   const release = async (): Promise<void> => {
     for (const server of servers) await once(server.close(), 'close')
   }
-  for (const address of addresses) {
-    const server = await listen(address)
-    if (server === undefined) {
-      await release()
-      return undefined
+  try {
+    for (const address of addresses) {
+      const server = createServer((socket) => socket.destroy())
+      // In a worker of node:cluster it would otherwise be shared with the other workers.
+      await once(server.listen({ path: address, exclusive: true }), 'listening')
+      servers.push(server.unref())
     }
-    servers.push(server)
+  } catch (error) {
+    await release()
+    throw error
   }
   return { release }
 }
 
-function listen(address: string): Promise<Server | undefined> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy())
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(undefined)
-      else reject(error)
-    })
-    // In a worker of node:cluster it would otherwise be shared with the other workers.
-    server.listen({ path: address, exclusive: true }, () => resolve(server.unref()))
-  })
-}
-
 /**
  * Locks a file beside the data file, which stays: if it was removed, two servers could lock two of them. Where none can be made, the data
- * file is never replaced, and so can be locked itself. Undefined if another process has the lock.
+ * file is never replaced, and so can be locked itself.
  */
-function openLocked(disk: Disk, target: string): FileLock | undefined {
+function openLocked(disk: Disk, target: string): FileLock {
   const open = (path: string, flags: number): FileLock => {
     const descriptor = disk.fs.openSync(path, flags | constants.O_NONBLOCK | lockedFlag, 0o644)
-    return { release: async () => disk.closeQuietly(descriptor) }
+    return { release: async () => disk.close(descriptor) }
   }
   try {
-    try {
-      return open(`${target}.petstore-lock`, constants.O_CREAT)
-    } catch (error) {
-      const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-      if (!isRefused || disk.statIdentity(target) === undefined) throw error
-      return open(target, constants.O_RDONLY)
-    }
+    return open(`${target}.petstore-lock`, constants.O_CREAT)
   } catch (error) {
-    if (errorCode(error) === 'EAGAIN') return undefined
-    throw error
+    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+    if (!isRefused || disk.statIdentity(target) === undefined) throw error
+    return open(target, constants.O_RDONLY)
   }
 }

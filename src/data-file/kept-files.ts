@@ -9,17 +9,28 @@ import { clock } from '../system/clock.ts'
 import { DataFileUnusable } from './data-file-errors.ts'
 import type { Disk } from './disk.ts'
 import { parseFileText } from './file-text.ts'
-import { linkIfMissing, newName } from './replace-file.ts'
+import { createWhole, linkIfMissing } from './replace-file.ts'
 
-/** Keeps a damaged end as `pets.json.torn-<time>`. Returns the path. */
-export function keepTornEnd(disk: Disk, target: string, bytes: Buffer): Promise<string> {
-  return keep(disk, `${target}.torn-`, target, bytes)
-}
-
-/** Keeps the text of the pets that are served as `pets.json.kept-<time>`, in a folder that may be gone too. Returns the path. */
-export async function keepPets(disk: Disk, target: string, text: Buffer): Promise<string> {
+/**
+ * Keeps the bytes as `pets.json.torn-<time>` or `pets.json.kept-<time>`, in a folder that may be gone too: as private as the data file or, if
+ * that is gone, for its owner alone. Returns the path.
+ */
+export async function keepBeside(
+  disk: Disk,
+  target: string,
+  kind: 'torn' | 'kept',
+  bytes: Buffer,
+): Promise<string> {
   await disk.makeFolder(dirname(target))
-  return keep(disk, `${target}.kept-`, target, text)
+  const old = disk.fs.statSync(target, { throwIfNoEntry: false })
+  const like = old?.isFile() === true ? old : { mode: 0o600, uid: -1, gid: -1 }
+  const path = `${target}.${kind}-${new Date(clock.now()).toISOString().replaceAll(':', '-')}`
+  return createWhole(disk, target, bytes, like, (newPath) => {
+    for (let count = 1; ; count++) {
+      const free = count === 1 ? path : `${path}-${count}`
+      if (linkIfMissing(disk, newPath, free)) return free
+    }
+  })
 }
 
 /** The paths of all files with kept pets, the oldest first. */
@@ -38,31 +49,21 @@ export function listKeptPets(disk: Disk, target: string, pets: readonly Pet[]): 
     // A folder that may be used but not listed: the file in it is good nevertheless.
     return []
   }
-  if (paths.length === 0) return []
-  const served = new Set(pets.map(formatPet))
-  return paths.map((path) => {
-    const count = describeCount(disk, path, (pet) => !served.has(formatPet(pet)))
-    return `${count} in ${basename(path)} alone, which may be deleted`
-  })
-}
-
-/** How to go on with the data file itself, by what is left in it. */
-const choices = {
-  nothing: 'To start without any pets:',
-  part: 'To go on with what is left in the data file:',
-  mistake: 'To go on with the data file, once it is correct:',
+  return paths.map(
+    (path) => `${countPets(disk, path, pets)} in ${basename(path)} alone, which may be deleted`,
+  )
 }
 
 /**
  * A start finds the data file unusable beside kept pets. The error names the fault and the kept files, with a command for each choice: to
- * go on with the pets that were kept last, or with the data file, of which this much is left. The commands remove nothing.
+ * go on with the pets that were kept last, or with the data file. The commands remove nothing.
  */
 export function refuseBesideKeptPets(
   disk: Disk,
   target: string,
   { message, summary }: DataFileUnusable,
   kept: readonly string[],
-  left: keyof typeof choices,
+  isEmpty: boolean,
 ): DataFileUnusable {
   const last = kept.at(-1) ?? ''
   // A folder may lie at the path, and a move would then go into it.
@@ -71,19 +72,23 @@ export function refuseBesideKeptPets(
   const giveUp = kept.map((path) => formatMove(path, path.replace('.kept-', '.unused-')))
   const lines = [
     message,
-    ...kept.map((path) => `${path}: ${describeCount(disk, path)} kept here`),
+    ...kept.map((path) => `${path}: ${countPets(disk, path)} kept here`),
     'To go on with the kept pets:',
     `  ${[...setAside, formatMove(last, target)].join(' && ')}`,
-    choices[left],
-    `  ${[...(left === 'nothing' ? setAside : []), ...giveUp].join(' && ')}`,
+    'To go on with what is left in the data file, once no mistake is in it:',
+    // An empty one is a fault, and a missing one is created.
+    `  ${[...(isEmpty ? setAside : []), ...giveUp].join(' && ')}`,
   ]
   return new DataFileUnusable(lines.join('\n'), summary)
 }
 
-/** How many pets of a kept file `counts` is true for, in words. */
-function describeCount(disk: Disk, path: string, counts: (pet: Pet) => boolean = () => true): string {
+/** How many pets are in a kept file and not among these, in words. */
+function countPets(disk: Disk, path: string, others: readonly Pet[] = []): string {
   try {
-    const { length } = parseFileText(path, disk.read(path).bytes).pets.filter(counts)
+    const known = new Set(others.map(formatPet))
+    const { length } = parseFileText(path, disk.fs.readFileSync(path)).pets.filter(
+      (pet) => !known.has(formatPet(pet)),
+    )
     return length === 1 ? '1 pet is' : `${length} pets are`
   } catch {
     return 'an unknown number of pets is'
@@ -96,24 +101,4 @@ function formatMove(from: string, to: string): string {
   const quote = (path: string): string =>
     isWindows ? `"${path}"` : `'${path.replaceAll("'", String.raw`'\''`)}'`
   return `${isWindows ? 'move' : 'mv'} ${quote(from)} ${quote(to)}`
-}
-
-/** Writes a new file, as private as the data file; if that is gone, for its owner alone. Returns its path. */
-async function keep(disk: Disk, prefix: string, target: string, bytes: Buffer): Promise<string> {
-  const like = disk.fs.statSync(target, { throwIfNoEntry: false })
-  const isFile = like?.isFile() === true
-  const time = new Date(clock.now()).toISOString().replaceAll(':', '-')
-  const unnamed = newName(target)
-  disk.removeQuietly(unnamed)
-  try {
-    await disk.createFile(unnamed, bytes, isFile ? like : { mode: 0o600, uid: -1, gid: -1 })
-    for (let count = 1; ; count++) {
-      const path = `${prefix}${time}${count === 1 ? '' : `-${count}`}`
-      if (!linkIfMissing(disk, unnamed, path)) continue
-      await disk.syncFolder(dirname(path))
-      return path
-    }
-  } finally {
-    disk.removeQuietly(unnamed)
-  }
 }

@@ -9,17 +9,41 @@
  */
 import { dirname } from 'node:path'
 import { errorCode } from '../system/errors.ts'
-import { type Disk, hasSameContent, type Identity } from './disk.ts'
+import { DataFileChanged } from './data-file-errors.ts'
+import { type Disk, hasSameContent, type Identity, type OwnerAndMode } from './disk.ts'
 
 /** A new file, until it is whole and gets its own name. */
-export const newName = (target: string): string => `${target}.petstore-new`
+const newName = (target: string): string => `${target}.petstore-new`
 /** The old file, moved aside. */
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
+ * Creates a file in the folder of `target`, with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole
+ * and durable; what that returns is returned when the name is durable too.
+ */
+export async function createWhole<T>(
+  disk: Disk,
+  target: string,
+  bytes: Buffer,
+  like: OwnerAndMode | undefined,
+  place: (newPath: string) => T,
+): Promise<T> {
+  const newPath = newName(target)
+  disk.remove(newPath)
+  try {
+    await disk.createFile(newPath, bytes, like)
+    const placed = place(newPath)
+    await disk.syncFolder(dirname(target))
+    return placed
+  } finally {
+    disk.remove(newPath)
+  }
+}
+
+/**
  * Replaces the file with the identity `expected` (undefined: there was none) by one with the content `next`, the same mode and, as far as
- * we may set them, the same owner and group, and returns true when that is durable. If a different file is there by now, leaves that,
- * and returns false. `target` is the path that all links lead to.
+ * we may set them, the same owner and group, and returns when that is durable. If a different file is there by now, leaves that, and
+ * throws a DataFileChanged. `target` is the path that all links lead to.
  *
  * Throws the file system's error. If it has replaced the file nevertheless, the old one stays aside until removeLeftovers; otherwise it is
  * back at the path or, if that failed too, aside until putBackOldFile succeeds.
@@ -29,45 +53,30 @@ export async function replaceFile(
   target: string,
   expected: Identity,
   next: Buffer,
-): Promise<boolean> {
-  const newPath = newName(target)
+): Promise<void> {
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     // A file that we may not write has to stay as it is, although we might be able to move it aside.
     if (old !== undefined) disk.checkFileWritable(target)
-    disk.remove(newPath)
-    await disk.createFile(newPath, next, old)
-    if (!(await swapFiles(disk, target, expected))) return false
-    await disk.syncFolder(dirname(target))
-    removeLeftovers(disk, target)
-    return true
+    await createWhole(disk, target, next, old, (newPath) => {
+      if (expected !== undefined) {
+        // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
+        disk.fs.renameSync(target, oldName(target))
+        // 2. Look: is it still the file that was read? (The move has changed its ctime.) If not, it has an editor's save, and goes back.
+        if (!hasSameContent(disk.statIdentity(oldName(target)), expected)) throw new DataFileChanged()
+      }
+      // 3. Link the new file at the path, unless an editor has created one there: then that stays.
+      if (!linkIfMissing(disk, newPath, target)) throw new DataFileChanged()
+    })
   } catch (error) {
-    // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. If
-    // the old one is aside already, the next read puts it back. But where there was no file, and the folder is there, none can be made:
-    // as in /proc, or by the name `pets?.json` on Windows.
-    const isImpossible = expected === undefined && disk.statIdentity(dirname(target)) !== undefined
-    if (errorCode(error) === 'ENOENT' && !isImpossible) return false
     // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk, target).catch(() => {})
-    throw error
-  } finally {
-    disk.removeQuietly(newPath)
+    // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. But
+    // where there was no file, and the folder is there, none can be made: as in /proc, or by the name `pets?.json` on Windows.
+    const isImpossible = expected === undefined && disk.statIdentity(dirname(target)) !== undefined
+    throw errorCode(error) === 'ENOENT' && !isImpossible ? new DataFileChanged() : error
   }
-}
-
-async function swapFiles(disk: Disk, target: string, expected: Identity): Promise<boolean> {
-  const oldPath = oldName(target)
-  if (expected !== undefined) {
-    // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
-    disk.fs.renameSync(target, oldPath)
-    // 2. Look: is it still the file that was read? (The move has changed its ctime.) If not, it has an editor's save, and goes back.
-    if (!hasSameContent(disk.statIdentity(oldPath), expected)) {
-      await putBackOldFile(disk, target)
-      return false
-    }
-  }
-  // 3. Link the new file at the path, unless an editor has created one there: then that stays.
-  return linkIfMissing(disk, newName(target), target)
+  removeLeftovers(disk, target)
 }
 
 /**
@@ -106,5 +115,5 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
 
 /** Removes what an interrupted replacement has left aside, once there is a valid and durable file at the path. */
 export function removeLeftovers(disk: Disk, target: string): void {
-  for (const name of [oldName, newName]) disk.removeQuietly(name(target))
+  for (const name of [oldName, newName]) disk.remove(name(target))
 }

@@ -1,7 +1,7 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DataFileUnusable } from '../data-file/data-file-errors.ts'
+import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { openDataFile } from '../data-file/data-file.ts'
 import { Disk } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
@@ -71,6 +71,8 @@ export async function exportPets({ storage }: Database, path: string, onPets: On
   const bytes = formatFile(pets, undefined)
   parseFileText(path, bytes)
   await disk.makeFolder(dirname(path))
-  if (!(await replaceFile(disk, path, undefined, bytes))) throw exists
+  await replaceFile(disk, path, undefined, bytes).catch((error: unknown) => {
+    throw error instanceof DataFileChanged ? exists : error
+  })
   return pets.length
 }

@@ -1,5 +1,5 @@
 /** What onMessage is told of the data file while the store runs: each edit; once, why the file cannot be used; and that it can again. */
-import { DataFileUnusable } from '../data-file/data-file-errors.ts'
+import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
 import type { DataFile } from '../data-file/data-file.ts'
 import type { PetIndex } from './pet-index.ts'
 
@@ -23,14 +23,11 @@ export class EditMessages {
     this.#sayOnce('disk', explainFailure(file, error, 'pets are still served, but none can be added'))
   }
 
-  /** A look has found that the file cannot be read or used. Says it again if it becomes known where the pets are kept. */
-  sayUnusable(file: DataFile, error: unknown): void {
+  /** A look has found that the file cannot be read or used. `kept` is what became of the pets: if that changes, it is said again. */
+  sayUnusable(file: DataFile, error: unknown, kept: string): void {
     // While it is being saved it is too early to say anything: the next look reads the file again.
-    if (error instanceof DataFileUnusable && error.isBeingSaved) return
-    const { keptName, keepFailure } = file
-    const isKept = keptName === undefined ? '' : `, and are kept in ${keptName} until then`
-    const notKept = keepFailure === undefined ? '' : `, but cannot be kept beside it: ${keepFailure}`
-    const consequence = `no pet can be added until this is fixed; the last valid pets are still served${isKept}${notKept}`
+    if (error instanceof DataFileChanged) return
+    const consequence = `no pet can be added until this is fixed; the last valid pets are still served${kept}`
     const message = explainFailure(file, error, consequence)
     this.#sayOnce(message, message)
   }

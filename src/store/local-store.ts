@@ -124,11 +124,8 @@ export class LocalStore implements Store {
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
         if (file !== undefined && isSystemError(error)) this.#messages.sayAppendFailed(file, error)
-        if (file === undefined || !(error instanceof DataFileChanged)) throw toRefusal(error, mayBeStored)
-        if (edits === maxEdits) {
-          const fault = 'is changed again and again by another program'
-          throw toRefusal(DataFileUnusable.ofFile(file.path, fault), mayBeStored)
-        }
+        if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
+          throw toRefusal(error, mayBeStored)
         // Somebody has edited the file. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
         // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
@@ -183,17 +180,19 @@ export class LocalStore implements Store {
       } else if (this.#unusable === undefined) {
         this.#messages.sayReadable(file)
       } else {
-        // It has not changed since, and so was not read. But the pets may not be kept yet, or not any more.
-        await file.keepPets()
+        // It has not changed since, and so was not read.
         throw this.#unusable
       }
     } catch (error) {
+      // Also if it was said before: they may not be kept yet, or not any more.
+      const kept = await file.keepPets()
       if (error instanceof DataFileUnusable && error !== this.#unusable) {
         this.#unusable = error
         // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
         this.version++
       }
-      if (error instanceof DataFileUnusable || isSystemError(error)) this.#messages.sayUnusable(file, error)
+      if (error instanceof DataFileUnusable || isSystemError(error))
+        this.#messages.sayUnusable(file, error, kept)
       throw toRefusal(error, mayBeStored)
     }
   }
