@@ -393,7 +393,7 @@ test('says once that the disk fails and once that it works again', async (t) => 
   assert.equal((await createAll(store, ['d'])).length, 1)
   assert.match(
     said[0] ?? '',
-    /pets\.json: cannot be used: i\/o error \(EIO\); pets are still served, but none can be added$/,
+    /pets\.json: cannot be used: i\/o error \(EIO\); no pet can be added until this is fixed; the last valid pets are still served$/,
   )
   assert.match(said.at(-1) ?? '', /pets\.json: can be used again$/)
   assert.equal(said.filter((line) => line.includes('cannot')).length, 1)
@@ -832,7 +832,7 @@ test('answers 507 while a real disk is full, keeps every pet, and goes on when t
   assert.equal(next.headers.get('location'), `/v1/pets/${count + 1}`)
   assert.match(
     said.join('\n'),
-    /no space left on device \(ENOSPC\); pets are still served[^]*can be used again/,
+    /no space left on device \(ENOSPC\); no pet can be added until this is fixed[^]*can be used again/,
   )
   assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
   // Before the disk is gone, as the next one that anybody mounts may get its number, by which the file is locked.

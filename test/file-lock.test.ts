@@ -75,12 +75,12 @@ test('gives the lock back, and takes it again and again', async () => {
   const target = join(makeFolder(), 'pets.json')
   const disk = new Disk()
   for (let i = 0; i < 20; i++) {
-    const lock = await lockFile(disk, 'pets.json', target)
+    const release = await lockFile(disk, 'pets.json', target)
     await assert.rejects(
       lockFile(disk, 'pets.json', target),
       /^Error: pets\.json: is in use by another server;/,
     )
-    await lock.release()
+    await release()
   }
 })
 

@@ -16,8 +16,7 @@ import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import { findKeptPets, keepBeside, listKeptPets, refuseBesideKeptPets } from './kept-files.ts'
 import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
-import { tryAgain } from './try-again.ts'
-import { waitForSave } from './wait-for-save.ts'
+import { tryAgain, waitForSave, wasJustWritten } from './wait.ts'
 import { describeFileError, describeUnwritable, RewriteFailed } from './write-access.ts'
 
 /** For how long an edited file that keeps changing is read again and again. */
@@ -47,18 +46,19 @@ export async function openDataFile(
   { fileSystem, onMessage = () => {}, platform }: DataFileOptions = {},
 ): Promise<{ file: DataFile; data: PetData }> {
   const disk = new Disk(fileSystem, onMessage, platform)
-  let lock: FileLock | undefined
+  let release: FileLock | undefined
   try {
     const target = disk.followLinks(path)
     await disk.makeFolder(dirname(target))
-    lock = await lockFile(disk, path, target)
-    const file = new DataFile(path, disk, lock, onMessage)
-    const data = await file.open()
-    const unwritable = file.describeUnwritable()
+    release = await lockFile(disk, path, target)
+    const file = new DataFile(path, disk, release, onMessage)
+    const data = await file.read()
+    for (const line of listKeptPets(disk, target, data.pets)) onMessage(`${path}: ${line}`)
+    const unwritable = describeUnwritable(disk, path)
     if (unwritable !== undefined) onMessage(unwritable)
     return { file, data }
   } catch (error) {
-    await lock?.release()
+    await release?.()
     if (!isSystemError(error)) throw error
     const why = describeFileError(disk, path, error)
     throw DataFileUnusable.ofFile(path, `cannot be opened or created: ${why}`)
@@ -67,8 +67,10 @@ export async function openDataFile(
 
 export class DataFile implements Adapter<PetData> {
   readonly path: string
+  /** The highest id that was read or acknowledged, even if an edit has removed it since: it is not given again in this run. */
+  highestId: Int64 = 0
   readonly #disk: Disk
-  readonly #lock: FileLock
+  readonly #release: FileLock
   readonly #onMessage: (message: string) => void
   /** For the file with the pets that are served; undefined until there is one. */
   #appender: Appender | undefined
@@ -77,7 +79,6 @@ export class DataFile implements Adapter<PetData> {
   /** The pets that are served: the first #count of these. */
   #served: PetData = { pets: [] }
   #count = 0
-  #highestId: Int64 = 0
   /**
    * A #sync has failed, and the file was not replaced since. Linux reports such an error only once: the next sync would succeed, although
    * the bytes are not on the disk. So the text has to be written into a new file.
@@ -86,16 +87,11 @@ export class DataFile implements Adapter<PetData> {
   /** The file with the served pets, if this run has kept them. */
   #keptPath: string | undefined
 
-  constructor(path: string, disk: Disk, lock: FileLock, onMessage: (message: string) => void) {
+  constructor(path: string, disk: Disk, release: FileLock, onMessage: (message: string) => void) {
     this.path = path
     this.#disk = disk
-    this.#lock = lock
+    this.#release = release
     this.#onMessage = onMessage
-  }
-
-  /** The highest id that was read or acknowledged, even if an edit has removed it since: it is not given again in this run. */
-  get highestId(): Int64 {
-    return this.#highestId
   }
 
   /** After a failed `write`: whether its pets may still be in the file, or be saved again by an editor that has read them. */
@@ -103,33 +99,31 @@ export class DataFile implements Adapter<PetData> {
     return this.#found === undefined && this.#appender?.mayBeStored === true
   }
 
-  /** Whether somebody else has written or replaced the file since it was read or written here. True if that is not known. */
-  isEdited(): boolean {
+  /**
+   * Whether the file has to be read: somebody else has written or replaced it since it was read or written here, or that is not known, or a
+   * failed append was undone only now.
+   */
+  async isEdited(): Promise<boolean> {
+    if (await this.#appender?.rollBack()) return true
     return !isSame(this.#disk.statIdentity(this.path), (this.#found ?? this.#appender)?.identity)
   }
 
-  /** For openDataFile. Throws a DataFileUnusable, or the file system's error. */
-  async open(): Promise<PetData> {
-    const data = await this.#readUntilWhole(Infinity, true)
-    for (const line of listKeptPets(this.#disk, this.#followLinks(), data.pets)) this.#say(line)
-    return data
-  }
-
   /**
-   * Reads an edited file. Throws a DataFileUnusable if it cannot be used, which is a DataFileChanged if it is still being saved after
-   * `maxEditWaitMs`; or a system error. After an invalid file, isEdited() is false until somebody changes it. After one that is being saved or
-   * cannot be read, it stays true, so that the next look reads it again.
+   * Reads the file: at a start, and when it was edited. Throws a DataFileUnusable if it cannot be used, which is a DataFileChanged if an edit is
+   * still being saved after `maxEditWaitMs`; or a system error. After an invalid file, isEdited() is false until somebody changes it. After one
+   * that is being saved or cannot be read, it stays true, so that the next look reads it again.
    */
   read(): Promise<PetData> {
-    return this.#readUntilWhole(maxEditWaitMs, false)
-  }
-
-  #readUntilWhole(maxWaitMs: number, isStart: boolean): Promise<PetData> {
+    const maxWaitMs = this.#isStart ? Infinity : maxEditWaitMs
     return tryAgain(
       maxWaitMs,
       (error) => error instanceof DataFileChanged,
-      () => this.#readOnce(isStart),
+      () => this.#readOnce(),
     )
+  }
+
+  get #isStart(): boolean {
+    return this.#appender === undefined
   }
 
   /**
@@ -137,20 +131,19 @@ export class DataFile implements Adapter<PetData> {
    * and then read once more: `written` is what it has to have then, and is durable. Throws a DataFileChanged when the file has to be read again
    * in a moment.
    */
-  async #readOnce(isStart: boolean, written?: Buffer): Promise<PetData> {
+  async #readOnce(written?: Buffer): Promise<PetData> {
     this.#appender?.close()
     // Until it is read, the file counts as edited: if reading it fails, the next look tries again.
     this.#found = { identity: unknownIdentity }
     const { bytes, identity, fault } = await this.#disk.read(this.path)
     if (written !== undefined && !bytes.equals(written)) throw new DataFileChanged()
-    const text = new FileText(bytes, this.#highestId)
+    const text = new FileText(bytes, this.highestId)
     const unusable =
       fault === undefined ? text.describeFaults(this.path) : DataFileUnusable.ofFile(this.path, fault)
-    if (unusable !== undefined)
-      return this.#readOnce(isStart, await this.#recover(identity, text, unusable, isStart))
+    if (unusable !== undefined) return this.#readOnce(await this.#recover(identity, text, unusable))
     const canStay = text.filledIds.length === 0 && (written !== undefined || (await this.#sync()))
     if (canStay) return this.#serve(identity, text)
-    return this.#readOnce(isStart, await this.#replace(identity, text.formatWithIds(text.tail)))
+    return this.#readOnce(await this.#replace(identity, text.formatWithIds(text.tail)))
   }
 
   /**
@@ -166,13 +159,10 @@ export class DataFile implements Adapter<PetData> {
    * | was copied during an append               | is repaired               | is repaired           |
    * | is empty, or wrong otherwise              | is an error               | is an error           |
    */
-  async #recover(
-    identity: Identity,
-    text: FileText,
-    unusable: DataFileUnusable,
-    isStart: boolean,
-  ): Promise<Buffer> {
-    await waitForSave(this.#disk, this.path, identity, isStart)
+  async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<Buffer> {
+    const isStart = this.#isStart
+    if (!isStart || wasJustWritten(identity?.mtimeNs ?? 0n))
+      await waitForSave(() => !isSame(this.#disk.statIdentity(this.path), identity))
     const target = this.#followLinks()
     if (await putBackOldFile(this.#disk, target)) {
       if (isStart) this.#say(restoredMessage)
@@ -202,12 +192,7 @@ export class DataFile implements Adapter<PetData> {
     if (this.#found !== undefined || this.#appender === undefined) throw new DataFileChanged()
     await this.#appender.append(added, this.#count === 0)
     this.#count += added.length
-    this.#highestId = last.id
-  }
-
-  /** Tries again to undo a failed append, if that did not succeed at once. See Appender.rollBack. */
-  async rollBack(): Promise<boolean> {
-    return (await this.#appender?.rollBack()) ?? false
+    this.highestId = last.id
   }
 
   /**
@@ -234,22 +219,17 @@ export class DataFile implements Adapter<PetData> {
     return describeFileError(this.#disk, this.path, error)
   }
 
-  /** What of the file or its folder cannot be written, in words. */
-  describeUnwritable(): string | undefined {
-    return describeUnwritable(this.#disk, this.path)
-  }
-
   /** Releases the file. What was acknowledged is durable already. */
   async close(): Promise<void> {
     try {
-      await this.rollBack()
+      await this.#appender?.rollBack()
       // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk, this.#followLinks())
     } catch {
       // The next start repairs what is left, if it can, and puts the file back.
     }
     this.#appender?.close()
-    await this.#lock.release()
+    await this.#release()
   }
 
   /** Makes the file durable, whoever wrote it, and tells whether that succeeded. Throws a DataFileChanged if the file is gone. */
@@ -277,7 +257,7 @@ export class DataFile implements Adapter<PetData> {
     const { pets } = text
     this.#count = pets.length
     const highestId = pets.at(-1)?.id ?? 0
-    if (highestId > this.#highestId) this.#highestId = highestId
+    if (highestId > this.highestId) this.highestId = highestId
     return (this.#served = { pets })
   }
 

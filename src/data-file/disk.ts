@@ -8,7 +8,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
-import { tryAgain } from './try-again.ts'
+import { tryAgain } from './wait.ts'
 
 export type FileSystem = typeof nodeFs
 

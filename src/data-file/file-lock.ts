@@ -11,9 +11,8 @@ import { errorCode } from '../system/errors.ts'
 import { DataFileUnusable } from './data-file-errors.ts'
 import type { Disk } from './disk.ts'
 
-export interface FileLock {
-  release(): Promise<void>
-}
+/** Releases the lock. */
+export type FileLock = () => Promise<void>
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 
@@ -67,7 +66,7 @@ async function listenAt(addresses: readonly string[]): Promise<FileLock> {
     await release()
     throw error
   }
-  return { release }
+  return release
 }
 
 /**
@@ -77,7 +76,7 @@ async function listenAt(addresses: readonly string[]): Promise<FileLock> {
 function openLocked(disk: Disk, target: string): FileLock {
   const open = (path: string, flags: number): FileLock => {
     const descriptor = disk.fs.openSync(path, flags | constants.O_NONBLOCK | lockedFlag, 0o644)
-    return { release: async () => disk.close(descriptor) }
+    return async () => disk.close(descriptor)
   }
   try {
     return open(`${target}.petstore-lock`, constants.O_CREAT)

@@ -112,8 +112,6 @@ export class LocalStore implements Store {
   /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if the batch fails. */
   async #commit(newPets: readonly PetWithoutId[]): Promise<readonly Assigned[]> {
     const file = this.#file
-    // The file could not be used at the last look. It is read if it has changed; if it still cannot be used, this throws.
-    if (file !== undefined && this.#unusable !== undefined) await this.#reload(file)
     /** Whether an attempt may have left the pets in the file, or in an editor that may save them again. */
     let mayBeStored = false
     let results = assignIds(newPets, (file ?? this.#index).highestId)
@@ -123,10 +121,10 @@ export class LocalStore implements Store {
         return results
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
-        if (file !== undefined && isSystemError(error)) this.#messages.sayAppendFailed(file, error)
+        if (file !== undefined && isSystemError(error)) this.#messages.sayUnusable(file, error)
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
-        // Somebody has edited the file. The edit comes first; the batch is then added to it.
+        // Somebody has edited the file, or it could not be used at the last look. The edit comes first; the batch is then added to it.
         await this.#reload(file, mayBeStored)
         // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
         // their ids, and #append does not write them again.
@@ -168,32 +166,28 @@ export class LocalStore implements Store {
    */
   async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
-      const isRolledBack = await file.rollBack()
-      if (file.isEdited()) {
+      if (await file.isEdited()) {
         await this.#low.read()
         this.#messages.sayWorking(file, this.#unusable !== undefined)
         this.#unusable = undefined
         this.#reindex()
-      } else if (isRolledBack) {
-        // That shows that the file can be written again.
-        this.#messages.sayWorking(file)
-      } else if (this.#unusable === undefined) {
-        this.#messages.sayReadable(file)
-      } else {
+      } else if (this.#unusable !== undefined) {
         // It has not changed since, and so was not read.
         throw this.#unusable
+      } else {
+        this.#messages.sayReadable(file)
       }
     } catch (error) {
-      // Also if it was said before: they may not be kept yet, or not any more.
-      const kept = await file.keepPets()
       if (error instanceof DataFileUnusable && error !== this.#unusable) {
         this.#unusable = error
         // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
         this.version++
       }
-      if (error instanceof DataFileUnusable || isSystemError(error))
-        this.#messages.sayUnusable(file, error, kept)
-      throw toRefusal(error, mayBeStored)
+      // Also if it was said before: they may not be kept yet, or not any more.
+      const kept = await file.keepPets()
+      const refusal = toRefusal(error, mayBeStored)
+      if (refusal instanceof PetStoreError) this.#messages.sayUnusable(file, error, kept)
+      throw refusal
     }
   }
 
