@@ -280,7 +280,10 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
 
   test('a file in the place of its folder', async () => {
     const path = join(makeDataFile(), 'pets.json')
-    await assert.rejects(openFileStore(path), /cannot be opened or created: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
+    await assert.rejects(
+      openFileStore(path),
+      /cannot be opened or created: its folder cannot be written: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/,
+    )
   })
 })
 

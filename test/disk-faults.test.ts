@@ -309,7 +309,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
         assert.ok(error instanceof DataFileUnusable, `${JSON.stringify(fault)}: ${error}`)
         assert.match(
           error.message,
-          /^\S+pets\.json: cannot be opened or created: (?:it has to be rewritten, [a-z ]+: )?(?:the folder \S+ cannot be written: )?[a-z /-]+ \(E[A-Z]+\)$/,
+          /^\S+pets\.json: cannot be opened or created: (?:it has to be rewritten, [a-z ]+: )?(?:its folder cannot be written: )?[a-z /-]+ \(E[A-Z]+\)$/,
         )
         const left = nodeFs.existsSync(path) ? nodeFs.readFileSync(path, 'utf8') : undefined
         if (left === text) isWhole = true
@@ -722,7 +722,7 @@ test('names the folder when that is what cannot be written, for whichever reason
     const { store, lines: said } = await openStore(t, path, fileSystem)
     nodeFs.writeFileSync(path, '{"pets":[{"name":"Mia","categoryId":1}]}')
     await assert.rejects(store.create(newPet('Kit')), PetStoreError)
-    const why = `it has to be rewritten, since pets lack ids or for a repair: the folder ${dirname(path)} cannot be written: `
+    const why = `it has to be rewritten, since pets lack ids or for a repair: its folder cannot be written: `
     assert.ok(said.at(-1)?.startsWith(`${path}: cannot be used: ${why}`), said.at(-1))
     assert.ok(said.at(-1)?.includes(`(${code});`), said.at(-1))
   }
@@ -896,6 +896,6 @@ test('says in one sentence that no folder can be made, up to the topmost', async
   })
   await assert.rejects(openFileStore('/nowhere/data/pets.json', { fileSystem }), {
     message:
-      '/nowhere/data/pets.json: cannot be opened or created: the folder /nowhere/data cannot be written: no such file or directory (ENOENT)',
+      '/nowhere/data/pets.json: cannot be opened or created: its folder cannot be written: no such file or directory (ENOENT)',
   })
 })

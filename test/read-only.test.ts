@@ -86,7 +86,7 @@ test('names the folder when that cannot be written, and appends to the file in i
   const { url, output } = await startProgram(t, folder, env, asNobody)
   assert.match(
     output(),
-    /^\/\S+: this folder cannot be written: permission denied \(EACCES\); pets can be added, but/m,
+    /^pets\.json: its folder cannot be written: permission denied \(EACCES\); pets can be added, but/m,
   )
   assert.equal((await send(url, '/v1/pets', creation)).status, 201)
   const { ended, output: refusal } = runProgram(
@@ -98,7 +98,7 @@ test('names the folder when that cannot be written, and appends to the file in i
   assert.equal((await ended).code, 1)
   assert.match(
     refusal(),
-    /^new\.json: cannot be opened or created: the folder \/\S+ cannot be written: permission denied \(EACCES\)\n$/,
+    /^new\.json: cannot be opened or created: its folder cannot be written: permission denied \(EACCES\)\n$/,
   )
 })
 
@@ -134,7 +134,7 @@ test(
   async (t) => {
     const folder = makeStore(t, pets, { file: 0o666, folder: 0o711 })
     const { url, output } = await startProgram(t, folder, env, asNobody)
-    assert.match(output(), /: this folder cannot be synced: a new file in it may not survive a power cut$/m)
+    assert.match(output(), /: its folder cannot be synced: a new file in it may not survive a power cut$/m)
     assert.equal((await send(url, '/v1/pets', creation)).status, 201)
     writeFileSync(join(folder, 'pets.json'), pets)
     while ((await send(url, '/v1/pets')).headers.get('x-total-count') !== '1');

@@ -7,7 +7,6 @@ import { closingBrackets, type FileText, formatAppend } from './file-text.ts'
 
 export class Appender {
   readonly #disk: Disk
-  readonly #path: string
   /** How the file was when it was last read or written here. */
   identity: Identity
   /** Where the next pet goes: after the last one or, if there is none, after the `[`. */
@@ -21,9 +20,8 @@ export class Appender {
   /** Whether the pets of a failed append may be in the file: either it could not be undone, or an editor was saving at the same time. */
   mayBeStored = false
 
-  constructor(disk: Disk, path: string, identity: Identity, { petsEnd, tail }: FileText) {
+  constructor(disk: Disk, identity: Identity, { petsEnd, tail }: FileText) {
     this.#disk = disk
-    this.#path = path
     this.identity = identity
     this.#petsEnd = petsEnd
     // Copied, since a part of the text would keep all of it in memory.
@@ -89,8 +87,8 @@ export class Appender {
   async #closeAndLook(bytes: Buffer): Promise<void> {
     this.close()
     try {
-      this.identity = this.#disk.statIdentity(this.#path)
-      await this.#disk.withFile(this.#path, 'r', async (descriptor) =>
+      this.identity = this.#disk.statIdentity()
+      await this.#disk.withFile(this.#disk.path, 'r', async (descriptor) =>
         this.#throwUnlessLanded(descriptor, bytes),
       )
     } catch (error) {
@@ -100,14 +98,14 @@ export class Appender {
   }
 
   #throwIfEdited(): void {
-    if (!isSame(this.#disk.statIdentity(this.#path), this.identity)) throw new DataFileChanged()
+    if (!isSame(this.#disk.statIdentity(), this.identity)) throw new DataFileChanged()
   }
 
   async #openForAppend(): Promise<number> {
     // By now the file may be gone, or replaced with a folder.
     this.#throwIfEdited()
     try {
-      return await this.#disk.open(this.#path, 'r+')
+      return await this.#disk.open(this.#disk.path, 'r+')
     } catch (error) {
       // Some editors remove the file and write it again.
       throw errorCode(error) === 'ENOENT' ? new DataFileChanged() : error
@@ -158,6 +156,5 @@ export class Appender {
   close(): void {
     if (this.#descriptor !== undefined) this.#disk.close(this.#descriptor)
     this.#descriptor = undefined
-    this.#mayBeTorn = false
   }
 }

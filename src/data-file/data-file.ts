@@ -10,7 +10,7 @@ import type { Pet } from '../pet/pet.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
 import { Appender } from './appender.ts'
 import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
-import { Disk, type FileSystem, hasSameContent, type Identity, isSame, unknownIdentity } from './disk.ts'
+import { Disk, type DiskOptions, hasSameContent, type Identity, isSame, unknownIdentity } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import { findKeptPets, keepBeside, listKeptPets, refuseBesideKeptPets } from './kept-files.ts'
@@ -27,41 +27,32 @@ const restoredMessage = 'restored: a crash had interrupted the server while it r
 const reclosedMessage = 'repaired: its closing brackets were missing'
 const repairedMessage = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
 
+const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
+
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
   pets: Pet[]
 }
 
-export interface DataFileOptions {
-  /** Called with each message for the person who runs the server. */
-  readonly onMessage?: (message: string) => void
-  readonly fileSystem?: FileSystem
-  /** The system whose ways the file system has, for tests. */
-  readonly platform?: NodeJS.Platform
-}
-
 /** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileUnusable. */
 export async function openDataFile(
   path: string,
-  { fileSystem, onMessage = () => {}, platform }: DataFileOptions = {},
+  options?: DiskOptions,
 ): Promise<{ file: DataFile; data: PetData }> {
-  const disk = new Disk(fileSystem, onMessage, platform)
+  const disk = new Disk(path, options)
   let release: FileLock | undefined
   try {
-    const target = disk.followLinks(path)
-    await disk.makeFolder(dirname(target))
-    release = await lockFile(disk, path, target)
-    const file = new DataFile(path, disk, release, onMessage)
+    await disk.makeFolder(dirname(disk.target))
+    release = await lockFile(disk)
+    const file = new DataFile(disk, release)
     const data = await file.read()
-    for (const line of listKeptPets(disk, target, data.pets)) onMessage(`${path}: ${line}`)
-    const unwritable = describeUnwritable(disk, path)
-    if (unwritable !== undefined) onMessage(unwritable)
+    for (const line of [...listKeptPets(disk, data.pets), describeUnwritable(disk)])
+      if (line !== undefined) disk.say(line)
     return { file, data }
   } catch (error) {
     await release?.()
     if (!isSystemError(error)) throw error
-    const why = describeFileError(disk, path, error)
-    throw DataFileUnusable.ofFile(path, `cannot be opened or created: ${why}`)
+    throw DataFileUnusable.ofFile(path, `cannot be opened or created: ${describeFileError(disk, error)}`)
   }
 }
 
@@ -71,7 +62,6 @@ export class DataFile implements Adapter<PetData> {
   highestId: Int64 = 0
   readonly #disk: Disk
   readonly #release: FileLock
-  readonly #onMessage: (message: string) => void
   /** For the file with the pets that are served; undefined until there is one. */
   #appender: Appender | undefined
   /** How the file was when it was found to be another one: it cannot be used, or is to be read. Nothing may be appended then. */
@@ -87,11 +77,10 @@ export class DataFile implements Adapter<PetData> {
   /** The file with the served pets, if this run has kept them. */
   #keptPath: string | undefined
 
-  constructor(path: string, disk: Disk, release: FileLock, onMessage: (message: string) => void) {
-    this.path = path
+  constructor(disk: Disk, release: FileLock) {
+    this.path = disk.path
     this.#disk = disk
     this.#release = release
-    this.#onMessage = onMessage
   }
 
   /** After a failed `write`: whether its pets may still be in the file, or be saved again by an editor that has read them. */
@@ -105,7 +94,7 @@ export class DataFile implements Adapter<PetData> {
    */
   async isEdited(): Promise<boolean> {
     if (await this.#appender?.rollBack()) return true
-    return !isSame(this.#disk.statIdentity(this.path), (this.#found ?? this.#appender)?.identity)
+    return !isSame(this.#disk.statIdentity(), (this.#found ?? this.#appender)?.identity)
   }
 
   /**
@@ -114,16 +103,8 @@ export class DataFile implements Adapter<PetData> {
    * that is being saved or cannot be read, it stays true, so that the next look reads it again.
    */
   read(): Promise<PetData> {
-    const maxWaitMs = this.#isStart ? Infinity : maxEditWaitMs
-    return tryAgain(
-      maxWaitMs,
-      (error) => error instanceof DataFileChanged,
-      () => this.#readOnce(),
-    )
-  }
-
-  get #isStart(): boolean {
-    return this.#appender === undefined
+    const maxWaitMs = this.#appender === undefined ? Infinity : maxEditWaitMs
+    return tryAgain(maxWaitMs, isChanged, () => this.#readOnce())
   }
 
   /**
@@ -135,7 +116,7 @@ export class DataFile implements Adapter<PetData> {
     this.#appender?.close()
     // Until it is read, the file counts as edited: if reading it fails, the next look tries again.
     this.#found = { identity: unknownIdentity }
-    const { bytes, identity, fault } = await this.#disk.read(this.path)
+    const { bytes, identity, fault } = await this.#disk.read()
     if (written !== undefined && !bytes.equals(written)) throw new DataFileChanged()
     const text = new FileText(bytes, this.highestId)
     const unusable =
@@ -160,19 +141,17 @@ export class DataFile implements Adapter<PetData> {
    * | is empty, or wrong otherwise              | is an error               | is an error           |
    */
   async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<Buffer> {
-    const isStart = this.#isStart
+    const isStart = this.#appender === undefined
     if (!isStart || wasJustWritten(identity?.mtimeNs ?? 0n))
-      await waitForSave(() => !isSame(this.#disk.statIdentity(this.path), identity))
-    const target = this.#followLinks()
-    if (await putBackOldFile(this.#disk, target)) {
-      if (isStart) this.#say(restoredMessage)
+      await waitForSave(() => !isSame(this.#disk.statIdentity(), identity))
+    if (await putBackOldFile(this.#disk)) {
+      if (isStart) this.#disk.say(restoredMessage)
       throw new DataFileChanged()
     }
     const tornEnd = findTornEnd(text)
     const mayRepair = tornEnd !== undefined && (isStart || tornEnd === 'copy')
-    const kept = isStart || mayRepair ? findKeptPets(this.#disk, target) : []
-    if (isStart && kept.length > 0)
-      throw refuseBesideKeptPets(this.#disk, target, unusable, kept, text.isBlank)
+    const kept = isStart || mayRepair ? findKeptPets(this.#disk) : []
+    if (isStart && kept.length > 0) throw refuseBesideKeptPets(this.#disk, unusable, kept, text.isBlank)
     if (isStart && identity === undefined) return this.#replace(undefined, this.#formatNewFile([]))
     if (mayRepair && kept.length === 0) return this.#repair(identity, text, tornEnd)
     this.#found = { identity }
@@ -201,14 +180,13 @@ export class DataFile implements Adapter<PetData> {
    */
   async keepPets(): Promise<string> {
     try {
-      const isInFile = hasSameContent(this.#disk.statIdentity(this.path), this.#appender?.identity)
+      const isInFile = hasSameContent(this.#disk.statIdentity(), this.#appender?.identity)
       if (this.#count === 0 || isInFile) return ''
-      const isKept = this.#keptPath !== undefined && this.#disk.statIdentity(this.#keptPath) !== undefined
-      if (!isKept) {
+      if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
         const text = this.#formatNewFile(this.#served.pets.slice(0, this.#count))
-        this.#keptPath = await keepBeside(this.#disk, this.#followLinks(), 'kept', text)
+        this.#keptPath = await keepBeside(this.#disk, 'kept', text)
       }
-      return `, and are kept in ${basename(this.#keptPath ?? '')} until then`
+      return `, and are kept in ${basename(this.#keptPath)} until then`
     } catch (error) {
       return `, but cannot be kept beside it: ${this.describeError(error)}`
     }
@@ -216,7 +194,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** A system error in words. Names the folder when that is what cannot be written. */
   describeError(error: unknown): string {
-    return describeFileError(this.#disk, this.path, error)
+    return describeFileError(this.#disk, error)
   }
 
   /** Releases the file. What was acknowledged is durable already. */
@@ -224,7 +202,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       await this.#appender?.rollBack()
       // A failed replacement may have left the file aside.
-      await putBackOldFile(this.#disk, this.#followLinks())
+      await putBackOldFile(this.#disk)
     } catch {
       // The next start repairs what is left, if it can, and puts the file back.
     }
@@ -236,7 +214,7 @@ export class DataFile implements Adapter<PetData> {
   async #sync(): Promise<boolean> {
     if (this.#hasFailedSync) return false
     try {
-      await this.#disk.syncFile(this.path)
+      await this.#disk.syncFile()
     } catch (error) {
       const code = errorCode(error)
       if (code === 'ENOENT') throw new DataFileChanged()
@@ -249,10 +227,10 @@ export class DataFile implements Adapter<PetData> {
 
   /** From now on the pets of this text, which is durable, are served and appended to. */
   #serve(identity: Identity, text: FileText): PetData {
-    removeLeftovers(this.#disk, this.#followLinks())
+    removeLeftovers(this.#disk)
     if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
     this.#keptPath = undefined
-    this.#appender = new Appender(this.#disk, this.path, identity, text)
+    this.#appender = new Appender(this.#disk, identity, text)
     this.#found = undefined
     const { pets } = text
     this.#count = pets.length
@@ -263,7 +241,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
-    const replace = (): Promise<void> => replaceFile(this.#disk, this.#followLinks(), expected, next)
+    const replace = (): Promise<void> => replaceFile(this.#disk, expected, next)
     try {
       await this.#disk.retryWhileHeld(replace)
     } catch (error) {
@@ -280,31 +258,22 @@ export class DataFile implements Adapter<PetData> {
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. Returns the new content. */
   async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<Buffer> {
     const isKept = cause !== 'brackets'
-    const keptPath = isKept ? await keepBeside(this.#disk, this.#followLinks(), 'torn', text.tail) : ''
+    const keptPath = isKept ? await keepBeside(this.#disk, 'torn', text.tail) : ''
     const repaired = text.formatWithIds(closingBrackets)
     await this.#replace(identity, repaired).catch((error: unknown) => {
-      const isAsBefore = hasSameContent(this.#disk.statIdentity(this.path), identity)
+      const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
       if (isKept && isAsBefore) this.#disk.remove(keptPath)
       throw error
     })
     const kept = `the last ${text.tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
-    this.#say(isKept ? `${repairedMessage}; ${kept}` : reclosedMessage)
+    this.#disk.say(isKept ? `${repairedMessage}; ${kept}` : reclosedMessage)
     return repaired
   }
 
   /** A new file names its schema, if it lies in the same folder. */
   #formatNewFile(pets: readonly Pet[]): Buffer {
     const schema = 'pets.schema.json'
-    const hasSchema = this.#disk.statIdentity(join(dirname(this.#followLinks()), schema)) !== undefined
+    const hasSchema = this.#disk.statIdentity(join(dirname(this.#disk.target), schema)) !== undefined
     return formatFile(pets, hasSchema ? `./${schema}` : undefined)
-  }
-
-  #say(message: string): void {
-    this.#onMessage(`${this.path}: ${message}`)
-  }
-
-  /** The path to which all symbolic links lead. */
-  #followLinks(): string {
-    return this.#disk.followLinks(this.path)
   }
 }

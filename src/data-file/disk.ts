@@ -1,9 +1,9 @@
 /**
- * What the data file needs of a disk: the identity of a file, its bytes in one state, complete writes, syncs, and new
+ * The disk under a data file: the identity of the file, its bytes in one state, complete writes, syncs, and new
  * files with their folders. Does not depend on what a file contains. Every file system call goes through
  * `FileSystem`, the seam where tests record the calls, delay them and make them fail.
  */
-import nodeFs, { type BigIntStats, constants, type Stats } from 'node:fs'
+import nodeFs, { type BigIntStats, constants } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { errorCode } from '../system/errors.ts'
@@ -24,8 +24,6 @@ export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'c
 /** The identity of no file: equal to that of none, not even of a missing one. */
 export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
 
-export type OwnerAndMode = Pick<Stats, 'mode' | 'uid' | 'gid'>
-
 export interface WholeFile {
   readonly bytes: Buffer
   readonly identity: Identity
@@ -33,28 +31,46 @@ export interface WholeFile {
   readonly fault?: string
 }
 
+export interface DiskOptions {
+  /** Called with each message for the person who runs the server. */
+  readonly onMessage?: (message: string) => void
+  readonly fileSystem?: FileSystem
+  /** The system whose ways the file system has, for tests. */
+  readonly platform?: NodeJS.Platform
+}
+
 export class Disk {
+  /** Of the data file. */
+  readonly path: string
   readonly fs: FileSystem
   readonly platform: NodeJS.Platform
+  readonly isWindows: boolean
   readonly #onMessage: (message: string) => void
   #hasUnsyncedFolder = false
 
   constructor(
-    fs: FileSystem = nodeFs,
-    onMessage: (message: string) => void = () => {},
-    platform: NodeJS.Platform = process.platform,
+    path: string,
+    { fileSystem = nodeFs, onMessage = () => {}, platform = process.platform }: DiskOptions = {},
   ) {
-    this.fs = fs
-    this.#onMessage = onMessage
+    this.path = path
+    this.fs = fileSystem
     this.platform = platform
+    this.isWindows = platform === 'win32'
+    this.#onMessage = onMessage
   }
 
-  get isWindows(): boolean {
-    return this.platform === 'win32'
+  /** Tells the person who runs the server something about the data file. */
+  say(message: string): void {
+    this.#onMessage(`${this.path}: ${message}`)
   }
 
-  /** The identity of the file at the path. */
-  statIdentity(path: string): Identity {
+  /** Where the path leads, through all symbolic links, whether there is a file yet or not. */
+  get target(): string {
+    return this.#followLinks(this.path)
+  }
+
+  /** The identity of the data file, or of the one at this path. */
+  statIdentity(path = this.path): Identity {
     return this.#identify(this.fs.statSync(path, { bigint: true, throwIfNoEntry: false }))
   }
 
@@ -101,17 +117,17 @@ export class Disk {
     }
   }
 
-  /** The whole file in one state. Throws a DataFileChanged when it was written to meanwhile. */
-  async read(path: string): Promise<WholeFile> {
+  /** The whole data file in one state. Throws a DataFileChanged when it was written to meanwhile. */
+  async read(): Promise<WholeFile> {
     const none = Buffer.alloc(0)
     try {
       // Without O_NONBLOCK, opening a pipe would wait for a writer.
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
-      return await this.withFile(path, flags, async (descriptor) => {
+      return await this.withFile(this.path, flags, async (descriptor) => {
         const before = this.fs.fstatSync(descriptor, { bigint: true })
         const identity = this.#identify(before)
-        if (before.isDirectory()) return { bytes: none, identity, fault: 'is a folder, not a file' }
-        if (!before.isFile()) return { bytes: none, identity, fault: 'is not a regular file' }
+        const fault = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
+        if (!before.isFile()) return { bytes: none, identity, fault }
         const bytes = this.fs.readFileSync(descriptor)
         if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged()
         return { bytes, identity }
@@ -145,18 +161,16 @@ export class Disk {
       // A folder that may be used but not listed (mode 0311), and file systems, often of a network, that sync files alone.
       if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'].includes(errorCode(error))) throw error
       if (!this.#hasUnsyncedFolder)
-        this.#onMessage(
-          `${folder}: this folder cannot be synced: a new file in it may not survive a power cut`,
-        )
+        this.say('its folder cannot be synced: a new file in it may not survive a power cut')
       this.#hasUnsyncedFolder = true
     }
   }
 
-  /** Makes the file at the path durable, whoever wrote it: its bytes and its name. Windows syncs only what may be written. */
-  async syncFile(path: string): Promise<void> {
+  /** Makes the data file durable, whoever wrote it: its bytes and its name. Windows syncs only what may be written. */
+  async syncFile(): Promise<void> {
     const flags = this.isWindows ? 'r+' : 'r'
-    await this.withFile(path, flags, (descriptor) => this.sync('fdatasync', descriptor))
-    await this.syncFolder(dirname(this.followLinks(path)))
+    await this.withFile(this.path, flags, (descriptor) => this.sync('fdatasync', descriptor))
+    await this.syncFolder(dirname(this.target))
   }
 
   /** Creates a folder and those above it, as far as they are missing. */
@@ -173,28 +187,12 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
-  /** Creates a file of these bytes, with the mode and, if we may, the owner of `like`. Durable but for its name. */
-  async createFile(path: string, bytes: Buffer, like?: OwnerAndMode): Promise<void> {
-    await this.withFile(path, 'wx', async (descriptor) => {
-      if (like !== undefined) {
-        // Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group can
-        // then still read it. So each is tried by itself. -1 leaves it as it is.
-        quietly(() => this.fs.fchownSync(descriptor, -1, like.gid))
-        quietly(() => this.fs.fchownSync(descriptor, like.uid, -1))
-        this.fs.fchmodSync(descriptor, like.mode & 0o7777)
-      }
-      this.write(descriptor, bytes, 0)
-      await this.sync('fsync', descriptor)
-    })
+  /** Throws the system's error when this process may not write the data file; EPERM also for one that only takes appends (chattr +a). */
+  checkFileWritable(): void {
+    this.close(this.fs.openSync(this.path, 'r+'))
   }
 
-  /** Throws the system's error when this process may not write the file; EPERM also for one that only takes appends (chattr +a). */
-  checkFileWritable(path: string): void {
-    this.close(this.fs.openSync(path, 'r+'))
-  }
-
-  /** Where the path leads, through symbolic links, whether there is a file yet or not. */
-  followLinks(path: string): string {
+  #followLinks(path: string): string {
     try {
       return this.fs.realpathSync(path)
     } catch (error) {
@@ -203,7 +201,7 @@ export class Disk {
     let folder = resolve(dirname(path))
     try {
       folder = this.fs.realpathSync(folder)
-      return this.followLinks(resolve(folder, this.fs.readlinkSync(path)))
+      return this.#followLinks(resolve(folder, this.fs.readlinkSync(path)))
     } catch (error) {
       // EINVAL: not a link. ENOENT: a folder or the file is still to be created.
       if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'EINVAL') throw error
@@ -221,7 +219,7 @@ export class Disk {
 }
 
 /** Makes the call. If it throws, nothing is done about it. */
-function quietly(call: () => void): void {
+export function quietly(call: () => void): void {
   try {
     call()
   } catch {}

@@ -20,17 +20,17 @@ const usedByAnother = 'is in use by another server; stop that one, or give this 
 const lockedFlag = 0x20
 
 /**
- * Locks the file at the path. `target` is where all symbolic links lead, in a folder that is there. Throws a DataFileUnusable when a living
+ * Locks the data file, whose folder is there. Throws a DataFileUnusable when a living
  * process holds the lock.
  */
-export async function lockFile(disk: Disk, path: string, target: string): Promise<FileLock> {
+export async function lockFile(disk: Disk): Promise<FileLock> {
   const hasSockets = disk.platform === 'linux' || disk.isWindows
   try {
-    return hasSockets ? await listenAt(lockAddresses(disk, target)) : openLocked(disk, target)
+    return hasSockets ? await listenAt(lockAddresses(disk)) : openLocked(disk)
   } catch (error) {
     // Of listen(2), and of open(2) for a lock.
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
-    throw isTaken ? DataFileUnusable.ofFile(path, usedByAnother) : error
+    throw isTaken ? DataFileUnusable.ofFile(disk.path, usedByAnother) : error
   }
 }
 
@@ -39,7 +39,8 @@ export async function lockFile(disk: Disk, path: string, target: string): Promis
  * through a bind mount; and by its path, since the inode may change on exFAT and overlays. A container has mounts, and so paths,
  * of its own (namespaces(7)). On Windows, `PETS.JSON` is the same file.
  */
-function lockAddresses(disk: Disk, target: string): readonly string[] {
+function lockAddresses(disk: Disk): readonly string[] {
+  const { target } = disk
   const { dev, ino } = disk.fs.statSync(dirname(target), { bigint: true })
   const mounts = disk.isWindows ? '' : statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
   return [`${dev}:${ino}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
@@ -73,16 +74,16 @@ async function listenAt(addresses: readonly string[]): Promise<FileLock> {
  * Locks a file beside the data file, which stays: if it was removed, two servers could lock two of them. Where none can be made, the data
  * file is never replaced, and so can be locked itself.
  */
-function openLocked(disk: Disk, target: string): FileLock {
-  const open = (path: string, flags: number): FileLock => {
-    const descriptor = disk.fs.openSync(path, flags | constants.O_NONBLOCK | lockedFlag, 0o644)
-    return async () => disk.close(descriptor)
-  }
+function openLocked(disk: Disk): FileLock {
+  const { target } = disk
+  const flags = constants.O_NONBLOCK | lockedFlag
+  let descriptor: number
   try {
-    return open(`${target}.petstore-lock`, constants.O_CREAT)
+    descriptor = disk.fs.openSync(`${target}.petstore-lock`, flags | constants.O_CREAT, 0o644)
   } catch (error) {
     const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-    if (!isRefused || disk.statIdentity(target) === undefined) throw error
-    return open(target, constants.O_RDONLY)
+    if (!isRefused || disk.statIdentity() === undefined) throw error
+    descriptor = disk.fs.openSync(target, flags)
   }
+  return async () => disk.close(descriptor)
 }

@@ -66,8 +66,6 @@ export class FileText {
   faultCount = 0
   /** The syntax error that ended the pass; it is one of the faults. */
   readonly syntaxFault: JsonFault | undefined
-  /** How many whole pets were read, valid or not. */
-  petCount = 0
   /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
   petsEnd = 0
   readonly #reader: JsonReader
@@ -169,16 +167,16 @@ export class FileText {
     }
     this.petsEnd = reader.at
     // Made once, not for each of a million pets.
+    let index = 0
     const addFault = (fault: SeedFault, offset: number, firstAt?: number): void =>
-      this.#addFault(formatSeedFault(this.petCount, fault), offset, firstAt)
-    for (let first = true; reader.acceptMore(']', first, 'a pet'); first = false) {
+      this.#addFault(formatSeedFault(index, fault), offset, firstAt)
+    for (; reader.acceptMore(']', index === 0, 'a pet'); index++) {
       reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
       // A fault if another pet has the id.
-      const idFault = seed && this.#seeds.add(seed, offset, this.petCount)
+      const idFault = seed && this.#seeds.add(seed, offset, index)
       if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
-      this.petCount++
       this.petsEnd = reader.at
     }
   }

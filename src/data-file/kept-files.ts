@@ -1,7 +1,6 @@
 /**
  * The files beside the data file that keep what would otherwise be lost: the damaged end that a repair cuts off, and the pets that are
- * served while the file cannot be used. Each is whole and durable when it has its name, and none is ever written over. `target` is the
- * path of the data file that all symbolic links lead to.
+ * served while the file cannot be used. Each is whole and durable when it has its name, and none is ever written over.
  */
 import { basename, dirname, join } from 'node:path'
 import { formatPet, type Pet } from '../pet/pet.ts'
@@ -15,17 +14,13 @@ import { createWhole, linkIfMissing } from './replace-file.ts'
  * Keeps the bytes as `pets.json.torn-<time>` or `pets.json.kept-<time>`, in a folder that may be gone too: as private as the data file or, if
  * that is gone, for its owner alone. Returns the path.
  */
-export async function keepBeside(
-  disk: Disk,
-  target: string,
-  kind: 'torn' | 'kept',
-  bytes: Buffer,
-): Promise<string> {
+export async function keepBeside(disk: Disk, kind: 'torn' | 'kept', bytes: Buffer): Promise<string> {
+  const { target } = disk
   await disk.makeFolder(dirname(target))
   const old = disk.fs.statSync(target, { throwIfNoEntry: false })
   const like = old?.isFile() === true ? old : { mode: 0o600, uid: -1, gid: -1 }
   const path = `${target}.${kind}-${new Date(clock.now()).toISOString().replaceAll(':', '-')}`
-  return createWhole(disk, target, bytes, like, (newPath) => {
+  return createWhole(disk, bytes, like, (newPath) => {
     for (let count = 1; ; count++) {
       const free = count === 1 ? path : `${path}-${count}`
       if (linkIfMissing(disk, newPath, free)) return free
@@ -34,17 +29,18 @@ export async function keepBeside(
 }
 
 /** The paths of all files with kept pets, the oldest first. */
-export function findKeptPets(disk: Disk, target: string): readonly string[] {
+export function findKeptPets(disk: Disk): readonly string[] {
+  const { target } = disk
   const names = disk.fs.readdirSync(dirname(target))
   const kept = names.filter((name) => name.startsWith(`${basename(target)}.kept-`))
   return kept.toSorted().map((name) => join(dirname(target), name))
 }
 
 /** A line for each, for a start on a usable data file with these pets. */
-export function listKeptPets(disk: Disk, target: string, pets: readonly Pet[]): readonly string[] {
+export function listKeptPets(disk: Disk, pets: readonly Pet[]): readonly string[] {
   let paths: readonly string[]
   try {
-    paths = findKeptPets(disk, target)
+    paths = findKeptPets(disk)
   } catch {
     // A folder that may be used but not listed: the file in it is good nevertheless.
     return []
@@ -60,14 +56,14 @@ export function listKeptPets(disk: Disk, target: string, pets: readonly Pet[]): 
  */
 export function refuseBesideKeptPets(
   disk: Disk,
-  target: string,
   { message, summary }: DataFileUnusable,
   kept: readonly string[],
   isEmpty: boolean,
 ): DataFileUnusable {
+  const { target } = disk
   const last = kept.at(-1) ?? ''
   // A folder may lie at the path, and a move would then go into it.
-  const isThere = disk.statIdentity(target) !== undefined
+  const isThere = disk.statIdentity() !== undefined
   const setAside = isThere ? [formatMove(target, last.replace('.kept-', '.damaged-'))] : []
   const giveUp = kept.map((path) => formatMove(path, path.replace('.kept-', '.unused-')))
   const lines = [

@@ -7,10 +7,11 @@
  * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,
  * and the new one is put at the path only if no editor has created a file there meanwhile.
  */
+import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
-import { type Disk, hasSameContent, type Identity, type OwnerAndMode } from './disk.ts'
+import { type Disk, hasSameContent, type Identity, quietly } from './disk.ts'
 
 /** A new file, until it is whole and gets its own name. */
 const newName = (target: string): string => `${target}.petstore-new`
@@ -18,22 +19,31 @@ const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 
 /**
- * Creates a file in the folder of `target`, with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole
+ * Creates a file beside the data file, with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole
  * and durable; what that returns is returned when the name is durable too.
  */
 export async function createWhole<T>(
   disk: Disk,
-  target: string,
   bytes: Buffer,
-  like: OwnerAndMode | undefined,
+  like: Pick<Stats, 'mode' | 'uid' | 'gid'> | undefined,
   place: (newPath: string) => T,
 ): Promise<T> {
-  const newPath = newName(target)
+  const newPath = newName(disk.target)
   disk.remove(newPath)
   try {
-    await disk.createFile(newPath, bytes, like)
+    await disk.withFile(newPath, 'wx', async (descriptor) => {
+      if (like !== undefined) {
+        // Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group can
+        // then still read it. So each is tried by itself. -1 leaves it as it is.
+        quietly(() => disk.fs.fchownSync(descriptor, -1, like.gid))
+        quietly(() => disk.fs.fchownSync(descriptor, like.uid, -1))
+        disk.fs.fchmodSync(descriptor, like.mode & 0o7777)
+      }
+      disk.write(descriptor, bytes, 0)
+      await disk.sync('fsync', descriptor)
+    })
     const placed = place(newPath)
-    await disk.syncFolder(dirname(target))
+    await disk.syncFolder(dirname(newPath))
     return placed
   } finally {
     disk.remove(newPath)
@@ -43,22 +53,18 @@ export async function createWhole<T>(
 /**
  * Replaces the file with the identity `expected` (undefined: there was none) by one with the content `next`, the same mode and, as far as
  * we may set them, the same owner and group, and returns when that is durable. If a different file is there by now, leaves that, and
- * throws a DataFileChanged. `target` is the path that all links lead to.
+ * throws a DataFileChanged.
  *
- * Throws the file system's error. If it has replaced the file nevertheless, the old one stays aside until removeLeftovers; otherwise it is
- * back at the path or, if that failed too, aside until putBackOldFile succeeds.
+ * The old file stays aside until removeLeftovers. Throws the file system's error: if it has not replaced the file, the old one is back at the
+ * path or, if that failed too, aside until putBackOldFile succeeds.
  */
-export async function replaceFile(
-  disk: Disk,
-  target: string,
-  expected: Identity,
-  next: Buffer,
-): Promise<void> {
+export async function replaceFile(disk: Disk, expected: Identity, next: Buffer): Promise<void> {
+  const { target } = disk
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     // A file that we may not write has to stay as it is, although we might be able to move it aside.
-    if (old !== undefined) disk.checkFileWritable(target)
-    await createWhole(disk, target, next, old, (newPath) => {
+    if (old !== undefined) disk.checkFileWritable()
+    await createWhole(disk, next, old, (newPath) => {
       if (expected !== undefined) {
         // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
         disk.fs.renameSync(target, oldName(target))
@@ -70,20 +76,19 @@ export async function replaceFile(
     })
   } catch (error) {
     // If this fails too, the next read of the file tries it again.
-    await putBackOldFile(disk, target).catch(() => {})
+    await putBackOldFile(disk).catch(() => {})
     // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. But
-    // where there was no file, and the folder is there, none can be made: as in /proc, or by the name `pets?.json` on Windows.
-    const isImpossible = expected === undefined && disk.statIdentity(dirname(target)) !== undefined
-    throw errorCode(error) === 'ENOENT' && !isImpossible ? new DataFileChanged() : error
+    // where there was no file, none can be made: as in /proc, or by the name `pets?.json` on Windows.
+    throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged() : error
   }
-  removeLeftovers(disk, target)
 }
 
 /**
  * If an interrupted replacement has left the old file aside, puts it back at the path, unless there is a file by now. If there is
  * one, the old one stays aside until removeLeftovers. Returns whether it was put back.
  */
-export async function putBackOldFile(disk: Disk, target: string): Promise<boolean> {
+export async function putBackOldFile(disk: Disk): Promise<boolean> {
+  const { target } = disk
   const oldPath = oldName(target)
   try {
     if (!linkIfMissing(disk, oldPath, target)) return false
@@ -114,6 +119,6 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
 }
 
 /** Removes what an interrupted replacement has left aside, once there is a valid and durable file at the path. */
-export function removeLeftovers(disk: Disk, target: string): void {
-  for (const name of [oldName, newName]) disk.remove(name(target))
+export function removeLeftovers(disk: Disk): void {
+  for (const name of [oldName, newName]) disk.remove(name(disk.target))
 }

@@ -42,7 +42,7 @@ const firstAppendPrefix = appendPrefix.slice(1)
 export function findTornEnd({
   bytes,
   faultCount,
-  petCount,
+  pets,
   petsEnd,
   syntaxFault,
   tail,
@@ -51,11 +51,11 @@ export function findTornEnd({
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   // An append to an empty list overwrites our 7 bytes, and the file becomes no shorter. So if fewer than 7 follow the list's `[`, it was
   // most likely an editor's save that was cut off, and a repair would make an empty store of it.
-  if (petCount === 0 && tail.length < closingBrackets.length) return undefined
+  if (pets.length === 0 && tail.length < closingBrackets.length) return undefined
   // A character for each byte.
   const text = tail.toString('latin1')
   const closing = closingBrackets.toString()
-  const prefix = petCount === 0 ? firstAppendPrefix : appendPrefix
+  const prefix = pets.length === 0 ? firstAppendPrefix : appendPrefix
   /** Whether the tail is as an append from this position on, as far as its prefix and the tail go. */
   const isNewFrom = (at: number): boolean => prefix.startsWith(text.slice(at, prefix.length), at)
   // The text is right as far as it goes (see JsonFault).

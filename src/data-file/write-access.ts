@@ -1,6 +1,6 @@
 /** What of the data file and its folder cannot be written, in words. */
 import { constants } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { describeSystemError, errorCode } from '../system/errors.ts'
 import type { Disk } from './disk.ts'
 
@@ -13,33 +13,28 @@ export class RewriteFailed extends Error {
   }
 }
 
-/** A system error in words. Names the folder when that is what cannot be written. */
-export function describeFileError(disk: Disk, path: string, error: unknown): string {
+/** A system error in words, also when it is the folder that cannot be written. */
+export function describeFileError(disk: Disk, error: unknown): string {
   if (error instanceof RewriteFailed) {
-    const why = describeFileError(disk, path, error.cause)
+    const why = describeFileError(disk, error.cause)
     return `it has to be rewritten, since pets lack ids or for a repair: ${why}`
   }
   const fault = describeSystemError(error)
   if (disk.mayBeHeld(error)) return `it may not be written, or another program holds it: ${fault}`
-  const folder = resolve(dirname(path))
-  return whyFolderUnwritable(disk, folder) === fault
-    ? `the folder ${folder} cannot be written: ${fault}`
-    : fault
+  return whyFolderUnwritable(disk) === fault ? `its folder cannot be written: ${fault}` : fault
 }
 
 /** What cannot be done because the file or its folder is not writable, and why; undefined when both are. */
-export function describeUnwritable(disk: Disk, path: string): string | undefined {
-  const target = disk.followLinks(path)
-  const file = whyNot(() => disk.checkFileWritable(target))
-  if (file !== undefined) return `${path}: cannot be written: ${file}; pets can be listed, but not added`
-  const folder = whyFolderUnwritable(disk, dirname(target))
-  if (folder === undefined) return undefined
+export function describeUnwritable(disk: Disk): string | undefined {
+  const file = whyNot(() => disk.checkFileWritable())
+  if (file !== undefined) return `cannot be written: ${file}; pets can be listed, but not added`
+  const folder = whyFolderUnwritable(disk)
   const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
-  return `${dirname(target)}: this folder cannot be written: ${folder}; ${consequence}`
+  return folder && `its folder cannot be written: ${folder}; ${consequence}`
 }
 
-function whyFolderUnwritable(disk: Disk, folder: string): string | undefined {
-  return whyNot(() => disk.fs.accessSync(folder, constants.W_OK))
+function whyFolderUnwritable(disk: Disk): string | undefined {
+  return whyNot(() => disk.fs.accessSync(dirname(disk.target), constants.W_OK))
 }
 
 /** Why the check throws, in words. */

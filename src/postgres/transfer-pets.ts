@@ -57,11 +57,11 @@ export async function importPets(
  * or if somebody's SQL has stored what is no pet.
  */
 export async function exportPets({ storage }: Database, path: string, onPets: OnPets): Promise<number> {
-  const disk = new Disk()
+  const disk = new Disk(path)
   const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
   // What a crash has left of another file goes back, and is not removed with our own leftovers.
-  await putBackOldFile(disk, path)
-  if (disk.statIdentity(path) !== undefined) throw exists
+  await putBackOldFile(disk)
+  if (disk.statIdentity() !== undefined) throw exists
   const pets: Pet[] = []
   for (let hasMore = true; hasMore; onPets(pets.length)) {
     const page = await storage.list({ limit: batchPets, after: pets.at(-1)?.id })
@@ -71,7 +71,7 @@ export async function exportPets({ storage }: Database, path: string, onPets: On
   const bytes = formatFile(pets, undefined)
   parseFileText(path, bytes)
   await disk.makeFolder(dirname(path))
-  await replaceFile(disk, path, undefined, bytes).catch((error: unknown) => {
+  await replaceFile(disk, undefined, bytes).catch((error: unknown) => {
     throw error instanceof DataFileChanged ? exists : error
   })
   return pets.length

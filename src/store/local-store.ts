@@ -3,8 +3,9 @@
  * edits are looked for. They and creations go through one queue, so they cannot interleave. Does not depend on HTTP.
  */
 import { Low, Memory } from 'lowdb'
-import { type DataFile, type DataFileOptions, openDataFile, type PetData } from '../data-file/data-file.ts'
+import { type DataFile, openDataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
+import type { DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/int64.ts'
 import { type Assigned, assignIds } from './ids-for-new-pets.ts'
@@ -24,7 +25,7 @@ const lookEveryMs = 500
 /** So many edits in a row are read before a creation that they keep from the file is refused. */
 const maxEdits = 10
 
-export interface FileStoreOptions extends DataFileOptions {
+export interface FileStoreOptions extends DiskOptions {
   /** Called for a bug that shows while nobody waits for an answer. */
   readonly onError?: (message: string) => void
 }
