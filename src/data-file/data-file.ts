@@ -22,11 +22,6 @@ import { describeFileError, describeUnwritable, RewriteFailed } from './write-ac
 /** For how long an edited file that keeps changing is read again and again. */
 const maxEditWaitMs = 1500
 
-const mountedByItself = 'has to be rewritten, but is a mount of its own; mount its folder instead'
-const restoredMessage = 'restored: a crash had interrupted the server while it replaced this file'
-const reclosedMessage = 'repaired: its closing brackets were missing'
-const repairedMessage = 'repaired: its end was cut off by a crash, or it was copied while pets were created'
-
 const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
 
 /** What lowdb holds: the pets by ascending id. */
@@ -145,7 +140,7 @@ export class DataFile implements Adapter<PetData> {
     if (!isStart || wasJustWritten(identity?.mtimeNs ?? 0n))
       await waitForSave(() => !isSame(this.#disk.statIdentity(), identity))
     if (await putBackOldFile(this.#disk)) {
-      if (isStart) this.#disk.say(restoredMessage)
+      if (isStart) this.#disk.say('restored: a crash had interrupted the server while it replaced this file')
       throw new DataFileChanged()
     }
     const tornEnd = findTornEnd(text)
@@ -241,15 +236,15 @@ export class DataFile implements Adapter<PetData> {
 
   /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
   async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
-    const replace = (): Promise<void> => replaceFile(this.#disk, expected, next)
     try {
-      await this.#disk.retryWhileHeld(replace)
+      await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
     } catch (error) {
       if (expected === undefined || !isSystemError(error)) throw error
       if (errorCode(error) !== 'EBUSY' || this.#disk.isWindows) throw new RewriteFailed(error)
       // Remembered, so that this is not tried again until somebody edits the file.
       this.#found = { identity: expected }
-      throw DataFileUnusable.ofFile(this.path, mountedByItself)
+      const fault = 'has to be rewritten, but is a mount of its own; mount its folder instead'
+      throw DataFileUnusable.ofFile(this.path, fault)
     }
     this.#hasFailedSync = false
     return next
@@ -265,8 +260,9 @@ export class DataFile implements Adapter<PetData> {
       if (isKept && isAsBefore) this.#disk.remove(keptPath)
       throw error
     })
+    const why = 'its end was cut off by a crash, or it was copied while pets were created'
     const kept = `the last ${text.tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
-    this.#disk.say(isKept ? `${repairedMessage}; ${kept}` : reclosedMessage)
+    this.#disk.say(`repaired: ${isKept ? `${why}; ${kept}` : 'its closing brackets were missing'}`)
     return repaired
   }
 

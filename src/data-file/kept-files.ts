@@ -21,10 +21,9 @@ export async function keepBeside(disk: Disk, kind: 'torn' | 'kept', bytes: Buffe
   const like = old?.isFile() === true ? old : { mode: 0o600, uid: -1, gid: -1 }
   const path = `${target}.${kind}-${new Date(clock.now()).toISOString().replaceAll(':', '-')}`
   return createWhole(disk, bytes, like, (newPath) => {
-    for (let count = 1; ; count++) {
-      const free = count === 1 ? path : `${path}-${count}`
-      if (linkIfMissing(disk, newPath, free)) return free
-    }
+    let free = path
+    for (let count = 2; !linkIfMissing(disk, newPath, free); count++) free = `${path}-${count}`
+    return free
   })
 }
 

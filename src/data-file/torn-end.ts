@@ -39,14 +39,8 @@ const firstAppendPrefix = appendPrefix.slice(1)
  * Finds out what has damaged the tail, if it is one of those at the top of this file. Then it is to be replaced by the closing brackets: what
  * a crash has cut off had not been acknowledged yet, and the pets that came while a copy was made are in the original.
  */
-export function findTornEnd({
-  bytes,
-  faultCount,
-  pets,
-  petsEnd,
-  syntaxFault,
-  tail,
-}: FileText): TornEnd | undefined {
+export function findTornEnd(fileText: FileText): TornEnd | undefined {
+  const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any fault besides the syntax error means that a person made a mistake.
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
   // An append to an empty list overwrites our 7 bytes, and the file becomes no shorter. So if fewer than 7 follow the list's `[`, it was

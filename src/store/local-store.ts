@@ -102,10 +102,9 @@ export class LocalStore implements Store {
   close(): Promise<void> {
     clock.clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => {
-      if (this.#file === undefined) return
       // Somebody may have damaged the file since the last look.
-      await this.#reload(this.#file).catch(() => {})
-      await this.#file.close()
+      if (this.#file !== undefined) await this.#reload(this.#file).catch(() => {})
+      await this.#file?.close()
     })
     return this.#closed
   }
@@ -167,17 +166,14 @@ export class LocalStore implements Store {
    */
   async #reload(file: DataFile, mayBeStored = false): Promise<void> {
     try {
-      if (await file.isEdited()) {
-        await this.#low.read()
-        this.#messages.sayWorking(file, this.#unusable !== undefined)
-        this.#unusable = undefined
-        this.#reindex()
-      } else if (this.#unusable !== undefined) {
-        // It has not changed since, and so was not read.
-        throw this.#unusable
-      } else {
-        this.#messages.sayReadable(file)
-      }
+      const isEdited = await file.isEdited()
+      // What cannot be used is not read again before it has changed.
+      if (!isEdited && this.#unusable !== undefined) throw this.#unusable
+      if (!isEdited) return this.#messages.sayReadable(file)
+      await this.#low.read()
+      this.#messages.sayWorking(file, this.#unusable !== undefined)
+      this.#unusable = undefined
+      this.#reindex()
     } catch (error) {
       if (error instanceof DataFileUnusable && error !== this.#unusable) {
         this.#unusable = error
