@@ -1,14 +1,14 @@
 /** Assembles the service from store, request handler and listener, for a program to start or an app to mount. Has no global state. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createRequestHandler, type RequestHandler } from './api/request-handler.ts'
-import { readPetsSchema } from './system/bundled-texts.ts'
+import { petsSchemaText } from './system/bundled-texts.ts'
 import { guardCallbacks } from './options/guard-callbacks.ts'
 import { clock } from './system/clock.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
 import { checkAddress, explainListenError } from './http/listen-error.ts'
 import { createListener, formatUrl } from './http/listener.ts'
 import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options/check-embedding-options.ts'
-import { loadPage } from './page/load-page.ts'
+import { builtPage } from './page/load-page.ts'
 import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
 import type { Store } from './store/store.ts'
@@ -70,10 +70,14 @@ async function assemble(
   options: AnyOptions,
 ): Promise<{ handle: StorageHandle; requestHandler: RequestHandler; store: Store }> {
   const callbacks = guardCallbacks(options)
-  const page = await loadPage()
-  const petsSchema = readPetsSchema()
   const store = await openStore(options, callbacks)
-  const requestHandler = createRequestHandler({ ...options, ...callbacks, store, page, petsSchema })
+  const requestHandler = createRequestHandler({
+    ...options,
+    ...callbacks,
+    store,
+    page: builtPage,
+    petsSchema: petsSchemaText,
+  })
   const close = (): Promise<void> => {
     requestHandler.beginClosing()
     return store.close(closeDeadline())

@@ -38,7 +38,7 @@ test('a 404 beside the pets says where they are', async (t) => {
     const handler = createRequestHandler({
       store,
       apiKeys: [key],
-      page: { html: '', policy: '' },
+      page: { html: '', headers: [] },
       petsSchema: '',
       basePath,
     })
@@ -67,7 +67,7 @@ test('a fault of the service is 500 without a word of the fault, and the next re
   }
   store.create = () => Promise.reject(secret)
   const faults: string[] = []
-  const page = { html: '', policy: '' }
+  const page = { html: '', headers: [] }
   const handler = createRequestHandler({
     store,
     apiKeys: [key],

@@ -1,7 +1,6 @@
 /** The routes: every path, and what answers each of its methods. The checks before that are in request-handler.ts. */
 import { type Reply, textReply } from '../http/reply.ts'
 import type { Page } from '../page/build-page.ts'
-import { pageHeaders } from '../page/load-page.ts'
 import type { Store } from '../store/store.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Handle } from './operation.ts'
@@ -39,7 +38,7 @@ export function createRoutes({ store, page, petsSchema }: RouteSources, basePath
     '/openapi.json': always(textReply(200, JSON.stringify(openApiDocument(basePath)))),
     // As application/json, since browsers would download application/schema+json. Editors accept both.
     '/pets.schema.json': always(textReply(200, petsSchema)),
-    '/': always(textReply(200, page.html, pageHeaders(page), 'text/html; charset=utf-8')),
+    '/': always(textReply(200, page.html, page.headers, 'text/html; charset=utf-8')),
   }
   for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
   return routes

@@ -6,14 +6,27 @@ import { build } from 'esbuild'
 
 export interface Page {
   readonly html: string
-  /** The value of its Content-Security-Policy header. */
-  readonly policy: string
+  /** Of its response, in addition to those of every response; names and values in turn. */
+  readonly headers: readonly string[]
 }
 
 /** Inlines the style sheet and the script. The policy allows these two, by their hashes, and no others. */
 export async function buildPage(): Promise<Page> {
   const html = await readFile(new URL('client/index.html', import.meta.url), 'utf8')
   const [style, script] = await Promise.all([bundle('page.css'), bundle('page.ts')])
+  const policy = [
+    "default-src 'none'",
+    `script-src '${sourceHash(script)}'`,
+    `style-src '${sourceHash(style)}'`,
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    // The browser refuses innerHTML and the like, so that no text of the data can become markup or script.
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ')
   return {
     // Replaced by functions: in a string, patterns such as "$&" would be replaced too.
     html: html
@@ -22,19 +35,7 @@ export async function buildPage(): Promise<Page> {
         '<script type="module" src="page.ts"></script>',
         () => `<script type="module">${script}</script>`,
       ),
-    policy: [
-      "default-src 'none'",
-      `script-src '${sourceHash(script)}'`,
-      `style-src '${sourceHash(style)}'`,
-      "connect-src 'self'",
-      'img-src data:',
-      "base-uri 'none'",
-      "form-action 'none'",
-      "frame-ancestors 'none'",
-      // The browser refuses innerHTML and the like, so that no text of the data can become markup or script.
-      "require-trusted-types-for 'script'",
-      "trusted-types 'none'",
-    ].join('; '),
+    headers: ['Content-Security-Policy', policy, 'Referrer-Policy', 'no-referrer'],
   }
 }
 

@@ -1,7 +1,7 @@
 /** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import { readVersion } from '../system/bundled-texts.ts'
+import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { defaultTimeouts } from '../http/timeouts.ts'
@@ -30,7 +30,7 @@ export async function runProgram(): Promise<void> {
   // Whoever reads the output may stop reading (`| head -1`). Without these listeners, the next line would end the service.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const command = formatCommand(process.argv[1] ?? '', process.cwd())
-  const request = handleArgs(process.argv.slice(2), command, readVersion())
+  const request = handleArgs(process.argv.slice(2), command, packageVersion)
   if ('values' in request) return start(request.values)
   if ('verify' in request) {
     const keys = request.keys ?? process.env['PETSTORE_API_KEY'] ?? ''
@@ -93,7 +93,7 @@ async function serve(config: Config, database: Database | undefined, say: (messa
     server = await startPetStore({ ...options, storage: database.storage })
   }
   stopOnSignals(server, () => say('stopped'))
-  say(formatStartText(config, { version: readVersion(), url: server.url, pets, createdKey }))
+  say(formatStartText(config, { version: packageVersion, url: server.url, pets, createdKey }))
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */

@@ -3,12 +3,12 @@
  * with its output in a file, because Node under Wine cannot write to a pipe of the system below. Does not run any test itself.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { buildSync } from 'esbuild'
-import { buildPage } from '../../src/page/build-page.ts'
+import { builtPage } from '../../src/page/load-page.ts'
 import { build } from '../built.ts'
 import { cleanFiles } from './clean-files.ts'
 
@@ -59,8 +59,7 @@ async function runNode(name: string, args: readonly string[]): Promise<Result> {
 }
 
 /** Translates what the tests import. The page is in it: esbuild, which would build it at a start, does not run under Wine. */
-async function translate(): Promise<void> {
-  const page = await buildPage()
+function translate(): void {
   buildSync({
     absWorkingDir: root,
     entryPoints: ['src/**/*.ts', 'test/*.ts', 'test/postgres/*.ts', 'test/windows/*.ts'],
@@ -69,11 +68,9 @@ async function translate(): Promise<void> {
     target: 'node20',
     sourcemap: 'inline',
     sourcesContent: false,
-    define: {
-      PETSTORE_PAGE_HTML: JSON.stringify(page.html),
-      PETSTORE_PAGE_POLICY: JSON.stringify(page.policy),
-    },
   })
+  const code = `export const builtPage = ${JSON.stringify(builtPage)}`
+  writeFileSync(join(folder, 'translated/src/page/load-page.js'), code)
   env['PETSTORE_TEST_TRANSLATED'] = onWindows(join(folder, 'translated'))
 }
 
@@ -85,7 +82,7 @@ try {
   runOrThrow('wineboot', '--init')
   // Node 20 starts on Windows 8.1 and newer.
   runOrThrow('wine', 'winecfg', '-v', 'win10')
-  await translate()
+  translate()
   const dist = build(folder)
   env['PETSTORE_TEST_DIST'] = onWindows(dist)
 
