@@ -1,12 +1,11 @@
 /** Assembles the service from store, request handler and listener, for a program to start or an app to mount. Has no global state. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createRequestHandler, type RequestHandler } from './api/request-handler.ts'
+import { createRequestHandler } from './api/request-handler.ts'
 import { petsSchemaText } from './system/bundled-texts.ts'
 import { guardCallbacks } from './options/guard-callbacks.ts'
 import { clock } from './system/clock.ts'
 import { defaultTimeouts } from './http/timeouts.ts'
 import { checkAddress, explainListenError } from './http/listen-error.ts'
-import { createListener, formatUrl } from './http/listener.ts'
+import { createListener, formatUrl, type Listener } from './http/listener.ts'
 import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options/check-embedding-options.ts'
 import { builtPage } from './page/load-page.ts'
 import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
@@ -29,8 +28,7 @@ export async function createPetStore(options: PetStoreOptions<StorageOptions>): 
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
   checkOptions(options, petStoreSchemas)
-  const { handle } = await assemble(options)
-  return handle
+  return createHandle(await openService(options))
 }
 
 /** Starts the service. Rejects as createPetStore does, and if it cannot listen, with a sentence and the system's `code`. */
@@ -38,69 +36,61 @@ export async function startPetStore(options: PetStoreServerOptions<StorageOption
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
   checkOptions(options, petStoreServerSchemas)
-  const { port: givenPort = 0, host = '127.0.0.1' } = options
+  const { port: givenPort = 0, host = '127.0.0.1', timeouts } = options
   // Now, since the store creates a missing data file: a start that a taken port refuses leaves none behind.
   await checkAddress(givenPort, host)
-  const { handle, requestHandler, store } = await assemble(options)
-  const listener = createListener(requestHandler, options.timeouts)
+  const service = await openService(options)
+  const listener = createListener(service.requestHandler, timeouts)
   try {
     const { address, port } = await listener.listen(givenPort, host)
-    const closeOnce = async (): Promise<void> => {
-      const deadline = closeDeadline(options.timeouts?.closeMs)
-      // This call passes the requests that only waited for the event loop to the request handler. After it, that may refuse new ones.
-      const listenerClosed = listener.close()
-      requestHandler.beginClosing()
-      await listenerClosed
-      await store.close(deadline)
-    }
-    let closed: Promise<void> | undefined
-    const close = (): Promise<void> => {
-      // A callback such as `onResponse` may call this while requests that arrived together are handled: the others come first.
-      closed ??= Promise.resolve().then(closeOnce)
-      return closed
-    }
-    return { ...handle, url: formatUrl(address, port), close, [Symbol.asyncDispose]: close }
+    return { ...createHandle(service, listener, timeouts?.closeMs), url: formatUrl(address, port) }
   } catch (error) {
-    await handle.close()
+    await service.store.close()
     throw explainListenError(error, givenPort, host)
   }
 }
 
-async function assemble(
-  options: AnyOptions,
-): Promise<{ handle: StorageHandle; requestHandler: RequestHandler; store: Store }> {
+type Service = Awaited<ReturnType<typeof openService>>
+
+async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
   const store = await openStore(options, callbacks)
-  const requestHandler = createRequestHandler({
-    ...options,
-    ...callbacks,
-    store,
-    page: builtPage,
-    petsSchema: petsSchemaText,
-  })
-  const close = (): Promise<void> => {
-    requestHandler.beginClosing()
-    return store.close(closeDeadline())
-  }
-  const handle = {
-    listener: (request: IncomingMessage, response: ServerResponse): void =>
-      void requestHandler.handle({ request, response }),
-    ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
-    close,
-    [Symbol.asyncDispose]: close,
-  }
-  return { handle, requestHandler, store }
+  const texts = { page: builtPage, petsSchema: petsSchemaText }
+  return { store, requestHandler: createRequestHandler({ ...options, ...callbacks, ...texts, store }) }
 }
 
 function openStore(
   options: AnyOptions,
-  { onMessage, onError }: Required<Pick<PetStoreOptions, 'onMessage' | 'onError'>>,
+  callbacks: ReturnType<typeof guardCallbacks>,
 ): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
-  if (options.storage !== undefined) return createStorageStore(options.storage, onMessage)
-  return openFileStore(options.dataFile, { onMessage, onError })
+  if (options.storage !== undefined) return createStorageStore(options.storage, callbacks.onMessage)
+  return openFileStore(options.dataFile, callbacks)
 }
 
-function closeDeadline(closeMs = defaultTimeouts.closeMs): number {
-  return clock.performanceNow() + closeMs
+function createHandle(
+  { store, requestHandler }: Service,
+  listener?: Listener,
+  closeMs = defaultTimeouts.closeMs,
+): StorageHandle {
+  const closeOnce = async (): Promise<void> => {
+    const deadline = clock.performanceNow() + closeMs
+    // This call passes the requests that only waited for the event loop to the request handler. After it, that may refuse new ones.
+    const listenerClosed = listener?.close()
+    requestHandler.beginClosing()
+    await listenerClosed
+    await store.close(deadline)
+  }
+  let closed: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    // A callback such as `onResponse` may call this while requests that arrived together are handled: the others come first.
+    closed ??= Promise.resolve().then(closeOnce)
+    return closed
+  }
+  return {
+    listener: (request, response) => void requestHandler.handle({ request, response }),
+    ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }
