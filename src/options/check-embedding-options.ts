@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { defaultTimeouts } from '../http/timeouts.ts'
 import { describe } from '../messages/describe.ts'
-import { expected, expectedInteger, expectedText } from '../messages/expected.ts'
+import { expected, expectedInteger, expectedMessage, expectedText } from '../messages/expected.ts'
 import { settings } from './settings.ts'
 import type { PetStorage } from '../store/pet-storage.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
@@ -22,13 +22,7 @@ const sources = ['pets', 'dataFile', 'storage']
 /** The compiler refuses this if a method is missing. */
 const storageMethods = Object.keys({ list: 0, get: 0, create: 0 } satisfies Record<keyof PetStorage, 0>)
 
-/**
- * A schema for each option: the compiler refuses a table in which one is missing. `Options extends unknown ?` distributes over
- * the union, so that the keys of every variant count.
- */
-type SchemasOf<Options> = Readonly<Record<Options extends unknown ? keyof Options : never, v.GenericSchema>>
-
-const callback = expected('a function', isFunction)
+const callback = v.function(expectedMessage('a function'))
 const commonSchemas = {
   apiKeys: v.pipe(settings.apiKeys.schema, v.minLength(1, 'expected at least one key, got an empty array')),
   pets: expected('an array of pets', Array.isArray),
@@ -41,13 +35,14 @@ const commonSchemas = {
   onError: callback,
 }
 
-export const petStoreSchemas: SchemasOf<PetStoreOptions> = {
+/** A schema for each option: the compiler refuses a table in which one is missing. */
+export const petStoreSchemas: Readonly<Record<keyof PetStoreOptions, v.GenericSchema>> = {
   ...commonSchemas,
   basePath: expectedText('a path such as /store', basePathPattern),
 }
 
 const timeoutNames = Object.keys(defaultTimeouts)
-export const petStoreServerSchemas: SchemasOf<PetStoreServerOptions> = {
+export const petStoreServerSchemas: Readonly<Record<keyof PetStoreServerOptions, v.GenericSchema>> = {
   ...commonSchemas,
   port: settings.port.schema,
   host: settings.host.schema,
@@ -71,16 +66,15 @@ export const petStoreServerSchemas: SchemasOf<PetStoreServerOptions> = {
 export function checkOptions(options: unknown, schemas: Readonly<Record<string, v.GenericSchema>>): void {
   if (!isObject(options)) throw new TypeError(`options: expected an object, got ${describe(options)}`)
   // An option that is undefined counts as one that is not given.
-  const given = Object.entries(options).filter(([, value]) => value !== undefined)
-  const unknown = v.never(`is unknown, expected one of ${Object.keys(schemas).join(', ')}`)
-  const faults = given.flatMap(([name, value]) => {
-    const schema = Object.hasOwn(schemas, name) ? schemas[name] : undefined
-    const { issues = [] } = v.safeParse(schema ?? unknown, value)
+  const given = new Map(Object.entries(options).filter(([, value]) => value !== undefined))
+  const known = new Map(Object.entries(schemas))
+  const unknown = v.never(`is unknown, expected one of ${[...known.keys()].join(', ')}`)
+  const faults = [...given].flatMap(([name, value]) => {
+    const { issues = [] } = v.safeParse(known.get(name) ?? unknown, value)
     return issues.map((issue) => `${name}${formatPlace(issue)}: ${issue.message}`)
   })
-  const names = new Set(given.map(([name]) => name))
-  if (!names.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
-  const givenSources = sources.filter((name) => names.has(name))
+  if (!given.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
+  const givenSources = sources.filter((name) => given.has(name))
   if (givenSources.length !== 1) {
     const got = givenSources.join(' and ') || 'none'
     faults.push(`${sources.join(', ')}: expected exactly one of them, got ${got}`)
@@ -98,9 +92,5 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function isStorage(value: unknown): boolean {
-  return isObject(value) && storageMethods.every((method) => isFunction(value[method]))
-}
-
-function isFunction(value: unknown): boolean {
-  return typeof value === 'function'
+  return isObject(value) && storageMethods.every((method) => v.is(callback, value[method]))
 }

@@ -1,5 +1,4 @@
 /** Makes the callbacks of embedding code safe to call: one that fails changes no response and ends no process. */
-import { isPromise } from 'node:util/types'
 import { describe } from '../messages/describe.ts'
 import { isError } from '../system/errors.ts'
 import type { PetStoreOptions } from './types.ts'
@@ -23,12 +22,7 @@ function ignore(): void {}
 
 /** Wraps the callback so that it never throws, and never leaves a rejected promise, which would end the process. */
 function guard<T>(callback: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {
-  return (value) => {
-    try {
-      const result = callback(value)
-      if (isPromise(result)) result.then(undefined, onFailure)
-    } catch (error) {
-      onFailure(error)
-    }
-  }
+  // It is called at once. What it throws becomes a rejection too.
+  const call = async (value: T): Promise<unknown> => callback(value)
+  return (value) => void call(value).catch(onFailure)
 }

@@ -38,11 +38,6 @@ export interface Setting {
 
 const logLevels = ['silent', 'info', 'requests'] as const
 
-const OriginsSchema = v.array(
-  expectedValid('an origin', originFault),
-  expectedMessage('"*" or an array of origins'),
-)
-
 /** All settings. The program alone has `log` and `databaseUrl`; only startPetStore and the program have `port` and `host`. */
 export const settings = {
   port: {
@@ -80,20 +75,7 @@ export const settings = {
     argument: 'file',
     fallback: 'data/pets.json',
     meaning: 'file with the pets; made if there is none',
-    schema: v.pipe(
-      expectedText('the path of a file', /^[^\0]*[^\s\0][^\0]*$/),
-      // `set PETSTORE_DATA_FILE="pets.json"` of Windows, and env files of Docker, keep the quotes.
-      v.check(
-        (path) => !/^(["']).*\1$/.test(path),
-        ({ input }) => `expected the path of a file, got ${describe(input)}: leave out the quotes around it`,
-      ),
-      // A shell expands `~` only at the start of an unquoted word, and systemd, Docker and --env-file never do.
-      v.check(
-        (path) => !/^~(?:[/\\]|$)/.test(path),
-        ({ input }) =>
-          `expected the path of a file, got ${describe(input)}: no shell expanded the "~"; write out your home folder`,
-      ),
-    ),
+    schema: expectedValid('the path of a file', pathFault),
   },
   databaseUrl: {
     variable: 'PETSTORE_DATABASE_URL',
@@ -108,7 +90,11 @@ export const settings = {
     argument: 'cors',
     fallback: '*',
     meaning: 'origins whose pages may read responses, or the word none',
-    schema: v.lazy((input) => (input === '*' ? v.literal('*') : OriginsSchema)),
+    schema: v.lazy((input) =>
+      input === '*'
+        ? v.literal('*')
+        : v.array(expectedValid('an origin', originFault), expectedMessage('"*" or an array of origins')),
+    ),
     parse: (text: string) => (text === '*' ? text : splitList(text === 'none' ? '' : text)),
   },
   delayMs: {
@@ -129,12 +115,20 @@ export const settings = {
   },
 } satisfies Record<string, Setting>
 
-type SettingValues = {
-  readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
-}
-
 function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())
+}
+
+/** What keeps a text from being the path of a file, if anything. */
+function pathFault(text: string): string | undefined {
+  const fault = `expected the path of a file, got ${describe(text)}`
+  if (text.trim() === '' || text.includes('\0')) return fault
+  // `set PETSTORE_DATA_FILE="pets.json"` of Windows, and env files of Docker, keep the quotes.
+  if (/^(["']).*\1$/.test(text)) return `${fault}: leave out the quotes around it`
+  // A shell expands `~` only at the start of an unquoted word, and systemd, Docker and --env-file never do.
+  return /^~(?:[/\\]|$)/.test(text)
+    ? `${fault}: no shell expanded the "~"; write out your home folder`
+    : undefined
 }
 
 /** A number of milliseconds, or a range of them: `[minimum, maximum]`. */
@@ -146,8 +140,11 @@ function isDelay(value: unknown): boolean {
 
 function parseDelay(text: string): unknown {
   const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text || '0') ?? []
-  const delay = maximum === undefined ? Number(minimum) : ([Number(minimum), Number(maximum)] as const)
-  return isDelay(delay) ? delay : text
+  return maximum === undefined ? Number(minimum) : [Number(minimum), Number(maximum)]
+}
+
+type SettingValues = {
+  readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
 }
 
 /** A value for each setting. If there is no key, the host is a loopback address, and one is to be created for this run. */
@@ -166,65 +163,57 @@ const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_K
  * ConfigError, by the name by which the value came.
  */
 export function parseConfig(env: NodeJS.ProcessEnv, args: Readonly<Record<string, string>> = {}): Config {
-  const lines: string[] = []
-  const readArgument = ({ argument }: Setting): string => args[argument]?.trim() ?? ''
-  const readText = (setting: Setting): string => readArgument(setting) || readVariable(env, setting.variable)
-  const nameOf = (setting: Setting): string =>
-    readArgument(setting) === '' ? setting.variable : `--${setting.argument}`
-  const read = (setting: Setting): unknown => {
-    const { fallback, schema, parse = (text) => text } = setting
-    const name = nameOf(setting)
-    const text = readText(setting) || fallback
-    const { issues, output, success } = v.safeParse(schema, parse(text))
-    if (success) return output
-    const faults =
-      setting.expectedText === undefined
-        ? issues.map((issue) => describeIssue(issue, setting))
-        : [`expected ${setting.expectedText}, got ${describe(text)}`]
-    lines.push(`${name}: ${faults.join('; ')}`)
-    return v.parse(schema, parse(fallback))
+  /** The text of a setting, empty if it is not set, and the argument or variable by which it came. */
+  const find = ({ argument, variable }: Setting): { name: string; text: string } => {
+    const text = args[argument]?.trim() ?? ''
+    if (text !== '') return { name: `--${argument}`, text }
+    // `set PORT=4000 && node server.js` of Windows gives a space too.
+    return { name: variable, text: env[variable]?.trim() ?? '' }
   }
-  const entries = Object.entries(settings).map(([name, setting]) => [name, read(setting)])
+  const lines: string[] = []
+  const entries = Object.entries<Setting>(settings).map(([option, setting]) => {
+    const { name, text } = find(setting)
+    const result = parseText(setting, text || setting.fallback)
+    if (result.success) return [option, result.output]
+    lines.push(`${name}: ${describeFaults(setting, text, result.issues)}`)
+    return [option, parseText(setting, setting.fallback).output]
+  })
   // Each value is one that the setting's own schema made.
   const values = Object.fromEntries(entries) as SettingValues
 
   const hints: string[] = []
-  if (readText(settings.apiKeys) === '') {
+  if (find(settings.apiKeys).text === '') {
     // Probably a typo for PETSTORE_API_KEYS.
-    if (readVariable(env, 'PETSTORE_API_KEY') !== '') hints.push(apiKeyHint)
-    const reason = whyKeysAreRequired(values, nameOf)
-    if (reason !== undefined) lines.push([`PETSTORE_API_KEYS: is required ${reason}`, ...hints].join('; '))
+    if (env['PETSTORE_API_KEY']?.trim()) hints.push(apiKeyHint)
+    // A key that is created for the run is for this machine only, and somebody has to see it.
+    const reason = !isLoopback(values.host)
+      ? `${find(settings.host).name} (${values.host}) is not a loopback address`
+      : values.log === 'silent' &&
+        `${find(settings.log).name} is silent: nobody would see a key that is created for the run`
+    if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
   }
-  const { dataFile, databaseUrl } = settings
-  if (readText(dataFile) !== '' && readText(databaseUrl) !== '')
-    lines.push(`${nameOf(databaseUrl)}: expected it or ${nameOf(dataFile)}, got both`)
+  const [file, database] = [find(settings.dataFile), find(settings.databaseUrl)]
+  if (file.text !== '' && database.text !== '')
+    lines.push(`${database.name}: expected it or ${file.name}, got both`)
   const variables = Object.values(settings).map(({ variable }) => variable)
   lines.push(...findUnknownVariables(env, variables))
   if (lines.length > 0) throw new ConfigError(lines.join('\n'))
   return { ...values, hints }
 }
 
-/** The value without the spaces around it, which `set PORT=4000 && node server.js` gives on Windows; empty if it is not set. */
-function readVariable(env: NodeJS.ProcessEnv, name: string): string {
-  return env[name]?.trim() ?? ''
+function parseText({ schema, parse = String }: Setting, text: string) {
+  return v.safeParse(schema, parse(text))
 }
 
-function describeIssue({ message, path }: v.BaseIssue<unknown>, setting: Setting): string {
-  const [item] = path ?? []
-  // A key is a secret, so a message gives only its position.
-  const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
-  return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
-}
-
-/** For the program when no key is set: why it must not create one for the run; undefined if it may. */
-function whyKeysAreRequired(
-  { host, log }: SettingValues,
-  nameOf: (setting: Setting) => string,
-): string | undefined {
-  if (!isLoopback(host)) return `because ${nameOf(settings.host)} (${host}) is not a loopback address`
-  return log === 'silent'
-    ? `because ${nameOf(settings.log)} is silent: nobody would see a key that is created for the run`
-    : undefined
+function describeFaults(setting: Setting, text: string, issues: readonly v.BaseIssue<unknown>[]): string {
+  if (setting.expectedText !== undefined) return `expected ${setting.expectedText}, got ${describe(text)}`
+  const faults = issues.map(({ message, path }) => {
+    const item = path?.[0]
+    // A key is a secret, so a message gives only its position.
+    const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
+    return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
+  })
+  return faults.join('; ')
 }
 
 /** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
