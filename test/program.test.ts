@@ -193,23 +193,13 @@ test('says that other machines can reach it, and where, when it listens on every
     const interfaces = t.mock.method(os, 'networkInterfaces', () => ({ eth0: addresses }))
     syncBuiltinESMExports()
     const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'a' })
-    const text = formatStartText(config, {
-      version: '1.0.0',
-      url: formatUrl(host, 3000),
-      pets: '',
-      createdKey: undefined,
-    })
+    const text = formatStartText(config, formatUrl(host, 3000), '', undefined)
     interfaces.mock.restore()
     const [first, second] = text.split('\n')
     assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
     assert.equal(second, `Other machines can reach it too, ${expected}`)
   }
-  const alone = formatStartText(parseConfig({}), {
-    version: '1.0.0',
-    url: 'http://127.0.0.1:3000',
-    pets: '',
-    createdKey: 'a',
-  })
+  const alone = formatStartText(parseConfig({}), 'http://127.0.0.1:3000', '', 'a')
   assert.doesNotMatch(alone, /Other machines/)
 })
 

@@ -30,7 +30,7 @@ export interface Setting {
   readonly meaning: string
   /** Checks the value. */
   readonly schema: v.GenericSchema
-  /** Makes the value of the variable's text, which by itself is the value otherwise. Returns the text if it stands for none. */
+  /** Makes the value of the variable's text, which by itself is the value otherwise. What the schema refuses, if it stands for none. */
   readonly parse?: (text: string) => unknown
   /** What the text has to be, where the schema would tell it of the value. */
   readonly expectedText?: string

@@ -12,11 +12,10 @@ export type Request =
 /** Reads the arguments. What is no argument of the program is refused in one line that names it. */
 export function handleArgs(args: readonly string[], command: string, version: string): Request {
   const names = ['import', 'export', 'verify', ...Object.values(settings).map(({ argument }) => argument)]
-  const withValue = names.map((name) => [name, { type: 'string' }] as const)
   const { values, tokens } = parseArgs({
     args: [...args],
     options: {
-      ...Object.fromEntries(withValue),
+      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
       help: { type: 'boolean', short: 'h' },
       version: { type: 'boolean', short: 'v' },
     },
@@ -27,13 +26,12 @@ export function handleArgs(args: readonly string[], command: string, version: st
   if (values['version'] === true) return { text: version, exitCode: 0 }
   const given: Record<string, string> = {}
   for (const token of tokens) {
-    if (token.kind === 'option' && names.includes(token.name)) {
-      if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`, command)
-      given[token.name] = token.value
-    } else if (token.kind !== 'option-terminator') {
-      // A text that is no argument may be a secret that somebody meant for one, so the value of an unknown one is not shown.
-      return refuse(`${quote(token.kind === 'option' ? token.rawName : token.value)}: unknown`, command)
-    }
+    if (token.kind === 'positional') return refuse(`${quote(token.value)}: unknown`, command)
+    if (token.kind === 'option-terminator') continue
+    // Its value may be a secret that somebody meant for another argument, so it is not shown.
+    if (!names.includes(token.name)) return refuse(`${quote(token.rawName)}: unknown`, command)
+    if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`, command)
+    given[token.name] = token.value
   }
   const { verify, ...settingValues } = given
   if (verify === undefined) return { values: settingValues }
@@ -54,22 +52,19 @@ export function formatCommand(script: string, workingDirectory: string): string 
 }
 
 function formatHelp(command: string): string {
-  const head = { argument: 'Argument', variable: 'Variable', fallback: 'Default', meaning: 'Meaning' }
-  const rows = Object.values(settings).map(({ argument, variable, fallback, meaning }) => ({
-    argument: `--${argument}`,
-    variable,
-    fallback: fallback || '-',
-    meaning,
-  }))
-  const width = (column: keyof typeof head): number =>
-    Math.max(...[head, ...rows].map((row) => row[column].length))
-  const table = [head, ...rows].map(({ argument, variable, fallback, meaning }) => {
-    const cells = [
-      argument.padEnd(width('argument')),
-      variable.padEnd(width('variable')),
-      fallback.padEnd(width('fallback')),
-    ]
-    return `  ${[...cells, meaning].join('  ')}`
+  const rows = [
+    ['Argument', 'Variable', 'Default', 'Meaning'],
+    ...Object.values(settings).map(({ argument, variable, fallback, meaning }) => [
+      `--${argument}`,
+      variable,
+      fallback || '-',
+      meaning,
+    ]),
+  ]
+  const widthOf = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const table = rows.map((row) => {
+    const cells = row.map((cell, column) => cell.padEnd(widthOf(column)))
+    return `  ${cells.join('  ').trimEnd()}`
   })
   return `Usage: ${command} [--port 4000] [--file mypets.json] …
 

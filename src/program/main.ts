@@ -45,23 +45,22 @@ export async function runProgram(): Promise<void> {
 async function start(args: Readonly<Record<string, string>>): Promise<void> {
   try {
     const config = parseConfig(process.env, args)
-    const say = config.log === 'silent' ? () => {} : console.log
-    const { databaseUrl } = config
+    const { databaseUrl, log } = config
+    const say = log === 'silent' ? () => {} : console.log
     const database = databaseUrl === '' ? undefined : await openDatabase(databaseUrl, process.env, say)
     const { import: importPath, export: exportPath } = args
     if (importPath === undefined && exportPath === undefined) return await serve(config, database, say)
     if (database === undefined || (importPath !== undefined && exportPath !== undefined))
       throw new ConfigError('--import, --export: expected one of them, and a database')
-    const count =
-      importPath === undefined
-        ? await exportPets(database, exportPath ?? '', onPets)
-        : await importPets(database, importPath, say, onPets)
-    say(`${importPath === undefined ? 'exported' : 'imported'} ${formatPetCount(count)}`)
+    if (importPath !== undefined)
+      say(`imported ${formatPetCount(await importPets(database, importPath, say, onPets))}`)
+    if (exportPath !== undefined)
+      say(`exported ${formatPetCount(await exportPets(database, exportPath, onPets))}`)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
+    const name = /^(PORT|HOST):/.exec(message)?.[1]?.toLowerCase() ?? ''
     // The sentence about an address begins with the variable.
-    const name = /^(?:PORT|HOST)(?=:)/.exec(message)?.[0].toLowerCase() ?? ''
     console.error(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
     process.exitCode = 1
   }
@@ -82,18 +81,17 @@ async function serve(config: Config, database: Database | undefined, say: (messa
     onError: console.error,
     ...(log === 'requests' && { onResponse: printEntries(say) }),
   }
-  let server: StorageServer
-  let pets: string
-  if (database === undefined) {
-    const fileServer = await startPetStore({ ...options, dataFile })
-    pets = `Data file: ${resolve(dataFile)}, ${formatPetCount(fileServer.countPets())}`
-    server = fileServer
-  } else {
-    pets = `Database: ${database.shown}, ${database.pets}`
-    server = await startPetStore({ ...options, storage: database.storage })
+  const announce = (server: StorageServer, pets: string): void => {
+    stopOnSignals(server, () => say('stopped'))
+    say(formatStartText(config, server.url, pets, createdKey))
   }
-  stopOnSignals(server, () => say('stopped'))
-  say(formatStartText(config, { version: packageVersion, url: server.url, pets, createdKey }))
+  if (database === undefined) {
+    const server = await startPetStore({ ...options, dataFile })
+    announce(server, `Data file: ${resolve(dataFile)}, ${formatPetCount(server.countPets())}`)
+  } else {
+    const server = await startPetStore({ ...options, storage: database.storage })
+    announce(server, `Database: ${database.shown}, ${database.pets}`)
+  }
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
@@ -102,22 +100,16 @@ function stopOnSignals(server: StorageServer, onStopped: () => void): void {
   // passes the signal on. So a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
   let stoppingSince: number | undefined
-  const stop = (signal: NodeJS.Signals): void => {
-    if (stoppingSince !== undefined) {
-      if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
-      return
-    }
-    stoppingSince = clock.performanceNow()
-    // A disk may never respond, and closing waits for it. Killing breaks no promise then: a pet whose sync has not returned
-    // was not acknowledged.
-    clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
-    server.close().then(
-      () => {
-        onStopped()
-        process.exit(0)
-      },
-      () => process.exit(1),
-    )
+  const stop = async (signal: NodeJS.Signals): Promise<void> => {
+    if (stoppingSince === undefined) {
+      stoppingSince = clock.performanceNow()
+      // A disk may never respond, and closing waits for it. Killing breaks no promise then: a pet whose sync has not returned
+      // was not acknowledged.
+      clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
+      await server.close().catch(() => process.exit(1))
+      onStopped()
+      process.exit(0)
+    } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 }
@@ -136,9 +128,9 @@ function endAtOnce(signal: NodeJS.Signals): void {
 
 /** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
 function describeFailure(error: unknown): string | undefined {
-  if (error instanceof ConfigError) return error.message
-  const isExpected = [DataFileUnusable, ListenError, DatabaseUnusable].some((kind) => error instanceof kind)
-  if (isError(error) && isExpected) return error.message
+  if (!isError(error)) return undefined
+  const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]
+  if (kinds.some((kind) => error instanceof kind)) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
-  return isError(error) && errorCode(error) !== '' ? `The start failed: ${error.message}` : undefined
+  return errorCode(error) === '' ? undefined : `The start failed: ${error.message}`
 }

@@ -16,9 +16,9 @@ export async function verifyServer(
 ): Promise<number> {
   // npx starts the program by a symbolic link in another folder.
   const suite = join(dirname(realpathSync(process.argv[1] ?? '')), 'contract.test.js')
-  const fault = existsSync(suite) ? (key === '' ? noKey : undefined) : noSuite
-  if (fault !== undefined) {
-    say(fault)
+  const isThere = existsSync(suite)
+  if (!isThere || key === '') {
+    say(isThere ? noKey : noSuite)
     return 1
   }
   const env = { ...process.env, PETSTORE_URL: address, PETSTORE_API_KEY: key }
