@@ -10,7 +10,7 @@ import { startPetStore } from '../pet-store-server.ts'
 import { printEntries } from '../http/request-log.ts'
 import { type Config, ConfigError, parseConfig } from '../options/settings.ts'
 import { errorCode, isError } from '../system/errors.ts'
-import type { StorageServer } from '../options/types.ts'
+import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
 import { formatPetCount } from '../pet/pet.ts'
 import { type Database, openDatabase } from '../postgres/open-database.ts'
 import { DatabaseUnusable } from '../postgres/pool.ts'
@@ -75,7 +75,8 @@ async function serve(config: Config, database: Database | undefined, say: (messa
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
   const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
   const options = {
-    ...settings,
+    // The compiler refuses a setting that is no option here: one that the program alone has belongs into the line above.
+    ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,
     onError: console.error,
