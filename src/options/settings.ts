@@ -153,6 +153,9 @@ export interface Config extends SettingValues {
   readonly hints: readonly string[]
 }
 
+/** The values of the arguments that are given, by their names without dashes. */
+export type Arguments = NodeJS.Dict<string>
+
 /** The environment or an argument is wrong; a line of the message for each says how. */
 export class ConfigError extends Error {}
 
@@ -162,7 +165,7 @@ const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_K
  * The arguments by their names win over the variables. What is empty counts as not set. All errors are reported together, in a
  * ConfigError, by the name by which the value came.
  */
-export function parseConfig(env: NodeJS.ProcessEnv, args: Readonly<Record<string, string>> = {}): Config {
+export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Config {
   /** The text of a setting, empty if it is not set, and the argument or variable by which it came. */
   const find = ({ argument, variable }: Setting): { name: string; text: string } => {
     const text = args[argument]?.trim() ?? ''

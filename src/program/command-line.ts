@@ -1,16 +1,16 @@
 /** The arguments of the program: one for each setting, `--verify`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { settings } from '../options/settings.ts'
+import { type Arguments, ConfigError, settings } from '../options/settings.ts'
 
-/** What the arguments ask for: to print a text and exit, to verify a server, or to start with these values of settings, `import` or `export`, by argument. */
-export type Request =
-  | { readonly text: string; readonly exitCode: 0 | 1 }
-  | { readonly verify: string; readonly keys: string | undefined }
-  | { readonly values: Readonly<Record<string, string>> }
-
-/** Reads the arguments. What is no argument of the program is refused in one line that names it. */
-export function handleArgs(args: readonly string[], command: string, version: string): Request {
+/**
+ * Returns a text to print, or the values of the arguments that are given, by their names without dashes. Throws a ConfigError of one
+ * line that names what is wrong.
+ */
+export function handleArgs(args: readonly string[], command: string, version: string): string | Arguments {
+  const refuse = (fault: string): never => {
+    throw new ConfigError(`${fault}; ${command} --help lists the arguments`)
+  }
   const names = ['import', 'export', 'verify', ...Object.values(settings).map(({ argument }) => argument)]
   const { values, tokens } = parseArgs({
     args: [...args],
@@ -22,26 +22,20 @@ export function handleArgs(args: readonly string[], command: string, version: st
     strict: false,
     tokens: true,
   })
-  if (values['help'] === true) return { text: formatHelp(command), exitCode: 0 }
-  if (values['version'] === true) return { text: version, exitCode: 0 }
-  const given: Record<string, string> = {}
+  if (values['help'] === true) return formatHelp(command)
+  if (values['version'] === true) return version
+  const given: Arguments = {}
   for (const token of tokens) {
-    if (token.kind === 'positional') return refuse(`${quote(token.value)}: unknown`, command)
+    if (token.kind === 'positional') return refuse(`${quote(token.value)}: unknown`)
     if (token.kind === 'option-terminator') continue
     // Its value may be a secret that somebody meant for another argument, so it is not shown.
-    if (!names.includes(token.name)) return refuse(`${quote(token.rawName)}: unknown`, command)
-    if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`, command)
+    if (!names.includes(token.name)) return refuse(`${quote(token.rawName)}: unknown`)
+    if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`)
     given[token.name] = token.value
   }
-  const { verify, ...settingValues } = given
-  if (verify === undefined) return { values: settingValues }
-  const other = Object.keys(settingValues).find((name) => name !== 'keys')
-  if (other !== undefined) return refuse(`--${other}: does not go with --verify`, command)
-  return { verify, keys: settingValues['keys'] }
-}
-
-function refuse(fault: string, command: string): Request {
-  return { text: `${fault}; ${command} --help lists the arguments`, exitCode: 1 }
+  const other = Object.keys(given).find((name) => name !== 'verify' && name !== 'keys')
+  if ('verify' in given && other !== undefined) return refuse(`--${other}: does not go with --verify`)
+  return given
 }
 
 /** How a person would start this script from the working directory. */

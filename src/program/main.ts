@@ -8,7 +8,7 @@ import { defaultTimeouts } from '../http/timeouts.ts'
 import { ListenError } from '../http/listen-error.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { printEntries } from '../http/request-log.ts'
-import { type Config, ConfigError, parseConfig } from '../options/settings.ts'
+import { type Arguments, type Config, ConfigError, parseConfig } from '../options/settings.ts'
 import { errorCode, isError } from '../system/errors.ts'
 import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
 import { formatPetCount } from '../pet/pet.ts'
@@ -25,37 +25,19 @@ import { verifyServer } from './verify.ts'
  */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
-/** Serves until a signal stops it, or prints what its arguments ask for. Rejects only for a bug. */
+/** Serves until a signal stops it, or does what else its arguments ask for. Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
   // Whoever reads the output may stop reading (`| head -1`). Without these listeners, the next line would end the service.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const command = formatCommand(process.argv[1] ?? '', process.cwd())
-  const request = handleArgs(process.argv.slice(2), command, packageVersion)
-  if ('values' in request) return start(request.values)
-  if ('verify' in request) {
-    const keys = request.keys ?? process.env['PETSTORE_API_KEY'] ?? ''
-    process.exitCode = await verifyServer(request.verify, keys.split(',', 1)[0] ?? '', console.error)
-    return
-  }
-  if (request.exitCode === 0) console.log(request.text)
-  else console.error(request.text)
-  process.exitCode = request.exitCode
-}
-
-async function start(args: Readonly<Record<string, string>>): Promise<void> {
+  let args: Arguments = {}
   try {
-    const config = parseConfig(process.env, args)
-    const { databaseUrl, log } = config
-    const say = log === 'silent' ? () => {} : console.log
-    const database = databaseUrl === '' ? undefined : await openDatabase(databaseUrl, process.env, say)
-    const { import: importPath, export: exportPath } = args
-    if (importPath === undefined && exportPath === undefined) return await serve(config, database, say)
-    if (database === undefined || (importPath !== undefined && exportPath !== undefined))
-      throw new ConfigError('--import, --export: expected one of them, and a database')
-    if (importPath !== undefined)
-      say(`imported ${formatPetCount(await importPets(database, importPath, say, onPets))}`)
-    if (exportPath !== undefined)
-      say(`exported ${formatPetCount(await exportPets(database, exportPath, onPets))}`)
+    const command = formatCommand(process.argv[1] ?? '', process.cwd())
+    const request = handleArgs(process.argv.slice(2), command, packageVersion)
+    if (typeof request === 'string') return console.log(request)
+    args = request
+    const { verify, keys = process.env['PETSTORE_API_KEY'] } = args
+    if (verify === undefined) await start(args)
+    else process.exitCode = await verifyServer(verify, keys)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
@@ -64,6 +46,21 @@ async function start(args: Readonly<Record<string, string>>): Promise<void> {
     console.error(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
     process.exitCode = 1
   }
+}
+
+async function start(args: Arguments): Promise<void> {
+  const config = parseConfig(process.env, args)
+  const { databaseUrl, log } = config
+  const say = log === 'silent' ? () => {} : console.log
+  const database = databaseUrl === '' ? undefined : await openDatabase(databaseUrl, process.env, say)
+  const { import: importPath, export: exportPath } = args
+  if (importPath === undefined && exportPath === undefined) return serve(config, database, say)
+  if (database === undefined || (importPath !== undefined && exportPath !== undefined))
+    throw new ConfigError('--import, --export: expected one of them, and a database')
+  if (importPath !== undefined)
+    say(`imported ${formatPetCount(await importPets(database, importPath, say, onPets))}`)
+  if (exportPath !== undefined)
+    say(`exported ${formatPetCount(await exportPets(database, exportPath, onPets))}`)
 }
 
 /** A line of progress, on a terminal. */
