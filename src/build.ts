@@ -5,7 +5,6 @@
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
@@ -56,7 +55,16 @@ await Promise.all([
   ...Object.keys(libraries).map((name) => bundle(`src/${name}.ts`, false)),
 ])
 chmodSync(join(folder, 'server.js'), 0o755)
-declareTypes()
+// Declares everything: TypeScript reads what the index leads to, and that imports no package that users do not have.
+const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
+const compilerArgs = [
+  compiler,
+  '-p',
+  join(root, 'src/tsconfig.types.json'),
+  '--outDir',
+  join(folder, 'types'),
+]
+if (spawnSync(process.execPath, compilerArgs, { stdio: 'inherit' }).status !== 0) process.exitCode = 1
 
 async function bundle(entry: string, isProgram: boolean): Promise<void> {
   const { metafile, outputFiles } = await build({
@@ -125,14 +133,6 @@ function readLicense(packageFolder: string): string {
   const text = read(packageFolder, file ?? 'README.md').replace(/^[^]*\n## license\n/i, '')
   if (!/permission|redistribution/i.test(text)) throw new Error(`${packageFolder}: has no license`)
   return `${manifest.name} ${manifest.version}\n\n${text.trim().replaceAll('*/', '* /')}`
-}
-
-/** Declares everything: TypeScript reads what the index leads to, and that imports no package that users do not have. */
-function declareTypes(): void {
-  const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
-  const args = [compiler, '-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
-  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
-  if (status !== 0) process.exitCode = 1
 }
 
 function read(...path: readonly string[]): string {

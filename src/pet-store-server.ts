@@ -50,6 +50,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   }
 }
 
+type Callbacks = ReturnType<typeof guardCallbacks>
 type Service = Awaited<ReturnType<typeof openService>>
 
 async function openService(options: AnyOptions) {
@@ -59,10 +60,7 @@ async function openService(options: AnyOptions) {
   return { store, requestHandler: createRequestHandler({ ...options, ...callbacks, ...texts, store }) }
 }
 
-function openStore(
-  options: AnyOptions,
-  callbacks: ReturnType<typeof guardCallbacks>,
-): Store | Promise<Store> {
+function openStore(options: AnyOptions, callbacks: Callbacks): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, callbacks.onMessage)
   return openFileStore(options.dataFile, callbacks)

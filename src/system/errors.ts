@@ -4,7 +4,7 @@ import { getSystemErrorMap } from 'node:util'
 import { isNativeError } from 'node:util/types'
 
 /** Node has no name for this one: it calls it `Unknown system error -122`. */
-const quotaExceeded = { code: 'EDQUOT', errno: -constants.errno.EDQUOT, meaning: 'disk quota exceeded' }
+const quotaExceeded = 'EDQUOT'
 
 /** Jest runs each test file with an Error of its own, of which Node's errors are no instances. */
 export function isError(value: unknown): value is Error {
@@ -14,7 +14,7 @@ export function isError(value: unknown): value is Error {
 /** The code of a system error, such as `ENOSPC`; empty for any other error. */
 export function errorCode(error: unknown): string {
   if (!isError(error) || !('code' in error) || typeof error.code !== 'string') return ''
-  return 'errno' in error && error.errno === quotaExceeded.errno ? quotaExceeded.code : error.code
+  return 'errno' in error && error.errno === -constants.errno.EDQUOT ? quotaExceeded : error.code
 }
 
 /** Whether a system call failed, and not our own code: a wrong argument of a call of Node's is a bug (`ERR_INVALID_ARG_TYPE`). */
@@ -25,9 +25,8 @@ export function isSystemError(error: unknown): boolean {
 /** A system error for a person, such as `no space left on device (ENOSPC)`. */
 export function describeSystemError(error: unknown): string {
   const code = errorCode(error)
-  if (code === quotaExceeded.code) return `${quotaExceeded.meaning} (${code})`
-  const known = [...getSystemErrorMap().values()].find(([name]) => name === code)
-  return known === undefined ? String(error) : `${known[1]} (${code})`
+  const meaning = new Map([...getSystemErrorMap().values(), [quotaExceeded, 'disk quota exceeded']]).get(code)
+  return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
 /**
