@@ -72,7 +72,7 @@ async function serve(config: Config, database: Database | undefined, say: (messa
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
   const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
   const options = {
-    // The compiler refuses a setting that is no option here: one that the program alone has belongs into the line above.
+    // The compiler refuses a setting here that embedders do not have. Take it out in the line above, or add it to options/types.ts.
     ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,
