@@ -57,14 +57,9 @@ await Promise.all([
 chmodSync(join(folder, 'server.js'), 0o755)
 // Declares everything: TypeScript reads what the index leads to, and that imports no package that users do not have.
 const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
-const compilerArgs = [
-  compiler,
-  '-p',
-  join(root, 'src/tsconfig.types.json'),
-  '--outDir',
-  join(folder, 'types'),
-]
-if (spawnSync(process.execPath, compilerArgs, { stdio: 'inherit' }).status !== 0) process.exitCode = 1
+const types = ['-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
+const { status } = spawnSync(process.execPath, [compiler, ...types], { stdio: 'inherit' })
+if (status !== 0) process.exitCode = 1
 
 async function bundle(entry: string, isProgram: boolean): Promise<void> {
   const { metafile, outputFiles } = await build({
@@ -87,10 +82,8 @@ async function bundle(entry: string, isProgram: boolean): Promise<void> {
         name: 'bundled-values',
         setup({ onLoad }) {
           for (const [file, values] of Object.entries(bundledValues)) {
-            const exports = Object.entries(values).map(
-              ([name, value]) => `export const ${name} = ${JSON.stringify(value)}`,
-            )
-            onLoad({ filter: new RegExp(`\\b${file}$`) }, () => ({ contents: exports.join('\n') }))
+            const contents = JSON.stringify(values)
+            onLoad({ filter: new RegExp(`\\b${file}$`) }, () => ({ contents, loader: 'json' }))
           }
         },
       },
