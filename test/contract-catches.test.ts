@@ -20,7 +20,6 @@ import type { Runner } from './contract-verdict.ts'
 import { buildOnce } from './built.ts'
 import { cleanEnvironment } from './support.ts'
 import {
-  type Asked,
   type Behaviour,
   createStore,
   type Operate,
@@ -553,9 +552,10 @@ describe('the summary', () => {
   })
 
   test('names a missing operation once and first, whatever was expected of it, with its body on one line', async () => {
-    const rewrite = (answer: Reply, { method }: Asked): Reply =>
-      method === 'POST' ? { status: 501, type: 'text/html', text: '<html>\n  <p>Not yet' } : answer
-    const { summary } = await verifyStore({ rewrite })
+    const { summary } = await verifyStore({
+      rewrite: (answer, { method }) =>
+        method === 'POST' ? { status: 501, type: 'text/html', text: '<html>\n  <p>Not yet' } : answer,
+    })
     const [head = '', first = '', ...lines] = summary.split('\n')
     // The other one is that this refusal has no Error body.
     assert.match(head, /, 2 causes\.$/)
