@@ -5,6 +5,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect as connectTo } from 'node:net'
 import { describe, test, type TestContext } from 'node:test'
 import { createPetStore } from '../src/pet-store-server.ts'
+import { clock } from '../src/system/clock.ts'
 import type { Timeouts } from '../src/options/types.ts'
 import {
   assertAnswersAtLast,
@@ -503,27 +504,35 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     }
   })
 
-  test('more than may wait, from a client that goes on sending: every response arrives, and it is not reset', async (t) => {
-    const app = await start(t)
-    // No time passes: neither how long a client may go on, nor how long it may keep silent.
-    holdTimeouts(t)
-    const { hostname, port } = new URL(app.url)
-    const socket = connectTo({ host: hostname, port: Number(port), allowHalfOpen: true })
-    t.after(() => socket.destroy())
-    const errors: unknown[] = []
-    let received = ''
-    socket.on('error', (error) => errors.push(error)).on('data', (text) => (received += String(text)))
-    // A body that is dropped too, and has not come to its end.
-    const unfinished = formatRequest('POST /v1/pets', ['Content-Length: 900000'])
-    socket.write(`${list.repeat(200)}${unfinished}`)
-    for (let i = 0; i < 5; i++) socket.write('x'.repeat(100_000))
-    await once(socket, 'end')
-    for (let i = 0; i < 3; i++) await new Promise((resolve) => socket.write('x'.repeat(100_000), resolve))
-    socket.end()
-    await once(socket, 'close')
-    assert.deepEqual(errors, [])
-    assert.equal(received.match(/HTTP\/1.1 200 /g)?.length, 32)
-  })
+  for (const [what, first, status] of [
+    ['lists', list, 200],
+    ['creations', creation, 201],
+  ] as const)
+    test(`more ${what} than may wait, from a client that goes on sending for 29 s: every response arrives, and it is not reset`, async (t) => {
+      const app = await start(t)
+      const { hostname, port } = new URL(app.url)
+      const socket = connectTo({ host: hostname, port: Number(port), allowHalfOpen: true })
+      t.after(() => socket.destroy())
+      // What is to happen within 29 s happens at once.
+      t.mock.method(clock, 'setTimeout', (call: () => void, ms: number) =>
+        setTimeout(call, ms < 29_000 ? 0 : 2 ** 31 - 1).unref(),
+      )
+      const errors: unknown[] = []
+      let received = ''
+      socket.on('error', (error) => errors.push(error)).on('data', (text) => (received += String(text)))
+      // A body that is dropped too, and has not come to its end.
+      const unfinished = formatRequest('POST /v1/pets', ['Content-Length: 900000'])
+      socket.write(`${first.repeat(32)}${list.repeat(200)}${unfinished}`)
+      for (let i = 0; i < 5; i++) socket.write('x'.repeat(100_000))
+      await once(socket, 'end')
+      // More than the system takes for a server that does not read.
+      for (let i = 0; i < 100; i++) await new Promise((resolve) => socket.write('x'.repeat(100_000), resolve))
+      socket.end()
+      await once(socket, 'close')
+      assert.deepEqual(errors, [])
+      assert.equal(received.match(/HTTP\/1.1 20[01] /g)?.length, 32)
+      assert.equal(received.match(new RegExp(`HTTP/1.1 ${status} `, 'g'))?.length, 32)
+    })
 
   test('a version that is none of this service is refused by name', async (t) => {
     const client = await (await start(t)).connect()

@@ -34,7 +34,7 @@ function endInNextTick(response: ServerResponse): void {
  * | -------------------- | ------------------------------------------ | -------------------------------------------------------------------- |
  * | `closeSoon`          | the listener, when it closes               | no request under way: destroys the socket; else `#closeWhenAnswered` |
  * | `#closeWhenAnswered` | `closeSoon`, `refuse`, `refuseTunnel`      | waits for the responses, then `#close`                               |
- * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 1 s            |
+ * | `#close`             | `#closeWhenAnswered`; Node (`destroySoon`) | sends any final refusal, closes our half, waits up to 30 s           |
  * | `giveUp`             | the listener, at the end of closeMs        | refuses the request that is being handled, destroys the socket       |
  */
 export class Connection {
@@ -62,9 +62,9 @@ export class Connection {
     // own version resets the connection if the client is still sending, and the client may then never see the response.
     // Test: "a client that sends more than may wait gets every response, and is not reset".
     socket.destroySoon = () => this.#close()
-    socket.on('drain', () => this.#updateReading())
+    socket.on('drain', this.#updateReading)
     // Node resumes the socket by itself, for example after each request that it has parsed.
-    socket.on('resume', () => this.#updateReading())
+    socket.on('resume', this.#updateReading)
   }
 
   /** The last response is made or on its way, or the client has gone: what still comes is dropped (RFC 9112 section 9.6). */
@@ -113,14 +113,14 @@ export class Connection {
       else this.#isIdle = true
     })
     // If its body was broken or too slow while it waited, refuse() below has responded to it already.
-    if (!response.headersSent) void this.#handler.handle(arrival).then(() => this.#updateReading())
+    if (!response.headersSent) void this.#handler.handle(arrival).then(this.#updateReading)
   }
 
   /**
    * A client is not read from while it does not read its responses, or is sending the body of a request that waits behind another. (If
    * it waits behind no other, it is handled in a moment, so its body may come.)
    */
-  #updateReading(): void {
+  readonly #updateReading = (): void => {
     const socket = this.#socket
     // Of the requests that wait, only the last can be incomplete.
     const last = this.#waiting.at(-1)
@@ -188,8 +188,8 @@ export class Connection {
   }
 
   /**
-   * A client may still be sending, and a reset would make it lose the response. So our sending half is closed first, and for a while what
-   * still comes is read and dropped (RFC 9112 section 9.6).
+   * A client may still be sending, and a reset would make it lose the responses that it has not read yet. So our sending half is closed
+   * first, and what still comes is read and dropped until the client closes, for lingerMs at most (RFC 9112 section 9.6).
    */
   #close(refusal?: ErrorCode): void {
     const socket = this.#socket

@@ -147,9 +147,11 @@ export function formatUrl(address: string, port: number | string): string {
 
 /**
  * Node no longer looks after the connection of a tunnel: an error would end the process, and a client that closes or sends and reads
- * nothing any more would not be noticed. `rest` is what the client still sends.
+ * nothing any more would not be noticed. And if the connection was paused in the middle of what Node had just read, for the body of a request
+ * that waits, Node would not read on: pushing nothing into the stream makes it do so. `rest` is what the client still sends.
  */
 function drop(socket: Socket, rest: Duplex): void {
   socket.on('timeout', () => socket.destroy())
+  socket.push('')
   rest.on('error', () => {}).resume()
 }

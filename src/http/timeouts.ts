@@ -20,5 +20,5 @@ export const defaultTimeouts: Timeouts = {
   closeMs: 5_000,
 }
 
-/** How long a client may go on sending after the last response of its connection, in milliseconds. */
-export const lingerMs = 1_000
+/** How long a client may go on sending while it reads the last responses of its connection, in milliseconds. */
+export const lingerMs = 30_000
