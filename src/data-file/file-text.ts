@@ -135,7 +135,10 @@ export class FileText {
       return
     }
     if (!reader.accept(openBrace)) reader.fail('"{"')
-    reader.readMembers((name, offset) => this.#readMember(name, offset))
+    for (let first = true; reader.acceptMore('}', first); first = false) {
+      const offset = reader.at
+      this.#readMember(reader.readName(), offset)
+    }
     reader.readEnd()
     if (!this.#seenMembers.has('pets')) this.#addFault('pets: is required', 0)
   }
@@ -171,7 +174,6 @@ export class FileText {
     const addFault = (fault: SeedFault, offset: number, firstAt?: number): void =>
       this.#addFault(formatSeedFault(index, fault), offset, firstAt)
     for (; reader.acceptMore(']', index === 0, 'a pet'); index++) {
-      reader.skipSpace()
       const offset = reader.at
       const seed = readPet(reader, addFault)
       // A fault if another pet has the id.

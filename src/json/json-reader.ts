@@ -54,16 +54,17 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
 
 export const openBrace = 0x7b
 export const openBracket = 0x5b
+export const colon = 0x3a
 const closeBrace = 0x7d
 const closeBracket = 0x5d
 const comma = 0x2c
-const colon = 0x3a
 const quote = 0x22
 const backslash = 0x5c
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
-const numberBytes = Buffer.from('0123456789+-.eE')
+/** What a number may have beside digits. */
+const numberMarks = Buffer.from('+-.eE')
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws (but see readScalar). */
@@ -110,8 +111,8 @@ export class JsonReader {
   }
 
   /**
-   * To be called before each member or item: takes the comma before it, unless it is the `first`. After the last, takes the bracket,
-   * and returns false.
+   * To be called before each member or item: goes up to where it begins, past the comma unless it is the `first`. After the last, takes
+   * the bracket, and returns false.
    */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
@@ -124,24 +125,11 @@ export class JsonReader {
     return false
   }
 
-  readColon(): void {
-    if (!this.accept(colon)) this.fail('":"')
-  }
-
-  /** Reads an object whose `{` was taken. Calls `readMember` with each name and its offset; the callback has to read the value. */
-  readMembers(readMember: (name: string, offset: number) => void): void {
-    for (let first = true; this.acceptMore('}', first); first = false) {
-      this.skipSpace()
-      const offset = this.at
-      const name = this.#readName()
-      this.skipSpace()
-      readMember(name, offset)
-    }
-  }
-
-  #readName(): string {
+  /** Reads the name of a member, and goes up to its value. */
+  readName(): string {
     const name = this.readString('a member name in double quotes')
-    this.readColon()
+    if (!this.accept(colon)) this.fail('":"')
+    this.skipSpace()
     return name
   }
 
@@ -193,11 +181,9 @@ export class JsonReader {
   /** The length of the escape after the backslash. If the text ends within it, the length up to there; readString then finds the end. */
   #escapeLength(at: number): number {
     const escape = this.bytes.toString('latin1', at + 1, at + 6)
-    const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(escape) ?? []
-    if (taken !== undefined) return taken.length
-    const isCut = /^(?:u[\dA-Fa-f]*)?$/.test(escape) && at + 1 + escape.length === this.bytes.length
-    if (!isCut) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
-    return escape.length
+    const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4}|(?:u[\dA-Fa-f]{0,3})?$)/.exec(escape) ?? []
+    if (taken === undefined) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
+    return taken.length
   }
 
   /** Throws if one of the characters that begin between `start` and `end` is not UTF-8. The last may go on after `end`. */
@@ -217,66 +203,56 @@ export class JsonReader {
   }
 
   /** The usual number, a plain one of up to 15 digits, is read in one pass. Any other goes to parseNumber, if the grammar allows it. */
-  readNumber(): number | bigint | InexactNumber {
-    const { bytes } = this
-    this.skipSpace()
-    let { at } = this
+  #readNumber(): number | bigint | InexactNumber {
+    const { bytes, at: start } = this
+    let at = start
     let value = 0
-    for (; at < bytes.length; at++) {
-      const digit = (bytes[at] ?? 0) - zero
-      if (digit < 0 || digit > 9) break
-      value = value * 10 + digit
+    let isPlain = true
+    for (; ; at++) {
+      const byte = bytes[at] ?? 0
+      if (byte >= zero && byte <= nine) value = value * 10 + (byte - zero)
+      else if (numberMarks.includes(byte)) isPlain = false
+      else break
     }
-    const length = at - this.at
-    const next = bytes[at] ?? 0
-    const isPlain = length > 0 && length < 16 && (bytes[this.at] !== zero || length === 1)
-    if (isPlain && next !== 0x2e && next !== 0x65 && next !== 0x45) {
-      this.at = at
-      return value
-    }
-    while (numberBytes.includes(bytes[at] ?? 0)) at++
-    const text = bytes.toString('latin1', this.at, at)
-    if (!numberPattern.test(text)) {
-      // If one more digit would make it a number, as in `-`, `1.` or `1.5e+`, it may have been cut off by the end of the text.
-      const isCut = at === bytes.length && numberPattern.test(`${text}0`)
-      throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : this.at)
-    }
+    const length = at - start
     this.at = at
-    return parseNumber(text)
+    if (isPlain && length < 16 && (length === 1 || bytes[start] !== zero)) return value
+    const text = bytes.toString('latin1', start, at)
+    if (numberPattern.test(text)) return parseNumber(text)
+    // If one more digit would make it a number, as in `-`, `1.` or `1.5e+`, it may have been cut off by the end of the text.
+    const isCut = at === bytes.length && numberPattern.test(`${text}0`)
+    throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : start)
   }
 
-  /** Reads any value, however deeply it is nested: a hostile body must not overflow the stack. */
-  readValue(): unknown {
-    /** The innermost object or array whose end is not read yet. */
-    let container: Container | undefined
-    /** What was read last: a whole value, or undefined if an opening bracket comes next. */
+  /**
+   * Reads any value, however deeply it is nested: a hostile body must not overflow the stack. If it is an object, `onMember` is called
+   * with the name of each of its members, and with its offset.
+   */
+  readValue(onMember?: (name: string, offset: number) => void): unknown {
+    /** The objects and arrays whose end is not read yet, the innermost last. */
+    const open: Container[] = []
     let value = this.readScalar()
     for (;;) {
-      // Each round puts the value in its place (1), and gets the next one (2).
-      // 1. A bracket opens a container. A whole value goes into the innermost one or, if there is none, is the result.
-      if (value === undefined) container = this.#openContainer(container)
-      else if (container === undefined) return value
-      else container.items.push(value)
-      // 2. Read the next value in this container. When the container ends, it is itself a whole value, for the one around it.
-      if (this.#goOn(container)) {
+      // Each round puts the value in its place, and gets the next one. An opening bracket has none yet.
+      const isOpening = value === undefined
+      if (isOpening) open.push({ items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined })
+      const container = open.at(-1)
+      if (container === undefined) return value
+      const { items, names } = container
+      if (!isOpening) items.push(value)
+      if (this.acceptMore(names ? '}' : ']', isOpening)) {
+        if (names !== undefined) {
+          const offset = this.at
+          const name = this.readName()
+          names.push(name)
+          if (open.length === 1) onMember?.(name, offset)
+        }
         value = this.readScalar()
       } else {
-        value = valueOf(container)
-        container = container.outer
+        open.pop()
+        value = names ? Object.fromEntries(names.map((name, i) => [name, items[i]])) : items
       }
     }
-  }
-
-  /** Takes the opening bracket. */
-  #openContainer(outer: Container | undefined): Container {
-    return { items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined, outer }
-  }
-
-  /** Goes on to the next value in a container; in an object, reads its name. Returns false at the end of the container. */
-  #goOn({ items, names }: Container): boolean {
-    if (!this.acceptMore(names ? '}' : ']', items.length === 0)) return false
-    names?.push(this.#readName())
-    return true
   }
 
   /** Reads a string, a number, true, false or null. Returns undefined before an object or an array. */
@@ -284,32 +260,24 @@ export class JsonReader {
     const byte = this.peek()
     if (byte === openBrace || byte === openBracket) return undefined
     if (byte === quote) return this.readString()
-    if (byte === minus || (byte >= zero && byte <= nine)) return this.readNumber()
-    const word = /^[a-z]*/.exec(this.bytes.toString('latin1', this.at, this.at + 6))?.[0] ?? ''
-    const literal = literals.find(([name]) => name === word)
+    if (byte === minus || (byte >= zero && byte <= nine)) return this.#readNumber()
+    const rest = this.bytes.toString('latin1', this.at, this.at + 6)
+    const literal = literals.find((name) => name === /^[a-z]*/.exec(rest)?.[0])
     if (literal === undefined) {
-      const isCut = word !== '' && this.at + word.length === this.bytes.length
-      if (isCut && literals.some(([name]) => name.startsWith(word))) {
-        throw new JsonFault('expected a value, got the end', this.bytes.length)
-      }
+      // The text may end within a literal.
+      if (literals.some((name) => name.startsWith(rest))) this.at = this.bytes.length
       this.fail('a value')
     }
-    this.at += word.length
-    return literal[1]
+    this.at += literal.length
+    return JSON.parse(literal)
   }
 }
 
-const literals = Object.entries({ true: true, false: false, null: null })
+const literals = ['true', 'false', 'null']
 
 /** An object or an array whose end is not read yet. */
 interface Container {
   readonly items: unknown[]
   /** The names of an object's members; undefined for an array. */
   readonly names: string[] | undefined
-  /** The one around it, if it is not the outermost. */
-  readonly outer: Container | undefined
-}
-
-function valueOf({ items, names }: Container): unknown {
-  return names === undefined ? items : Object.fromEntries(names.map((name, i) => [name, items[i]]))
 }

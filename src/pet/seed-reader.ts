@@ -1,8 +1,8 @@
 /** Reads a pet of the data file, with everything that is wrong with it. */
-import { type JsonReader, openBrace } from '../json/json-reader.ts'
-import { type CheckedSeed, type Pet, petMembers } from './pet.ts'
+import { colon, type JsonReader, openBrace } from '../json/json-reader.ts'
+import { type CheckedSeed, petMembers } from './pet.ts'
 import { checkSeed, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
-import { defaultStatus, petStatuses } from './pet-status.ts'
+import { defaultStatus, type PetStatus, petStatuses } from './pet-status.ts'
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
@@ -13,23 +13,18 @@ const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept(openBrace)) return undefined
-  let id: unknown
-  let name: unknown
-  let categoryId: unknown
-  let status: Pet['status'] | undefined
+  /** In the order of petMembers. */
+  const values: unknown[] = [undefined, undefined, undefined, undefined]
+  let status: PetStatus | undefined
   for (let first = true; reader.acceptMore('}', first); first = false) {
-    const member = petMembers[reader.acceptOneOf(memberTexts)]
-    if (member === undefined) return undefined
-    reader.readColon()
-    // Stays undefined if the value is not plain, or if the member was given before.
-    let value: unknown
-    if (member === 'status' && status === undefined)
-      value = status = petStatuses[reader.acceptOneOf(statusTexts)]
-    else if (member === 'id' && id === undefined) value = id = reader.readScalar()
-    else if (member === 'name' && name === undefined) value = name = reader.readScalar()
-    else if (member === 'categoryId' && categoryId === undefined) value = categoryId = reader.readScalar()
-    if (value === undefined) return undefined
+    const member = reader.acceptOneOf(memberTexts)
+    if (member < 0 || values[member] !== undefined || !reader.accept(colon)) return undefined
+    if (petMembers[member] === 'status')
+      values[member] = status = petStatuses[reader.acceptOneOf(statusTexts)]
+    else values[member] = reader.readScalar()
+    if (values[member] === undefined) return undefined
   }
+  const [id, name, categoryId] = values
   if (typeof name !== 'string' || nameFault(name) !== undefined || !isCategoryId(categoryId)) return undefined
   status ??= defaultStatus
   if (id === undefined) return { name, categoryId, status }
@@ -44,23 +39,20 @@ export function readPet(
   reader: JsonReader,
   report: (fault: SeedFault, offset: number) => void,
 ): CheckedSeed | undefined {
-  reader.skipSpace()
   const start = reader.at
   const plain = readPlainPet(reader)
   if (plain !== undefined) return plain
   reader.at = start
   const offsets = new Map<string, number>()
-  const members: [string, unknown][] = []
-  const isObject = reader.accept(openBrace)
-  if (isObject) {
-    reader.readMembers((member, offset) => {
-      if (offsets.has(member)) report({ member, message: 'is given twice' }, offset)
-      else offsets.set(member, offset)
-      members.push([member, reader.readValue()])
-    })
-  }
-  const checked = checkSeed(isObject ? Object.fromEntries(members) : reader.readValue())
-  if ('seed' in checked) return members.length > offsets.size ? undefined : checked.seed
+  let isRepeated = false
+  const value = reader.readValue((member, offset) => {
+    if (offsets.has(member)) {
+      isRepeated = true
+      report({ member, message: 'is given twice' }, offset)
+    } else offsets.set(member, offset)
+  })
+  const checked = checkSeed(value)
+  if ('seed' in checked) return isRepeated ? undefined : checked.seed
   for (const fault of checked.faults) report(fault, offsets.get(fault.member ?? '') ?? start)
   return undefined
 }
