@@ -45,10 +45,10 @@ for (const seed of [1, 2, 3]) {
     const count = 3000
     for (let i = 0; i < count; i++) {
       const text = createPet()
-      const checked = checkSeed(new JsonReader(Buffer.from(text)).readValue())
+      const allowed = checkSeed(new JsonReader(Buffer.from(text)).readValue(), () => {})
       const reader = new JsonReader(Buffer.from(text))
       const pet = readPlainPet(reader)
-      assert.deepEqual(pet, 'seed' in checked ? checked.seed : undefined, text)
+      assert.deepEqual(pet, allowed, text)
       if (pet === undefined) continue
       taken++
       assert.equal(reader.at, Buffer.byteLength(text), text)

@@ -503,7 +503,7 @@ describe('close', () => {
     const closed = store.close()
     gate.open()
     await closed
-    assert.equal((await created).id, 1n)
+    assert.equal((await created).id, 1)
     const stuck = createStorageStore(withMethod({ create: never }))
     void stuck.create(rex)
     await stuck.close(performance.now() + 50)

@@ -23,15 +23,11 @@ export function isId(id: unknown): id is Int64 {
 const required = 'is required'
 
 const PetStatusSchema = v.picklist(petStatuses, expectedMessage(petStatusChoice))
-const CategoryIdSchema = v.pipe(
-  expected<Int64>('an int64 integer', isCategoryId),
-  v.transform(normalizeInt64),
-)
-const IdSchema = expected<Int64>('an integer from 1 to 2^63-1', isId)
+const IdSchema = expectedInt64('an integer from 1 to 2^63-1', isId)
 
 const entries = {
   name: expectedValid('a string', nameFault),
-  categoryId: CategoryIdSchema,
+  categoryId: expectedInt64('an int64 integer', isCategoryId),
   status: v.exactOptional(PetStatusSchema, defaultStatus),
 }
 
@@ -41,7 +37,7 @@ export const NewPetSchema = v.pipe(expected<object>('a JSON object', isObject), 
 /** A pet as a person writes it into the data file or into a test: its id and status may be left out. */
 export const SeedPetSchema = v.pipe(
   expected<object>('a pet', isObject),
-  v.object({ id: v.exactOptional(v.pipe(IdSchema, v.transform(normalizeInt64))), ...entries }, required),
+  v.object({ id: v.exactOptional(IdSchema), ...entries }, required),
 )
 
 /** A stored pet. */
@@ -53,25 +49,23 @@ export interface SeedFault {
   readonly message: string
 }
 
-/** Returns the pet, or everything that is wrong with it. */
-export function checkSeed(
-  value: unknown,
-): { readonly seed: CheckedSeed } | { readonly faults: readonly SeedFault[] } {
+/** Reports everything that is wrong with a seed; returns it if that is nothing. */
+export function checkSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
-  const faults = issues.map(({ path, message }): SeedFault => {
-    const member = path?.[0]?.key
-    return { member: member === undefined ? undefined : String(member), message }
-  })
-  if (faults.some(({ member }) => member === undefined)) return { faults }
-  for (const member of Object.keys(Object(value))) {
-    if (!petMembers.includes(member)) faults.push({ member, message: 'is not a member of a pet' })
-  }
-  return success && faults.length === 0 ? { seed: output } : { faults }
+  for (const { path, message } of issues) report({ member: path && String(path[0].key), message })
+  const members = isObject(value) ? Object.keys(value) : []
+  const unknown = members.filter((member) => !petMembers.includes(member))
+  for (const member of unknown) report({ member, message: 'is not a member of a pet' })
+  return success && unknown.length === 0 ? output : undefined
 }
 
 /** For a message: where a seed stands, and what is wrong with it. */
 export function formatSeedFault(index: number, { member, message }: SeedFault): string {
   return `pets[${index}]${member === undefined ? '' : `.${shorten(member)}`}: ${message}`
+}
+
+function expectedInt64(words: string, isValue: (value: unknown) => boolean) {
+  return v.pipe(expected<Int64>(words, isValue), v.transform(normalizeInt64))
 }
 
 function isObject(value: unknown): value is object {

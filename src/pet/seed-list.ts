@@ -1,6 +1,6 @@
 /**
- * The ids of pets as a person writes them, in the data file or in a test: finds those that are given twice, and fills in
- * those that were left out. So it also completes the pets that a store in memory begins with. Does not depend on files or JSON.
+ * The ids of pets: fills in those that are missing, of new pets and of pets as a person writes them in the data file or in a test; there
+ * it also finds ids that are given twice. So it completes the pets that a store in memory begins with, too. Does not depend on files or JSON.
  */
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { checkSeed, formatSeedFault, type SeedFault } from './pet-rules.ts'
@@ -8,6 +8,22 @@ import type { CheckedSeed, Pet } from './pet.ts'
 
 /** What is wrong with an id that another seed has too: `firstAt` is where that one is written. */
 export type TakenId = SeedFault & { readonly firstAt: number }
+
+/** The pets, in the same order. Each without an id gets the next one above `highestId`, or is undefined if none is left for it. */
+export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readonly (Pet | undefined)[] {
+  let last = highestId
+  return seeds.map((seed) => {
+    if (hasId(seed)) return seed
+    const id = nextInt64(last)
+    if (id === undefined) return undefined
+    last = id
+    return { id, ...seed }
+  })
+}
+
+function hasId(seed: CheckedSeed): seed is Pet {
+  return seed.id !== undefined
+}
 
 export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is left for it' }
 
@@ -22,17 +38,17 @@ export class SeedList {
 
   /** Adds the seed, which is written `at` this place, as the one of this index. If its id is taken, returns that fault instead. */
   add(seed: CheckedSeed, at: number, index: number): TakenId | undefined {
-    const { id, name, categoryId, status } = seed
-    if (id === undefined) {
+    if (!hasId(seed)) {
       this.#withoutId.push({ seed, at, index })
       return undefined
     }
+    const { id } = seed
     if (id > this.#highestId) this.#highestId = id
     else this.#placeOfId ??= new Map(this.#pets.map((pet, i) => [pet.id, this.#places[i] ?? 0]))
     const firstAt = this.#placeOfId?.get(id)
     if (firstAt !== undefined) return { member: 'id', message: `${id} is given twice`, firstAt }
     this.#placeOfId?.set(id, at)
-    this.#pets.push({ id, name, categoryId, status })
+    this.#pets.push(seed)
     this.#places.push(at)
     return undefined
   }
@@ -41,40 +57,27 @@ export class SeedList {
    * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Returns the
    * pets by ascending id, the ids that were filled in, and the place of the first seed for which none was left.
    */
-  complete(highestId: Int64): {
-    readonly pets: Pet[]
-    readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
-    readonly noIdLeft: { readonly index: number; readonly at: number } | undefined
-  } {
-    const pets =
-      this.#placeOfId === undefined ? this.#pets : this.#pets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    const filledIds: { at: number; id: Int64 }[] = []
-    let last = this.#highestId > highestId ? this.#highestId : highestId
-    for (const { seed, at } of this.#withoutId) {
-      const id = nextInt64(last)
-      if (id === undefined) break
-      const { name, categoryId, status } = seed
-      pets.push({ id, name, categoryId, status })
-      filledIds.push({ at, id })
-      last = id
+  complete(highestId: Int64) {
+    const seeds = this.#withoutId.map(({ seed }) => seed)
+    const highest = this.#highestId > highestId ? this.#highestId : highestId
+    const filled = fillIds(seeds, highest).filter((pet) => pet !== undefined)
+    if (this.#placeOfId !== undefined) this.#pets.sort((a, b) => (a.id < b.id ? -1 : 1))
+    return {
+      pets: [...this.#pets, ...filled],
+      filledIds: filled.map(({ id }, i) => ({ id, at: this.#withoutId[i]?.at ?? 0 })),
+      noIdLeft: this.#withoutId[filled.length],
     }
-    return { pets, filledIds, noIdLeft: this.#withoutId[filledIds.length] }
   }
 }
 
 /** The pets of an in-memory store, by ascending id. Throws a TypeError that names everything that is wrong. */
-export function completeSeeds(seeds: readonly unknown[]): Pet[] {
+export function completeSeeds(values: readonly unknown[]): Pet[] {
   const list = new SeedList()
   const faults: string[] = []
-  for (const [index, value] of seeds.entries()) {
-    const checked = checkSeed(withoutUndefined(value))
-    if ('faults' in checked) {
-      faults.push(...checked.faults.map((fault) => formatSeedFault(index, fault)))
-    } else {
-      const fault = list.add(checked.seed, index, index)
-      if (fault !== undefined)
-        faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
-    }
+  for (const [index, value] of values.entries()) {
+    const seed = checkSeed(withoutUndefined(value), (fault) => faults.push(formatSeedFault(index, fault)))
+    const fault = seed && list.add(seed, index, index)
+    if (fault !== undefined) faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
   }
   const { pets, noIdLeft } = list.complete(0)
   if (noIdLeft !== undefined) faults.push(formatSeedFault(noIdLeft.index, noIdLeftFault))

@@ -51,8 +51,6 @@ export function readPet(
       report({ member, message: 'is given twice' }, offset)
     } else offsets.set(member, offset)
   })
-  const checked = checkSeed(value)
-  if ('seed' in checked) return isRepeated ? undefined : checked.seed
-  for (const fault of checked.faults) report(fault, offsets.get(fault.member ?? '') ?? start)
-  return undefined
+  const seed = checkSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
+  return isRepeated ? undefined : seed
 }

@@ -8,12 +8,11 @@ import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors
 import type { DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/int64.ts'
-import { type Assigned, assignIds } from './ids-for-new-pets.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { EditMessages } from './edit-messages.ts'
 import { isSamePet, PetIndex } from './pet-index.ts'
-import { completeSeeds } from '../pet/seed-list.ts'
-import { PetStoreError, refusalOfFile } from './store-refusals.ts'
+import { completeSeeds, fillIds } from '../pet/seed-list.ts'
+import { noIdLeft, PetStoreError, refusalOfFile } from './store-refusals.ts'
 import type { Store } from './store.ts'
 import type { Pet, PetWithoutId, SeedPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './pet-storage.ts'
@@ -110,15 +109,15 @@ export class LocalStore implements Store {
   }
 
   /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if the batch fails. */
-  async #commit(newPets: readonly PetWithoutId[]): Promise<readonly Assigned[]> {
+  async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
     const file = this.#file
     /** Whether an attempt may have left the pets in the file, or in an editor that may save them again. */
     let mayBeStored = false
-    let results = assignIds(newPets, (file ?? this.#index).highestId)
+    let results = fillIds(newPets, (file ?? this.#index).highestId)
     for (let edits = 0; ; edits++) {
       try {
         await this.#append(results)
-        return results
+        return results.map((pet) => pet ?? new PetStoreError('insufficient_storage', noIdLeft))
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
         if (file !== undefined && isSystemError(error)) this.#messages.sayUnusable(file, error)
@@ -128,24 +127,24 @@ export class LocalStore implements Store {
         await this.#reload(file, mayBeStored)
         // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
         // their ids, and #append does not write them again.
-        const stored = results.map((pet) => (this.#isStored(pet) ? pet : undefined))
-        results = assignIds(newPets, file.highestId, stored)
+        const stored = results.map((pet) => (pet !== undefined && this.#isStored(pet) ? pet : undefined))
+        const pets = newPets.map((newPet, index) => stored[index] ?? newPet)
+        results = fillIds(pets, file.highestId)
       }
     }
   }
 
   /** Whether this very pet is listed, under the id that it was assigned. */
-  #isStored(pet: Assigned): boolean {
-    if (pet instanceof PetStoreError) return false
+  #isStored(pet: Pet): boolean {
     const stored = this.#index.get(pet.id)
     return stored !== undefined && isSamePet(stored, pet)
   }
 
   /** Writes the pets that are not stored yet, and lists them when they are durable. If that fails, memory stays as it was. */
-  async #append(results: readonly Assigned[]): Promise<void> {
+  async #append(results: readonly (Pet | undefined)[]): Promise<void> {
     const { pets } = this.#low.data
     const count = pets.length
-    const added = results.filter((pet): pet is Pet => !(pet instanceof PetStoreError) && !this.#isStored(pet))
+    const added = results.filter((pet): pet is Pet => pet !== undefined && !this.#isStored(pet))
     // No id may be left. Then nothing is written, and it does not show whether the file can be used.
     if (added.length === 0) return
     pets.push(...added)

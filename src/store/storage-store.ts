@@ -73,7 +73,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     },
     async get(id) {
       const pet = parseResult(v.optional(PetSchema), await call('reads', () => storage.get(id)))
-      if (pet !== undefined && BigInt(pet.id) !== BigInt(id))
+      if (pet !== undefined && pet.id !== id)
         throw wrongResult(`expected the pet ${id}, got the pet ${pet.id}`)
       return pet
     },

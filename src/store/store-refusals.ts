@@ -18,6 +18,9 @@ export class PetStoreError extends Error {
   }
 }
 
+/** For a pet for which there is no id. */
+export const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
+
 /** What is known of the pets of a failed creation. */
 export const notStored = 'nothing was stored'
 export const perhapsStored = 'it is not known whether the pet was stored'
