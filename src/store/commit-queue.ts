@@ -27,7 +27,7 @@ export class CommitQueue<Item, Result> {
 
   /** Puts the item into the next batch. Resolves or rejects with the item's own result. */
   async add(item: Item): Promise<Result> {
-    const batch = this.#open ?? this.#openBatch()
+    const batch = (this.#open ??= this.#openBatch())
     const index = batch.items.push(item) - 1
     if (batch.items.length === this.#maxBatchItems) this.#open = undefined
     const result = (await batch.results)[index]
@@ -47,18 +47,13 @@ export class CommitQueue<Item, Result> {
 
   #openBatch(): Batch<Item, Result> {
     const items: Item[] = []
-    // run() never calls its task at once, so `batch` is assigned by then.
-    const results = this.run(() => this.#commitBatch(batch))
-    const batch: Batch<Item, Result> = { items, results }
-    this.#open = batch
-    return batch
-  }
-
-  async #commitBatch(batch: Batch<Item, Result>): Promise<readonly (Result | Error)[]> {
-    // In an idle queue this runs right after the first item was added, while the requests of the same turn of the event loop are
-    // still being handled. Their items can join: the next tick comes after all promise callbacks that are due.
-    await new Promise<void>((resolve) => clock.nextTick(resolve))
-    if (this.#open === batch) this.#open = undefined
-    return this.#commit(batch.items)
+    const results = this.run(async () => {
+      // In an idle queue this runs right after the first item was added, while the requests of the same turn of the event loop are
+      // still being handled. Their items can join: the next tick comes after all promise callbacks that are due.
+      await new Promise<void>((resolve) => clock.nextTick(resolve))
+      if (this.#open?.items === items) this.#open = undefined
+      return this.#commit(items)
+    })
+    return { items, results }
   }
 }

@@ -41,10 +41,10 @@ export class PetIndex {
     return pet?.id === id ? pet : undefined
   }
 
-  list({ limit, status, after }: PetQuery): PetPage {
+  list({ limit, status, after = 0 }: PetQuery): PetPage {
     const matches = status === undefined ? this.#pets : (this.#byStatus.get(status) ?? [])
     const total = status === undefined ? this.#size : matches.length
-    const from = after === undefined ? 0 : firstAfter(matches, after, total)
+    const from = firstAfter(matches, after, total)
     const pets = matches.slice(from, Math.min(from + limit, total))
     return { pets, total, hasMore: from + limit < total }
   }

@@ -5,10 +5,11 @@ import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
 import { expected } from '../messages/expected.ts'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
+import { isSamePet } from './pet-index.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import { notStored, perhapsStored, storageFailure } from './store-refusals.ts'
 import type { Store } from './store.ts'
-import { formatPet, type Pet, type PetWithoutId } from '../pet/pet.ts'
+import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from './pet-storage.ts'
 
 const maxPetsPerCall = 1000
@@ -32,9 +33,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       throw wrongResult(`expected ${newPets.length} pets, got ${pets.length}`)
     checkAscending(pets)
     // All but the id has to be as it was given.
-    const wrong = pets.findIndex(
-      (pet, i) => formatPet(pet) !== formatPet({ ...pet, ...newPets[i], id: pet.id }),
-    )
+    const wrong = pets.findIndex((pet, i) => !isSamePet(pet, { ...pet, ...newPets[i], id: pet.id }))
     if (wrong >= 0) throw wrongResult(`${wrong}: expected the pet that was given at this place, got another`)
     return pets
   }
