@@ -43,15 +43,13 @@ export function parseId(text: string): Int64 | undefined {
  * are doubles.
  */
 export function parseNumber(text: string): number | bigint | InexactNumber {
-  const double = Number(text)
-  if (Number.isSafeInteger(double) && String(double) === text) return double
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
   const significant = digits.replace(/0+$/, '')
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
-  if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double
+  if (zeros < 0) return Number.isInteger(Number(text)) ? new InexactNumber(text) : Number(text)
   // 20 digits are past 2^63; without this bound `1e999999999` would ask for a gigabyte of zeros.
   if (significant.length + zeros > 19) return new InexactNumber(text)
   const magnitude = BigInt(significant + '0'.repeat(zeros))

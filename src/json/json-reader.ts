@@ -78,14 +78,10 @@ export class JsonReader {
   }
 
   skipSpace(): void {
-    const { bytes } = this
-    let { at } = this
-    while (at < bytes.length) {
-      const byte = bytes[at]
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
-      at++
+    for (; ; this.at++) {
+      const byte = this.bytes[this.at]
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return
     }
-    this.at = at
   }
 
   /** Skips white space, and returns the next byte without taking it; -1 at the end. */
@@ -117,12 +113,10 @@ export class JsonReader {
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)
-    if (this.accept(comma)) {
-      if (this.peek() === end) this.fail(`${what} after the comma`)
-      return true
-    }
-    if (!this.accept(end)) this.fail(`"," or "${close}"`)
-    return false
+    const isMore = this.accept(comma)
+    if (isMore && this.peek() === end) this.fail(`${what} after the comma`)
+    if (!isMore && !this.accept(end)) this.fail(`"," or "${close}"`)
+    return isMore
   }
 
   /** Reads the name of a member, and goes up to its value. */
@@ -168,22 +162,18 @@ export class JsonReader {
         throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
       allBits |= byte
       if (byte !== backslash) continue
+      // If the text ends within the escape, the last alternative takes what is there, and the loop finds the end.
+      const after = bytes.toString('latin1', at + 1, at + 6)
+      const [escape] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4}|(?:u[\dA-Fa-f]{0,3})?$)/.exec(after) ?? []
+      if (escape === undefined) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
       hasEscape = true
-      at += this.#escapeLength(at)
+      at += escape.length
     }
     this.at = at + 1
     if (allBits >= 0x80) this.#checkUtf8(start, at)
     // The grammar was checked above; JSON.parse only decodes the escapes.
     if (hasEscape) return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
-  }
-
-  /** The length of the escape after the backslash. If the text ends within it, the length up to there; readString then finds the end. */
-  #escapeLength(at: number): number {
-    const escape = this.bytes.toString('latin1', at + 1, at + 6)
-    const [taken] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4}|(?:u[\dA-Fa-f]{0,3})?$)/.exec(escape) ?? []
-    if (taken === undefined) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
-    return taken.length
   }
 
   /** Throws if one of the characters that begin between `start` and `end` is not UTF-8. The last may go on after `end`. */
@@ -229,8 +219,8 @@ export class JsonReader {
    * with the name of each of its members, and with its offset.
    */
   readValue(onMember?: (name: string, offset: number) => void): unknown {
-    /** The objects and arrays whose end is not read yet, the innermost last. */
-    const open: Container[] = []
+    /** The objects and arrays whose end is not read yet, the innermost last. `names` is undefined for an array. */
+    const open: { readonly items: unknown[]; readonly names: string[] | undefined }[] = []
     let value = this.readScalar()
     for (;;) {
       // Each round puts the value in its place, and gets the next one. An opening bracket has none yet.
@@ -274,10 +264,3 @@ export class JsonReader {
 }
 
 const literals = ['true', 'false', 'null']
-
-/** An object or an array whose end is not read yet. */
-interface Container {
-  readonly items: unknown[]
-  /** The names of an object's members; undefined for an array. */
-  readonly names: string[] | undefined
-}

@@ -28,9 +28,7 @@ export interface SeedPet extends NewPet {
 }
 
 /** A pet that was checked. Its id may still be missing. */
-export interface CheckedSeed extends PetWithoutId {
-  readonly id?: Int64
-}
+export type CheckedSeed = SeedPet & PetWithoutId
 
 /** Where a pet keeps its JSON text. Not enumerable, so that copies of the pet and what compares it do not see it. */
 const keptText = Symbol('text')
