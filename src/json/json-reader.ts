@@ -63,8 +63,8 @@ const backslash = 0x5c
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
-/** What a number may have beside digits. */
-const numberMarks = Buffer.from('+-.eE')
+/** What a number may have beside digits. A Set is much faster to ask than a Buffer, at the end of each number. */
+const numberMarks = new Set(Buffer.from('+-.eE'))
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws (but see readScalar). */
@@ -201,7 +201,7 @@ export class JsonReader {
     for (; ; at++) {
       const byte = bytes[at] ?? 0
       if (byte >= zero && byte <= nine) value = value * 10 + (byte - zero)
-      else if (numberMarks.includes(byte)) isPlain = false
+      else if (numberMarks.has(byte)) isPlain = false
       else break
     }
     const length = at - start
