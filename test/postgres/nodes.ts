@@ -17,6 +17,8 @@ import {
   waitUntil,
 } from './processes.ts'
 
+/** How long the primary's lock in etcd lasts, unless Patroni renews it. */
+export const lockMs = 10_000
 const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
 
 export interface Node {
@@ -29,6 +31,8 @@ export interface Node {
   killEtcd(): void
   /** Whether its etcd leads the others. */
   hasLeadingEtcd(): Promise<boolean>
+  /** Whether Patroni would make it the primary. */
+  mayBePromoted(): Promise<boolean>
 }
 
 export interface Cluster {
@@ -37,7 +41,7 @@ export interface Cluster {
   readonly nodes: readonly Node[]
   /** An empty database, by way of HAProxy. */
   readonly url: string
-  /** Resolves with the primary when both other nodes follow it, one of them synchronously. */
+  /** Resolves with the primary when both other nodes follow it, and one of them could take its place. */
   findPrimary(): Promise<Node>
 }
 
@@ -68,7 +72,11 @@ export async function startCluster(): Promise<Cluster> {
   const findPrimary = (): Promise<Node> =>
     waitUntil('a primary has two replicas', async () => {
       const [row] = await runSql(urlOf('postgres'), replication)
-      return row?.['is_whole'] === true ? nodes.find(({ address }) => address === row['address']) : undefined
+      if (row?.['is_whole'] !== true) return undefined
+      // PostgreSQL replicates synchronously two seconds before Patroni writes that down in etcd. If the primary freezes in between, Patroni
+      // promotes nobody until it goes on: that the other has all pets is not known.
+      const successors = await Promise.all(nodes.map((node) => node.mayBePromoted()))
+      return successors.includes(true) ? nodes.find(({ address }) => address === row['address']) : undefined
     })
   await findPrimary()
   await runSql(urlOf('postgres'), 'CREATE DATABASE petstore')
@@ -128,7 +136,7 @@ interface Surroundings {
 }
 
 function createNode(place: Place, { binaries, folder, places, user }: Surroundings): Node {
-  const { address, client, peer } = place
+  const { address, client, peer, patroni } = place
   const makeOwnFolder = (name: string): string => {
     const path = join(folder, name)
     mkdirSync(path, { recursive: true })
@@ -166,6 +174,10 @@ function createNode(place: Place, { binaries, folder, places, user }: Surroundin
       const status: { leader?: string; header?: { member_id?: string } } = JSON.parse(await answer.text())
       return status.leader !== undefined && status.leader === status.header?.member_id
     },
+    async mayBePromoted() {
+      const answer = await fetch(`http://${address}:${patroni}/sync`, { signal: AbortSignal.timeout(5_000) })
+      return answer.status === 200
+    },
   }
 }
 
@@ -182,7 +194,7 @@ function formatPatroniSettings(
     bootstrap: {
       dcs: {
         synchronous_mode: true,
-        ttl: 10,
+        ttl: lockMs / 1_000,
         loop_wait: 2,
         retry_timeout: 4,
         postgresql: { use_pg_rewind: true, parameters: { wal_log_hints: true } },
