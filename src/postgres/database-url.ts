@@ -28,7 +28,6 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const host = read('host', 'PGHOST', 'localhost').replace(/^\[(.*)\]$/, '$1')
   const port = Number(read('port', 'PGPORT', '5432'))
   const database = read('database', 'PGDATABASE', user)
-  const password = read('password', 'PGPASSWORD')
   // Settings of the session, as `-c search_path=shop`.
   const options = read('options', 'PGOPTIONS')
   const mode = read('sslmode', 'PGSSLMODE', 'disable')
@@ -40,10 +39,9 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
   const rest = `${ssl ? '&sslmode=verify-full' : ''}${options && `&options=${encodeURIComponent(options)}`}`
   const shown = `postgres://${place}${rest.replace('&', '?')}`
-  return { user, host, port, database, password, options, ssl, shown }
+  return { user, host, port, database, password: read('password', 'PGPASSWORD'), options, ssl, shown }
 }
 
 /** What keeps a text from being the URL of a database, if anything. */
-export function databaseUrlFault(text: string): string | undefined {
-  return text === '' || pattern.test(text) ? undefined : expected
-}
+export const databaseUrlFault = (text: string): string | undefined =>
+  text === '' || pattern.test(text) ? undefined : expected

@@ -12,14 +12,19 @@ export type Database = Awaited<ReturnType<typeof openDatabase>>
 /** How long a database that is not there yet is waited for. */
 const maxWaitMs = 30_000
 const retryMs = 500
-const queryTimeoutMs = 10_000
 /**
  * A query_timeout only stops waiting: behind somebody's open transaction, a creation would be refused, and stored when that has ended. So
- * PostgreSQL itself gives up before.
+ * PostgreSQL itself gives up before, by its statement_timeout.
  */
-const statementTimeoutMs = 8_000
+const limits = { connectionTimeoutMillis: 10_000, query_timeout: 10_000, statement_timeout: 8_000 }
 /** More are counted by SQL only. */
 const maxCount = 1_000_000
+
+const look = `
+  SELECT current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+    (SELECT format('ALTER ROLE %I SET statement_timeout = ''${limits.statement_timeout / 1_000}s''', current_user)
+      FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${limits.query_timeout - 1}) AS remedy,
+    (SELECT count(*)::int FROM (SELECT FROM pets LIMIT ${maxCount + 1}) AS counted) AS count`
 
 /**
  * Gives the storage, its pool, and for the start text `shown`, the address without the password, and `pets`, how many there are. Throws a
@@ -35,27 +40,22 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
     password: () => password,
     application_name: 'petstore',
     sslnegotiation: 'postgres' as const,
-    connectionTimeoutMillis: queryTimeoutMs,
-    query_timeout: queryTimeoutMs,
+    ...limits,
     // A start that fails, an import and an export end by themselves.
     allowExitOnIdle: true,
   }
-  let pool: PostgresPool = new Pool({ ...config, statement_timeout: statementTimeoutMs })
   const deadline = clock.performanceNow() + maxWaitMs
-  for (let isTold = false; ; await delay(retryMs)) {
+  for (let failures = 0; ; await delay(retryMs)) {
+    const pool: PostgresPool = new Pool(config)
     try {
       await prepareTables(pool)
       return { pool, storage: createPostgresStorage(pool), shown, pets: await describePets(pool, say) }
     } catch (error) {
       const reason = `the database ${shown}: ${describeError(error)}`
-      if (reason.endsWith('unsupported startup parameter: statement_timeout')) {
-        // PgBouncer, which lends one connection to many clients.
-        pool = new Pool(config)
-        continue
-      }
-      if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
-      if (!isTold) say(`waiting 30 s at most for ${reason}`)
-      isTold = true
+      // So says PgBouncer, which lends one connection to many clients.
+      if (reason.endsWith('unsupported startup parameter: statement_timeout')) config.statement_timeout = 0
+      else if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
+      else if (failures++ === 0) say(`waiting 30 s at most for ${reason}`)
     }
   }
 }
@@ -63,28 +63,20 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
 /** Whether it may be over in a moment: nobody listens yet, or the database starts, fails over or has no connection left. */
 function isPassing(error: unknown): boolean {
   // pool.ts has wrapped it if there was no connection.
-  const cause = isError(error) && error.cause !== undefined ? error.cause : error
-  const code = errorCode(cause)
-  // PostgreSQL's own have a severity, and a SQLSTATE as their code.
-  if (isError(cause) && 'severity' in cause)
-    // A pooler gives what it will never take the same code as what has failed for a moment.
-    return /^(?:08|53|57)/.test(code) && !cause.message.startsWith('unsupported startup parameter')
-  return code === '' ? /timeout|terminated/.test(describeError(cause)) : /^E(?:AI_)?[A-Z]+$/.test(code)
+  const cause = (isError(error) && error.cause) || error
+  const [code, message] = [errorCode(cause), describeError(cause)]
+  // A pooler gives what it will never take the SQLSTATE of what has failed for a moment.
+  if (message.startsWith('unsupported startup parameter')) return false
+  // A SQLSTATE of PostgreSQL's, a code of the system's, or none for what pg has found.
+  return code === '' ? /timeout|terminated/.test(message) : /^(?:08|53|57|E(?:AI_)?[A-Z]+$)/.test(code)
 }
 
 /** Returns how many there are, in words. Says what the database does not do as it should. */
 async function describePets(pool: PostgresPool, say: (message: string) => void): Promise<string> {
-  const [state] = await query<{ readOnly: boolean; timeoutMs: number; role: string; count: number }>(
-    pool,
-    `SELECT current_setting('transaction_read_only') = 'on' AS "readOnly", quote_ident(current_user) AS role,
-       (SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout') AS "timeoutMs",
-       (SELECT count(*)::int FROM (SELECT FROM pets LIMIT ${maxCount + 1}) AS counted) AS count`,
-  )
-  const { readOnly = false, timeoutMs = 0, role = '', count = 0 } = state ?? {}
-  if (readOnly) say('The database is read-only: pets can be listed, but not added')
-  if (timeoutMs === 0 || timeoutMs >= queryTimeoutMs) {
-    const remedy = `ALTER ROLE ${role} SET statement_timeout = '${statementTimeoutMs / 1_000}s'`
-    say(`The pooler sets no statement_timeout, so a refused pet may be stored later; run: ${remedy}`)
-  }
+  const [state] = await query<{ isReadOnly: boolean; remedy: string | null; count: number }>(pool, look)
+  if (state?.isReadOnly) say('The database is read-only: pets can be listed, but not added')
+  if (state?.remedy)
+    say(`The pooler sets no statement_timeout, so a refused pet may be stored later; run: ${state.remedy}`)
+  const { count = 0 } = state ?? {}
   return count > maxCount ? `more than ${maxCount} pets` : formatPetCount(count)
 }

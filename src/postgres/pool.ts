@@ -1,8 +1,7 @@
 /** A pool of pg's, as far as it is used here: an app can pass its own, and the types need no package. Knows neither tables nor pets. */
-import type { EventEmitter } from 'node:events'
 import { errorCode, isError } from '../system/errors.ts'
 
-type Emitter = Pick<EventEmitter, 'listenerCount' | 'on'>
+type Emitter = Pick<NodeJS.EventEmitter, 'off' | 'on'>
 
 /** A connection that was taken from the pool. */
 export interface PostgresClient extends Emitter {
@@ -24,25 +23,20 @@ export function describeError(error: unknown): string {
 }
 
 /** For connections that break, as when the database stops: the pool drops them. Without a listener, Node would end the process. */
-function ignoreErrors(emitter: Emitter): void {
-  if (emitter.listenerCount('error') === 0) emitter.on('error', () => {})
-}
+const ignore = (): void => {}
 
 /** Gives `use` a connection. One on which something failed is closed, so that the database rolls back what was begun. */
 export async function withClient<T>(pool: PostgresPool, use: (client: PostgresClient) => Promise<T>) {
-  ignoreErrors(pool)
+  // Each has the listener once, however often it is used.
+  pool.off('error', ignore).on('error', ignore)
   const client = await pool.connect().catch((cause: unknown) => {
     throw Object.assign(new Error(describeError(cause), { cause }), { code: 'nothing_stored' })
   })
-  ignoreErrors(client)
-  let isBroken = true
-  try {
-    const result = await use(client)
-    isBroken = false
-    return result
-  } finally {
-    client.release(isBroken)
-  }
+  client.off('error', ignore).on('error', ignore)
+  const result = use(client)
+  const isBroken = await result.then(() => false).catch(() => true)
+  client.release(isBroken)
+  return result
 }
 
 /** Sends one statement, whose columns are those of `Row`. */

@@ -19,41 +19,34 @@ CREATE TABLE pet_counter (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_
 INSERT INTO pet_counter (last_id) VALUES (0);
 `
 
-/** Fails if a table or a column is missing, or a name is no json. Otherwise says what is wrong with the counter, if anything. */
+/** Fails if a table or a column is missing, or a name is no json. Gives a row that says what is wrong with the counter, if anything is. */
 const check = `
-  SELECT CASE WHEN last_id IS NULL THEN 'has no row'
-    WHEN last_id < highest_id THEN 'is at ' || last_id || ', but there is a pet ' || highest_id END AS fault
+  SELECT coalesce('is at ' || last_id || ', but there is a pet ' || highest_id, 'has no row') AS fault
   FROM (SELECT (SELECT last_id FROM pet_counter), (SELECT max(id) FROM pets) AS highest_id,
-    (SELECT json_typeof(name) || category_id || status FROM pets LIMIT 0)) AS state`
+    (SELECT json_typeof(name) || category_id || status FROM pets LIMIT 0)) AS state
+  WHERE last_id IS NULL OR last_id < highest_id`
 const mendCounter =
   'DELETE FROM pet_counter; INSERT INTO pet_counter (last_id) SELECT coalesce(max(id), 0) FROM pets'
 
-/** How often is looked again at what another server makes at the same moment. */
-const maxAttempts = 20
-
 /** Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what to run. */
 export async function prepareTables(pool: PostgresPool): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    const rows = await query<{ fault: string | null }>(pool, check).catch(async (error: unknown) => {
-      if (errorCode(error) !== '42P01') throw await explain(pool, error)
-    })
-    const fault = rows?.[0]?.fault
-    if (fault === null) return
-    if (fault !== undefined) throw new DatabaseUnusable(`pet_counter ${fault}; run: ${mendCounter}`)
-    // A table is missing. PostgreSQL takes statements that are sent together as one transaction; of two servers that make a table at the
-    // same moment it refuses one, even with IF NOT EXISTS.
-    await query(pool, createTables).catch(async (error: unknown) => {
-      if (errorCode(error) === '42501' || attempt === maxAttempts) throw await explain(pool, error)
-    })
-  }
+  const look = () => query<{ fault: string }>(pool, check)
+  const [wrong] = await look().catch(async (error: unknown) => {
+    if (errorCode(error) !== '42P01') return explain(pool, error)
+    // A table is missing. PostgreSQL takes statements that are sent together as one transaction. If another server makes the tables at the
+    // same moment, this waits for its end and is then refused, even with IF NOT EXISTS; so a second look tells whether all is well.
+    await query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
+    return look()
+  })
+  if (wrong !== undefined) throw new DatabaseUnusable(`pet_counter ${wrong.fault}; run: ${mendCounter}`)
 }
 
-/** Adds what to run to an error that the tables or the role's privileges are the reason of (SQLSTATE class 42). */
-async function explain(pool: PostgresPool, error: unknown): Promise<unknown> {
-  if (!errorCode(error).startsWith('42')) return error
+/** Throws the error and, if the tables or the role's privileges are its reason (SQLSTATE class 42), what to run. */
+async function explain(pool: PostgresPool, error: unknown): Promise<never> {
+  if (!errorCode(error).startsWith('42')) throw error
   const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
   const remedy =
     "have this run by a role that may or, if such a table is another program's, choose another database"
   const grants = `GRANT SELECT, INSERT ON pets TO ${row?.role};\nGRANT SELECT, UPDATE ON pet_counter TO ${row?.role};\n`
-  return new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
+  throw new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
 }

@@ -1,14 +1,14 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
-import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
-import { openDataFile } from '../data-file/data-file.ts'
+import { type DataFileOptions, openDataFile } from '../data-file/data-file.ts'
 import { Disk } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
 import { putBackOldFile, replaceFile } from '../data-file/replace-file.ts'
 import type { Pet } from '../pet/pet.ts'
 import type { Database } from './open-database.ts'
 import { DatabaseUnusable, withClient } from './pool.ts'
+import { toColumns } from './postgres-storage.ts'
 
 /** So many pets are sent or asked for at once. */
 const batchPets = 2_000
@@ -23,30 +23,21 @@ type OnPets = (done: number) => unknown
  * Stores the pets of the file with their ids, and returns how many. Reads the file as a start does, and locks it meanwhile: a server that
  * still ran would go on to confirm pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
  */
-export async function importPets(
-  { pool }: Database,
-  path: string,
-  onMessage: (message: string) => void,
-  onPets: OnPets,
-): Promise<number> {
+export async function importPets({ pool }: Database, path: string, options: DataFileOptions, onPets: OnPets) {
   // A start would make one.
-  if (!existsSync(path)) throw DataFileUnusable.ofFile(path, 'is missing')
-  const { file, data } = await openDataFile(path, { onMessage })
+  if (new Disk(path).statIdentity() === undefined) throw DataFileUnusable.ofFile(path, 'is missing')
+  const { file, data } = await openDataFile(path, options)
   await withClient(pool, async (client) => {
-    await client.query('BEGIN')
     // Other servers' creations wait for this row until the end.
-    await client.query('SELECT FROM pet_counter FOR UPDATE')
+    await client.query('BEGIN; SELECT FROM pet_counter FOR UPDATE')
     const { rows } = await client.query('SELECT FROM pets LIMIT 1')
     if (rows.length > 0) throw new DatabaseUnusable('The database has pets; import into one that has none')
     for (let from = 0; from < data.pets.length; from += batchPets) {
       const pets = data.pets.slice(from, from + batchPets)
-      const names = pets.map(({ name }) => JSON.stringify(name))
-      const [ids, categoryIds] = [pets.map(({ id }) => id), pets.map(({ categoryId }) => categoryId)]
-      await client.query(insert, [ids, names, categoryIds, pets.map(({ status }) => status)])
+      await client.query(insert, [pets.map(({ id }) => id), ...toColumns(pets)])
       onPets(from + pets.length)
     }
-    const highestId = data.pets.at(-1)?.id ?? 0
-    await client.query('UPDATE pet_counter SET last_id = greatest(last_id, $1)', [highestId])
+    await client.query('UPDATE pet_counter SET last_id = greatest(last_id, (SELECT max(id) FROM pets))')
     await client.query('COMMIT')
   }).finally(() => file.close())
   return data.pets.length

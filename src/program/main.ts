@@ -58,7 +58,7 @@ async function start(args: Arguments): Promise<void> {
   if (database === undefined || (importPath !== undefined && exportPath !== undefined))
     throw new ConfigError('--import, --export: expected one of them, and a database')
   if (importPath !== undefined)
-    say(`imported ${formatPetCount(await importPets(database, importPath, say, onPets))}`)
+    say(`imported ${formatPetCount(await importPets(database, importPath, { onMessage: say }, onPets))}`)
   if (exportPath !== undefined)
     say(`exported ${formatPetCount(await exportPets(database, exportPath, onPets))}`)
 }
