@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test'
 import { Client } from 'pg'
 import { assertRefusal, connectRaw, formatRequest, holdClock, send } from '../support.ts'
 import { type Database, runSql, startDatabase } from './database.ts'
+import { Load } from './load.ts'
 import { killAll, waitUntil } from './processes.ts'
 import {
   assertContract,
@@ -112,90 +113,86 @@ test('shows a walk by `after` on one server every pet that the other created mea
   assert.equal(acknowledged.size, 800)
 })
 
-test('loses nothing acknowledged, and recovers by itself, when the database or a server is killed', async (t) => {
+test('loses nothing acknowledged and gives no id twice, when either of two servers and the database are killed in turns', async (t) => {
   const databaseUrl = await database.createDatabase('kills')
-  const servers = [await start(databaseUrl), await start(databaseUrl)] as const
-  const [killed, survivor] = servers
-  const acknowledged: Pets = new Map()
-  const counts = { created: 0, refused: 0, cutOff: 0 }
-  const watchers = new Set<(server: Server, status: number) => void>()
-  const state = { isOver: false }
-  const load = async (server: Server, client: number): Promise<void> => {
-    for (let i = 0; !state.isOver; i++) {
-      const body = { name: `${client}-${i}`, categoryId: i }
-      const answer = await send(server.url, '/v1/pets', { body }).catch((error: unknown) => {
-        assert.ok(server.child.killed, String(error))
-      })
-      if (answer === undefined) {
-        counts.cutOff++
-        return
-      }
-      if (answer.status === 201) {
-        collect(acknowledged, answer.text)
-        counts.created++
-      } else {
-        assert.match(
-          assertRefusal(answer, 503, 'storage_failed'),
-          /(?:not known whether the pet|nothing) was stored/,
-        )
-        counts.refused++
-      }
-      for (const watch of watchers) watch(server, answer.status)
-    }
+  const servers = [await start(databaseUrl), await start(databaseUrl)]
+  /** How often the database ended while a server ran. */
+  const outages = new Map(servers.map((server) => [server, 0]))
+  const assertMessages = (server: Server): void => {
+    const kinds = server.messages.map((message) => message.replace(/failed: .*/, 'failed'))
+    const outage = ['the storage failed', 'the storage works again']
+    const expected = Array.from({ length: outages.get(server) ?? 0 }, () => outage).flat()
+    assert.deepEqual(kinds, expected, server.messages.join('\n'))
   }
-  /** Resolves when a server has answered so from now on. */
-  const seen = (server: Server, status: number): Promise<void> =>
-    new Promise((resolve) => {
-      const watch = (other: Server, otherStatus: number): void => {
-        if (other !== server || otherStatus !== status) return
-        watchers.delete(watch)
-        resolve()
-      }
-      watchers.add(watch)
-    })
-  const seenOnBoth = (status: number): Promise<unknown> =>
-    Promise.all(servers.map((server) => seen(server, status)))
+  const load = new Load(servers)
+  // If the test fails, too.
+  t.after(() => void load.stop().catch(() => {}))
 
-  const loadsOf = (server: Server): Promise<unknown> =>
-    Promise.all(Array.from({ length: 8 }, (_, client) => load(server, client)))
-  const loadsOfKilled = loadsOf(killed)
-  const loads = Promise.all([loadsOfKilled, loadsOf(survivor)])
-  const run = async (): Promise<void> => {
-    await seenOnBoth(201)
-    for (const end of [database.stop, database.kill, database.kill]) {
-      await end()
-      await seenOnBoth(503)
-      const list = await send(survivor.url, '/v1/pets')
+  const endDatabase = async (end: () => Promise<void>): Promise<void> => {
+    await end()
+    for (const server of servers) outages.set(server, (outages.get(server) ?? 0) + 1)
+    await load.untilRefused()
+    for (const { url } of servers) {
+      const list = await send(url, '/v1/pets')
       assert.equal(assertRefusal(list, 503, 'storage_failed'), 'The storage failed; no pet can be read now.')
-      await database.start()
-      await seenOnBoth(201)
-      assert.equal((await send(survivor.url, '/v1/pets')).status, 200)
     }
-    killed.child.kill('SIGKILL')
-    await loadsOfKilled
-    assert.equal(counts.cutOff, 8)
-    await seen(survivor, 201)
-    state.isOver = true
+    await database.start()
+    await waitUntil('both servers have said so', async () => {
+      for (const server of servers) assertMessages(server)
+      return true
+    })
   }
-  // A load that fails ends the test at once.
-  await Promise.race([run(), loads.then(() => assert.ok(state.isOver))])
-  await loads
+  const killServer = async (place: 0 | 1): Promise<void> => {
+    const [killed, other] = [servers[place], servers[1 - place]]
+    assert.ok(killed !== undefined && other !== undefined)
+    const ended = once(killed.child, 'close')
+    killed.child.kill('SIGKILL')
+    // The other one does not wait for anything that this one has left.
+    await load.untilCreated([other])
+    await ended
+    assertMessages(killed)
+    const next = await start(databaseUrl)
+    outages.set(next, 0)
+    servers[place] = next
+    load.replace(killed, next)
+  }
+  const turns = [
+    () => endDatabase(database.stop),
+    () => killServer(0),
+    () => endDatabase(database.kill),
+    () => killServer(1),
+    () => killServer(0),
+    () => endDatabase(database.kill),
+    () => killServer(1),
+  ]
+  await load.untilCreated()
+  for (const turn of [...turns, ...turns]) {
+    await turn()
+    await load.untilCreated()
+  }
 
-  const restarted = await start(databaseUrl)
-  for (const { url } of [survivor, restarted]) {
+  // That no id came twice is asserted wherever pets are collected.
+  const seen = [...(await load.stop())]
+  for (const { url } of servers) {
     const stored: Pets = new Map()
     await walk(url, stored)
-    for (const [id, text] of acknowledged) assert.equal(stored.get(id), text)
+    seen.push(stored)
   }
-  const again = await send(restarted.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
-  assert.equal(again.status, 201)
-  const outage = ['the storage failed', 'the storage works again']
-  for (const { messages } of servers) {
-    const kinds = messages.map((message) => message.replace(/failed: .*/, 'failed'))
-    assert.deepEqual(kinds, [...outage, ...outage, ...outage], messages.join('\n'))
+  const { acknowledged, refused, cutOff } = load
+  const isLost = ([id, text]: readonly [string, string]): boolean =>
+    seen.some((pets) => pets.get(id) !== text)
+  const counts = {
+    confirmed: acknowledged.size,
+    lost: [...acknowledged].filter(isLost).length,
+    refused,
+    cutOff,
   }
-  t.diagnostic(JSON.stringify(counts))
-  await stopServer(survivor)
+  t.diagnostic(`${2 * turns.length} kills: ${JSON.stringify(counts)}`)
+  assert.equal(counts.lost, 0)
+  for (const server of servers) {
+    assertMessages(server)
+    await stopServer(server)
+  }
 })
 
 test('stores nothing of a creation that was refused behind a lock', async () => {

@@ -28,9 +28,10 @@ export function spawnProgram(
   folder: string,
   databaseUrl: string,
   env: Readonly<Record<string, string>> = {},
+  args: readonly string[] = [],
 ) {
   const source = { PORT: '0', PETSTORE_DATABASE_URL: databaseUrl, PETSTORE_API_KEYS: key }
-  const child = spawn(process.execPath, [program], {
+  const child = spawn(process.execPath, [program, ...args], {
     cwd: folder,
     env: { ...cleanEnvironment, ...source, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,12 +1,14 @@
 /** `--import` and `--export`: all pets go into a real PostgreSQL and back, exact to the bit. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { Client } from 'pg'
 import { send } from '../support.ts'
 import { type Database, runSql, startDatabase } from './database.ts'
-import { killAll, makeFolder } from './processes.ts'
-import { runToEnd, startServer, stopServer } from './service.ts'
+import { killAll, makeFolder, waitUntil } from './processes.ts'
+import { runToEnd, spawnProgram, startServer, stopServer } from './service.ts'
 
 let database: Database
 before(async () => {
@@ -102,9 +104,9 @@ test('fills in missing ids as a start does, and refuses a file with all its faul
   ])
 })
 
-test('stores none of the pets when the import is killed or the database ends it', async () => {
+test('stores none of the pets when the database refuses one', async () => {
   const folder = makeFolder()
-  const databaseUrl = await database.createDatabase('killed')
+  const databaseUrl = await database.createDatabase('refusing')
   writeFileSync(join(folder, 'pets.json'), text)
   assert.equal((await run(folder, databaseUrl, '--export', 'empty.json')).code, 0)
   // The second batch, or the only one, is refused.
@@ -114,6 +116,39 @@ test('stores none of the pets when the import is killed or the database ends it'
   assert.match(output, /violates check constraint/)
   const state = 'SELECT (SELECT count(*)::int FROM pets) AS count, last_id FROM pet_counter'
   assert.deepEqual(await runSql(databaseUrl, state), [{ count: 0, last_id: '0' }])
+})
+
+test('stores none of the pets when the import is killed in the middle, and all when it is run again', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('killed')
+  await run(folder, databaseUrl, '--export', 'empty.json')
+  const pets = Array.from({ length: 5_000 }, (_, i) => `{"id":${i + 1},"name":"${i}","categoryId":${i}}`)
+  writeFileSync(join(folder, 'pets.json'), `{"pets":[${pets.join()}]}`)
+  // Somebody's transaction has an id of the second batch, which waits for its end.
+  const somebody = new Client({ connectionString: databaseUrl })
+  await somebody.connect()
+  await somebody.query(`BEGIN; INSERT INTO pets VALUES (3000, '"Rex"', 1, 'sold')`)
+  const { child } = spawnProgram(folder, databaseUrl, {}, ['--import', 'pets.json'])
+  const importing = `SELECT wait_event_type FROM pg_stat_activity
+    WHERE datname = 'killed' AND application_name = 'petstore' AND query LIKE '%INSERT INTO pets%'`
+  await waitUntil('the second batch waits', async () => {
+    return (await runSql(databaseUrl, importing))[0]?.['wait_event_type'] === 'Lock' || undefined
+  })
+  const ended = once(child, 'exit')
+  child.kill('SIGKILL')
+  assert.deepEqual(await ended, [null, 'SIGKILL'])
+  await somebody.query('ROLLBACK')
+  await somebody.end()
+  await waitUntil('PostgreSQL has noticed', async () => {
+    return (await runSql(databaseUrl, importing)).length === 0 || undefined
+  })
+  const state = 'SELECT (SELECT count(*)::int FROM pets) AS count, last_id::int FROM pet_counter'
+  assert.deepEqual(await runSql(databaseUrl, state), [{ count: 0, last_id: 0 }])
+  assert.deepEqual(await run(folder, databaseUrl, '--import', 'pets.json'), {
+    code: 0,
+    output: 'imported 5000 pets\n',
+  })
+  assert.deepEqual(await runSql(databaseUrl, state), [{ count: 5_000, last_id: 5_000 }])
 })
 
 test('exports over no other file', async () => {
