@@ -1,10 +1,10 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
 import { dirname } from 'node:path'
-import { DataFileChanged, DataFileUnusable } from '../data-file/data-file-errors.ts'
-import { type DataFileOptions, openDataFile } from '../data-file/data-file.ts'
-import { Disk } from '../data-file/disk.ts'
+import { DataFileUnusable } from '../data-file/data-file-errors.ts'
+import { openDataFile } from '../data-file/data-file.ts'
+import { Disk, type DiskOptions } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
-import { putBackOldFile, replaceFile } from '../data-file/replace-file.ts'
+import { createWhole, linkIfMissing, putBackOldFile } from '../data-file/replace-file.ts'
 import type { Pet } from '../pet/pet.ts'
 import type { Database } from './open-database.ts'
 import { DatabaseUnusable, withClient } from './pool.ts'
@@ -23,7 +23,7 @@ type OnPets = (done: number) => unknown
  * Stores the pets of the file with their ids, and returns how many. Reads the file as a start does, and locks it meanwhile: a server that
  * still ran would go on to confirm pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
  */
-export async function importPets({ pool }: Database, path: string, options: DataFileOptions, onPets: OnPets) {
+export async function importPets({ pool }: Database, path: string, options: DiskOptions, onPets: OnPets) {
   // A start would make one.
   if (new Disk(path).statIdentity() === undefined) throw DataFileUnusable.ofFile(path, 'is missing')
   const { file, data } = await openDataFile(path, options)
@@ -50,7 +50,7 @@ export async function importPets({ pool }: Database, path: string, options: Data
 export async function exportPets({ storage }: Database, path: string, onPets: OnPets): Promise<number> {
   const disk = new Disk(path)
   const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
-  // What a crash has left of another file goes back, and is not removed with our own leftovers.
+  // What a crash has left of another file goes back: a start on the new one would remove it.
   await putBackOldFile(disk)
   if (disk.statIdentity() !== undefined) throw exists
   const pets: Pet[] = []
@@ -62,8 +62,7 @@ export async function exportPets({ storage }: Database, path: string, onPets: On
   const bytes = formatFile(pets, undefined)
   parseFileText(path, bytes)
   await disk.makeFolder(dirname(path))
-  await replaceFile(disk, undefined, bytes).catch((error: unknown) => {
-    throw error instanceof DataFileChanged ? exists : error
-  })
+  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
+  if (!(await createWhole(disk, bytes, undefined, place))) throw exists
   return pets.length
 }
