@@ -34,13 +34,11 @@ export async function withClient<T>(pool: PostgresPool, use: (client: PostgresCl
   })
   client.off('error', ignore).on('error', ignore)
   const result = use(client)
-  const isBroken = await result.then(() => false).catch(() => true)
-  client.release(isBroken)
+  client.release(await result.then(() => false).catch(() => true))
   return result
 }
 
 /** Sends one statement, whose columns are those of `Row`. */
-export async function query<Row>(pool: PostgresPool, text: string, values?: readonly unknown[]) {
+export const query = <Row>(pool: PostgresPool, text: string, values?: readonly unknown[]) =>
   // Whoever wrote the statement knows the columns.
-  return withClient(pool, async (client) => (await client.query(text, values)).rows as readonly Row[])
-}
+  withClient(pool, async (client) => (await client.query(text, values)).rows as readonly Row[])
