@@ -39,6 +39,10 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
   ${isProgram ? 'console.error(message);\n  process.exit(1);' : 'throw new Error(message);'}
 })();`
 
+/** A program may be copied beside a package.json that makes every `.js` file a module of ECMAScript, and such a one has no `require`. */
+const requireAnywhere = `var require = typeof require === "function" ? require :
+  process.getBuiltinModule("module").createRequire(process.argv[1]);`
+
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })
 // Under this project's package.json (`"type": "module"`) a `.js` file is ESM; dist/package.json makes ours CommonJS. A copied
@@ -95,6 +99,7 @@ async function bundle(entry: string, isProgram: boolean): Promise<void> {
     // A directive has to come before all other statements.
     '"use strict";',
     formatNodeCheck(isProgram),
+    ...(isProgram ? [requireAnywhere] : []),
   ]
   write(basename(entry).replace(/ts$/, 'js'), `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }

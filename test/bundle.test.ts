@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { exec, execSync } from 'node:child_process'
+import { exec, execSync, spawnSync } from 'node:child_process'
 import {
   accessSync,
   chmodSync,
@@ -88,6 +88,21 @@ test('serves from one file in an empty folder, and stops, without a warning', as
   assert.equal(errors, '')
   assert.doesNotMatch(program.output(), /warning/i)
   assert.deepEqual(readdirSync(folder).toSorted(), ['data', 'server.js'])
+})
+
+test('runs also where a package.json makes its files ES modules, as the contract suite does', () => {
+  const folder = makeFolder()
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  for (const name of ['server.js', 'contract.test.js']) copyFileSync(join(dist, name), join(folder, name))
+  const run = (args: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+    spawnSync(process.execPath, args, {
+      cwd: folder,
+      env: { ...cleanEnvironment(), ...env },
+      encoding: 'utf8',
+    })
+  assert.match(run(['server.js', '--version']).stdout, /^\d+\.\d+\.\d+/)
+  const server = { PETSTORE_URL: 'http://127.0.0.1:1/v1', PETSTORE_API_KEY: 'k' }
+  assert.match(run(['--test', 'contract.test.js'], server).stdout, /127\.0\.0\.1:1\/v1 does not respond/)
 })
 
 test('can be started by its own name, as a program', () => {
