@@ -10,6 +10,8 @@ import { Pool } from 'pg'
 import { errorCodes } from '../src/http/error-codes.ts'
 import { createPetStore } from '../src/index.ts'
 import { openApiDocument } from '../src/api/openapi.ts'
+import { operations as allOperations } from '../src/api/operations.ts'
+import { createRouter } from '../src/http/router.ts'
 import { petStoreSchemas, petStoreServerSchemas } from '../src/options/check-embedding-options.ts'
 import { petStatuses } from '../src/pet/pet-status.ts'
 import { createPostgresStorage } from '../src/postgres.ts'
@@ -43,6 +45,18 @@ for (const [file, findStatuses] of Object.entries(statusPlaces)) {
     assert.deepEqual(findStatuses().toSorted(), petStatuses.toSorted(), file)
   })
 }
+
+test('src/api/operations.ts has each operation of src/api, and none ahead of it takes its path', () => {
+  const [, list = ''] =
+    /operations: readonly Operation\[\] = \[(.*?)\]/s.exec(read('src/api/operations.ts')) ?? []
+  for (const file of readdirSync(join(root, 'src/api')).filter((name) => name.endsWith('.ts'))) {
+    for (const name of findAll(read(`src/api/${file}`), /^export const (\w+): Operation =/gm))
+      assert.ok(list.split(', ').includes(name), `src/api/operations.ts lacks ${name}`)
+  }
+  const find = createRouter(Object.fromEntries(allOperations.map(({ path }) => [path, path])))
+  for (const { path } of allOperations)
+    assert.equal(find(path)?.resource, path, `src/api/operations.ts has ${path} behind one that takes it`)
+})
 
 test('src/api/interface.md and the README have each operation, with its method and path', () => {
   // The cast says what the operations in it look like.

@@ -1,6 +1,6 @@
 /**
  * The disk under a data file: the identity of the file, its bytes in one state, complete writes, syncs, and new
- * files with their folders. Does not depend on what a file contains. Every file system call goes through
+ * files with their folders. Does not depend on what a file contains. Every call on the data file, and on what lies beside it, goes through
  * `FileSystem`, the seam where tests record the calls, delay them and make them fail.
  */
 import nodeFs, { type BigIntStats, constants } from 'node:fs'

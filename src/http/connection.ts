@@ -60,7 +60,7 @@ export class Connection {
     this.#callSoon = callSoon
     // Node calls this after a response with "Connection: close", and after the last response to a client that has closed its half. Its
     // own version resets the connection if the client is still sending, and the client may then never see the response.
-    // Test: "a client that sends more than may wait gets every response, and is not reset".
+    // Test: "more lists than may wait, from a client that goes on sending for 29 s".
     socket.destroySoon = () => this.#close()
     socket.on('drain', this.#updateReading)
     // Node resumes the socket by itself, for example after each request that it has parsed.

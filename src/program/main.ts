@@ -1,4 +1,4 @@
-/** The program: arguments, environment, console, signals and exit codes. Nothing else touches them. */
+/** The program: arguments, environment, console, signals and exit codes. Only verify.ts touches them too. */
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { packageVersion } from '../system/bundled-texts.ts'
