@@ -180,6 +180,36 @@ test('keeps nothing of a file that is valid, or had no pets, or is only not read
   assert.equal((await kept.create(newPet('Mia'))).id, 2)
 })
 
+test('a start on a file that may not be read names the kept pets, too, and the two commands', async (t) => {
+  const path = makeDataFile([rex])
+  const { store, lines } = await openStore(t, path)
+  nodeFs.truncateSync(path)
+  await lines.next(/are kept in/)
+  await store.close()
+  const [kept = ''] = findKept(path)
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (name === 'openSync' && place === path) throw systemError('EACCES')
+    },
+  })
+  await assert.rejects(openFileStore(path, { fileSystem }), ({ message }: Error) => {
+    assert.match(message, /cannot be opened or created: permission denied \(EACCES\)\n/)
+    assert.ok(message.includes(`${kept}: 1 pet is kept here`), message)
+    assert.equal(message.match(/^ {2}mv .*/gm)?.length ?? message.match(/^ {2}move .*/gm)?.length, 2)
+    return true
+  })
+})
+
+test('its owner can read the kept pets, whatever mode the data file has got', async (t) => {
+  const path = makeDataFile([rex])
+  const { lines } = await openStore(t, path)
+  nodeFs.truncateSync(path)
+  nodeFs.chmodSync(path, 0)
+  await lines.next(/are kept in/)
+  const [kept = ''] = findKept(path)
+  assert.equal(nodeFs.statSync(kept).mode & 0o600, 0o600)
+})
+
 test('says that a folder can be read again', async (t) => {
   const path = makeDataFile([rex])
   let isLocked = false

@@ -47,7 +47,8 @@ export async function openDataFile(
   } catch (error) {
     await release?.()
     if (!isSystemError(error)) throw error
-    throw DataFileUnusable.ofFile(path, `cannot be opened or created: ${describeFileError(disk, error)}`)
+    const fault = `cannot be opened or created: ${describeFileError(disk, error)}`
+    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(path, fault), false)
   }
 }
 
@@ -146,7 +147,7 @@ export class DataFile implements Adapter<PetData> {
     const tornEnd = findTornEnd(text)
     const mayRepair = tornEnd !== undefined && (isStart || tornEnd === 'copy')
     const kept = isStart || mayRepair ? findKeptPets(this.#disk) : []
-    if (isStart && kept.length > 0) throw refuseBesideKeptPets(this.#disk, unusable, kept, text.isBlank)
+    if (isStart && kept.length > 0) throw refuseBesideKeptPets(this.#disk, unusable, text.isBlank)
     if (isStart && identity === undefined) return this.#replace(undefined, this.#formatNewFile([]))
     if (mayRepair && kept.length === 0) return this.#repair(identity, text, tornEnd)
     this.#found = { identity }
