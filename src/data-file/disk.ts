@@ -5,7 +5,6 @@
  */
 import nodeFs, { type BigIntStats, constants } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged } from './data-file-errors.ts'
 import { tryAgain } from './wait.ts'
@@ -119,7 +118,6 @@ export class Disk {
 
   /** The whole data file in one state. Throws a DataFileChanged when it was written to meanwhile. */
   async read(): Promise<WholeFile> {
-    const none = Buffer.alloc(0)
     try {
       // Without O_NONBLOCK, opening a pipe would wait for a writer.
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -127,14 +125,14 @@ export class Disk {
         const before = this.fs.fstatSync(descriptor, { bigint: true })
         const identity = this.#identify(before)
         const fault = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
-        if (!before.isFile()) return { bytes: none, identity, fault }
+        if (!before.isFile()) return { bytes: Buffer.alloc(0), identity, fault }
         const bytes = this.fs.readFileSync(descriptor)
         if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged()
         return { bytes, identity }
       })
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error
-      return { bytes: none, identity: undefined, fault: 'is missing' }
+      return { bytes: Buffer.alloc(0), identity: undefined, fault: 'is missing' }
     }
   }
 
@@ -149,7 +147,10 @@ export class Disk {
 
   /** `fdatasync` makes a file's bytes and its length durable, `fsync` all that is known of it. */
   sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
-    return promisify(this.fs[call])(descriptor)
+    // By promisify, which makes a function first, a creation would cost some 3 % more.
+    return new Promise((done, fail) => {
+      this.fs[call](descriptor, (error) => (error === null ? done() : fail(error)))
+    })
   }
 
   /** Makes the names in a folder durable. Windows has no such call, and where there is none otherwise, that is said once. */
