@@ -40,6 +40,15 @@ describe('lets in', () => {
   for (const value of values) test(value, () => authenticate(value))
 })
 
+test('lets in a key in any of a hundred spellings, twice, and no wrong one after them', () => {
+  const check = createBearerAuth(keys)
+  const ask = (authorization: string): void =>
+    check({ headers: { authorization }, rawHeaders: ['Authorization', authorization] })
+  const spellings = Array.from({ length: 100 }, (_, i) => `Bearer ${' '.repeat(i)}first-key`)
+  for (const spelling of [...spellings, ...spellings]) ask(spelling)
+  assert.throws(() => ask('Bearer first-kex'), HttpError)
+})
+
 describe('refuses, with the challenge of RFC 6750 section 3.1,', () => {
   const cases: [authorization: string | undefined, challenge: string][] = [
     [undefined, plain],
