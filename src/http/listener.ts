@@ -12,11 +12,8 @@ import type { Expectation, Handler } from './handler-types.ts'
 import { maxHeadBytes } from './limits.ts'
 import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 
-/** How many requests are handled in one turn of the event loop. */
-const maxCallsPerTurn = 16
-
-/** How many connections the system holds ready while the service is busy. */
-const backlog = 1_024
+/** How many requests are handled in one turn of the event loop: usually, and in one in which a client has connected. */
+const maxCalls = { usual: 64, besideNewClient: 4 }
 
 export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
@@ -77,6 +74,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const calls: (() => void)[] = []
+  let hasNewClient = false
 
   /** Requests that arrive in the same turn of the event loop are handled one right after the other, which is faster. */
   function callSoon(call: () => void): void {
@@ -84,11 +82,12 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Handles at most `maxCallsPerTurn` requests, then lets the event loop turn: Node accepts only one new connection per turn,
-   * so in a flood long turns would keep new clients waiting.
+   * Handles some requests, then lets the event loop turn. Node accepts only one new connection per turn, so while clients connect, turns
+   * are kept short: in a flood, a new client would otherwise wait for a long turn for each client that connected before it.
    */
   function runCalls(): void {
-    const due = calls.splice(0, maxCallsPerTurn)
+    const due = calls.splice(0, hasNewClient ? maxCalls.besideNewClient : maxCalls.usual)
+    hasNewClient = false
     if (calls.length > 0) clock.setImmediate(runCalls)
     for (const call of due) call()
   }
@@ -97,6 +96,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     connections.get(request.socket)?.add(request, response, expectation)
 
   server.on('connection', (socket: Socket) => {
+    hasNewClient = true
     connections.set(socket, new Connection(socket, handler, callSoon))
     socket.once('close', () => connections.delete(socket))
   })
@@ -111,7 +111,8 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   server.on('clientError', (error, socket: Socket) => connections.get(socket)?.refuse(error))
 
   async function listen(port: number, host: string): Promise<AddressInfo> {
-    server.listen({ port, host, backlog })
+    // The backlog is how many connections the system holds ready while the service is busy.
+    server.listen({ port, host, backlog: 1_024 })
     await once(server, 'listening')
     // From here on, an error is a connection that could not be accepted, for want of file descriptors.
     server.on('error', () => {})
