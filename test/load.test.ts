@@ -149,7 +149,7 @@ describe('under load', { concurrency: true }, () => {
       await Promise.all(Array.from({ length: 50 }, () => assertAnswers(app.url)))
       // Letting each in only after all the others had their next response makes it 50 x 400 and more.
       const between = responses.length - before
-      assert.ok(between < 3_000, `${between} responses until 50 new clients had theirs`)
+      assert.ok(between < 10_000, `${between} responses until 50 new clients had theirs`)
     })
 
     test('hundreds of idle connections keep nobody waiting, and leave nothing behind', async (t) => {

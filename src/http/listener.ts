@@ -12,8 +12,8 @@ import type { Expectation, Handler } from './handler-types.ts'
 import { maxHeadBytes } from './limits.ts'
 import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 
-/** How many requests are handled in one turn of the event loop: usually, and in one in which a client has connected. */
-const maxCalls = { usual: 64, besideNewClient: 4 }
+/** How many requests are handled in one turn of the event loop: usually, and while clients connect and more than 128 wait. */
+const maxCalls = { usual: 64, inRush: 4 }
 
 export interface Listener {
   /** Rejects with the system's error, such as EADDRINUSE. */
@@ -82,11 +82,12 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Handles some requests, then lets the event loop turn. Node accepts only one new connection per turn, so while clients connect, turns
-   * are kept short: in a flood, a new client would otherwise wait for a long turn for each client that connected before it.
+   * Handles some requests, then lets the event loop turn. Node accepts only one new connection per turn: in a rush, a new client would
+   * wait for a long turn for each client that connected before it. So turns are then kept short.
    */
   function runCalls(): void {
-    const due = calls.splice(0, hasNewClient ? maxCalls.besideNewClient : maxCalls.usual)
+    const isRush = hasNewClient && calls.length > 128
+    const due = calls.splice(0, isRush ? maxCalls.inRush : maxCalls.usual)
     hasNewClient = false
     if (calls.length > 0) clock.setImmediate(runCalls)
     for (const call of due) call()
