@@ -36,8 +36,6 @@ export function checkBodyHead({ headers }: IncomingMessage): void {
     throw new HttpError('content_too_large', tooLarge)
 }
 
-const noBytes = Buffer.alloc(0)
-
 /**
  * A client may send its body in chunks of one byte. Node makes a Buffer of some 400 bytes for each, and keeps all that arrive
  * in one read (10,000) until somebody reads them. So this takes each chunk as it is parsed, and copies it into one buffer.
@@ -46,7 +44,7 @@ export function collectBody(request: IncomingMessage, response?: ServerResponse)
   return new Promise((resolve) => {
     // An empty body that was read has ended, but gave no data.
     if (request.readableDidRead || request.readableEnded) throw new EmbeddingError(readBefore)
-    let bytes = noBytes
+    let bytes = Buffer.alloc(0)
     let size = 0
     request.on('data', (chunk: Buffer) => {
       const start = size
@@ -57,7 +55,7 @@ export function collectBody(request: IncomingMessage, response?: ServerResponse)
       chunk.copy(bytes, start)
     })
     const drop = (): void => {
-      bytes = noBytes
+      bytes = Buffer.alloc(0)
       size = maxBodyBytes + 1
       resolve(undefined)
     }
