@@ -39,7 +39,7 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
   ${isProgram ? 'console.error(message);\n  process.exit(1);' : 'throw new Error(message);'}
 })();`
 
-/** A program may be copied beside a package.json that makes every `.js` file a module of ECMAScript, and such a one has no `require`. */
+/** A program may be copied beside a package.json with `"type": "module"`. Then Node runs it as an ES module, which has no `require`. */
 const requireAnywhere = `var require = typeof require === "function" ? require :
   process.getBuiltinModule("module").createRequire(process.argv[1]);`
 

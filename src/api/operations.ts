@@ -1,5 +1,7 @@
-/** The operations of the interface (section 4), in the order of the OpenAPI document. The routes and that document are made of this list.
- * Of several whose path matches a request, the first responds. */
+/**
+ * The operations of the interface (section 4), in the order of the OpenAPI document. The routes and that document are made of this list.
+ * Of several whose path matches a request, the first responds.
+ */
 import { HttpError } from '../http/error-codes.ts'
 import { createPet } from './create-pet.ts'
 import { getPet } from './get-pet.ts'

@@ -12,7 +12,7 @@ import type { Expectation, Handler } from './handler-types.ts'
 import { maxHeadBytes } from './limits.ts'
 import { defaultTimeouts, type Timeouts } from './timeouts.ts'
 
-/** How many requests are handled in one turn of the event loop: usually, and while clients connect and more than 128 wait. */
+/** How many requests are handled in one turn of the event loop: usually, and in a rush (see runCalls). */
 const maxCalls = { usual: 64, inRush: 4 }
 
 export interface Listener {
@@ -82,11 +82,12 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Handles some requests, then lets the event loop turn. Node accepts only one new connection per turn: in a rush, a new client would
-   * wait for a long turn for each client that connected before it. So turns are then kept short.
+   * Handles some requests, then lets the event loop turn. Node accepts only one new connection per turn, so if hundreds of clients connect
+   * and keep the service busy, a new one waits for as many turns. While clients connect and more wait than two turns take, turns are short.
+   * (If hundreds are only busy, short turns would cost a fifth of their rate.)
    */
   function runCalls(): void {
-    const isRush = hasNewClient && calls.length > 128
+    const isRush = hasNewClient && calls.length > 2 * maxCalls.usual
     const due = calls.splice(0, isRush ? maxCalls.inRush : maxCalls.usual)
     hasNewClient = false
     if (calls.length > 0) clock.setImmediate(runCalls)
