@@ -82,9 +82,10 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
   }
 
   /**
-   * Handles some requests, then lets the event loop turn. Node accepts only one new connection per turn, so if hundreds of clients connect
-   * and keep the service busy, a new one waits for as many turns. While clients connect and more wait than two turns take, turns are short.
-   * (If hundreds are only busy, short turns would cost a fifth of their rate.)
+   * Handles some requests, then lets the event loop turn. Node accepts one new connection per turn: if hundreds of clients connect at once
+   * and send requests, the last is accepted after hundreds of turns. So while clients connect and more requests wait than two turns
+   * handle, turns are short. Otherwise they are not: 400 busy clients would lose a fifth of their throughput, and 64 beside clients that
+   * connect for each request more than half.
    */
   function runCalls(): void {
     const isRush = hasNewClient && calls.length > 2 * maxCalls.usual
