@@ -11,7 +11,7 @@ import { build, type Metafile } from 'esbuild'
 import * as index from './index.ts'
 import { builtPage } from './page/load-page.ts'
 import * as postgres from './postgres.ts'
-import { packageVersion, petsSchemaText } from './system/bundled-texts.ts'
+import { openApiText, packageVersion, petsSchemaText } from './system/bundled-texts.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = process.argv[2] ?? join(root, 'dist')
@@ -22,7 +22,7 @@ const libraries = { index, postgres }
 /** What the bundles have instead of the code of these modules, which read files, or build the page. */
 const bundledValues = {
   'load-page.ts': { builtPage },
-  'bundled-texts.ts': { petsSchemaText, packageVersion: describeVersion() },
+  'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
 }
 
 const [, major, minor] = /"node": ">=(\d+)\.(\d+)"/.exec(read('package.json')) ?? []
@@ -78,7 +78,7 @@ async function bundle(entry: string, isProgram: boolean): Promise<void> {
     format: 'cjs',
     charset: 'utf8',
     define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' },
-    // Of pg's, and never loaded: a native library, a file with passwords (open-database.ts gives one), and Cloudflare's sockets.
+    // Of pg's, and never loaded: a native library, a file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
     external: ['pg-native', 'pgpass', 'pg-cloudflare'],
     logLevel: 'warning',
     plugins: [

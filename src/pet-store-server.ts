@@ -1,16 +1,14 @@
 /** Assembles the service from store, request handler and listener, for a program to start or an app to mount. Has no global state. */
 import { createRequestHandler } from './api/request-handler.ts'
-import { petsSchemaText } from './system/bundled-texts.ts'
-import { guardCallbacks } from './options/guard-callbacks.ts'
-import { clock } from './system/clock.ts'
-import { defaultTimeouts } from './http/timeouts.ts'
+import { defaultTimeouts } from './http/limits.ts'
 import { checkAddress, explainListenError } from './http/listen-error.ts'
 import { createListener, formatUrl, type Listener } from './http/listener.ts'
-import { checkOptions, petStoreSchemas, petStoreServerSchemas } from './options/check-embedding-options.ts'
-import { builtPage } from './page/load-page.ts'
-import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
-import { createStorageStore } from './store/storage-store.ts'
-import type { Store } from './store/store.ts'
+import {
+  guardCallbacks,
+  checkOptions,
+  petStoreSchemas,
+  petStoreServerSchemas,
+} from './options/embedding-options.ts'
 import type {
   PetStoreHandle,
   PetStoreOptions,
@@ -20,6 +18,12 @@ import type {
   StorageOptions,
   StorageServer,
 } from './options/types.ts'
+import { builtPage } from './page/load-page.ts'
+import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
+import { createStorageStore } from './store/storage-store.ts'
+import type { Store } from './store/store.ts'
+import { openApiText, petsSchemaText } from './system/bundled-texts.ts'
+import { clock } from './system/clock.ts'
 
 type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
 
@@ -56,7 +60,7 @@ type Service = Awaited<ReturnType<typeof openService>>
 async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
   const store = await openStore(options, callbacks)
-  const texts = { page: builtPage, petsSchema: petsSchemaText }
+  const texts = { page: builtPage, petsSchema: petsSchemaText, openApi: openApiText }
   return { store, requestHandler: createRequestHandler({ ...options, ...callbacks, ...texts, store }) }
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createBearerAuth, keyFault } from '../src/http/bearer-auth.ts'
-import { HttpError } from '../src/http/error-codes.ts'
+import { HttpError } from '../src/http/response.ts'
 import { assertRefusal, connectRaw, formatRequest, startApp } from './support.ts'
 
 const keys = ['first-key', 'aA0-._~+/==', 'x']

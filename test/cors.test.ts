@@ -1,8 +1,8 @@
 /** Pages of other origins (Fetch standard, CORS protocol): which of them may read the answers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { originFault } from '../src/http/cors.ts'
-import { connectRaw, formatRequest, type RawAnswer, startApp } from './support.ts'
+import { originFault } from '../src/http/response.ts'
+import { connectRaw, formatRequest, startApp, type RawAnswer } from './support.ts'
 
 const ours = 'https://demo.example'
 const second = 'http://localhost:5173'

@@ -8,18 +8,18 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { after, test } from 'node:test'
-import type { Pet } from '../src/options/types.ts'
-import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
-import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { parseFileText } from '../src/data-file/file-text.ts'
+import type { Pet } from '../src/options/types.ts'
+import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import {
-  type Call,
   Lines,
   makeFastFolder,
   newPet,
   petLine,
   systemError,
   watchFileSystem,
+  type Call,
 } from './file-system.ts'
 import { createRandom, formatDataFile, isThorough, makeOld, share } from './support.ts'
 

@@ -15,12 +15,12 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Low } from 'lowdb'
-import { clock } from '../src/system/clock.ts'
-import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { openDataFile, type PetData } from '../src/data-file/data-file.ts'
+import { DataFileUnusable } from '../src/data-file/disk.ts'
+import { petStatusChoice } from '../src/pet/pet.ts'
 import { openFileStore } from '../src/store/local-store.ts'
-import { PetStoreError } from '../src/store/store-refusals.ts'
-import { petStatusChoice } from '../src/pet/pet-status.ts'
+import { PetStoreError } from '../src/store/store.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   createSyncGate,
   holdLooks,

@@ -9,14 +9,12 @@ import nodeFs from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { clock } from '../src/system/clock.ts'
-import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
-import type { FileSystem } from '../src/data-file/disk.ts'
+import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/options/types.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
-import { PetStoreError } from '../src/store/store-refusals.ts'
+import { PetStoreError } from '../src/store/store.ts'
+import { clock } from '../src/system/clock.ts'
 import {
-  type Call,
   countTime,
   createSyncGate,
   holdLooks,
@@ -29,6 +27,7 @@ import {
   petLine,
   systemError,
   watchFileSystem,
+  type Call,
 } from './file-system.ts'
 import {
   assertRefusal,

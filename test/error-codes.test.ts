@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRequestHandler } from '../src/api/request-handler.ts'
-import { errorCodes } from '../src/http/error-codes.ts'
 import { createListener } from '../src/http/listener.ts'
+import { errorCodes } from '../src/http/response.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import {
   assertRefusal,
@@ -40,6 +40,7 @@ test('a 404 beside the pets says where they are', async (t) => {
       apiKeys: [key],
       page: { html: '', headers: [] },
       petsSchema: '',
+      openApi: '',
       basePath,
     })
     const listener = createListener(handler)
@@ -73,6 +74,7 @@ test('a fault of the service is 500 without a word of the fault, and the next re
     apiKeys: [key],
     page,
     petsSchema: '{}',
+    openApi: '{}',
     onError: (line) => faults.push(line),
   })
   const listener = createListener(handler)

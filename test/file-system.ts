@@ -3,10 +3,10 @@ import { EventEmitter, once } from 'node:events'
 import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
-import { clock } from '../src/system/clock.ts'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet, PetWithoutId } from '../src/options/types.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { clock } from '../src/system/clock.ts'
 import { makeFolder } from './support.ts'
 
 type CallName = Exclude<keyof FileSystem, 'promises' | 'constants'>

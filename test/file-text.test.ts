@@ -1,7 +1,7 @@
 /** The text of the data file, without a file: what is read from it, and what is appended. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
+import { DataFileUnusable } from '../src/data-file/disk.ts'
 import {
   closingBrackets,
   FileText,
@@ -10,7 +10,7 @@ import {
   parseFileText,
 } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
-import { petStatusChoice } from '../src/pet/pet-status.ts'
+import { petStatusChoice } from '../src/pet/pet.ts'
 import { petLine } from './file-system.ts'
 import { formatDataFile } from './support.ts'
 

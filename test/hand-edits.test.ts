@@ -19,7 +19,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { PetStoreError } from '../src/store/store-refusals.ts'
+import { PetStoreError } from '../src/store/store.ts'
 import {
   countTime,
   createGate,

@@ -1,8 +1,11 @@
 /** Exact JSON: held against JSON.parse for what it reads and refuses, and against BigInt for its integers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { JsonFault, JsonReader, parseJson, placeOf } from '../src/json/json-reader.ts'
 import {
+  JsonFault,
+  JsonReader,
+  parseJson,
+  placeOf,
   InexactNumber,
   isInt64,
   maxInt64,
@@ -10,7 +13,7 @@ import {
   nextInt64,
   parseId,
   parseNumber,
-} from '../src/json/int64.ts'
+} from '../src/json/json.ts'
 import { createRandom } from './support.ts'
 
 const seed = 20_301_205

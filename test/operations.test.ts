@@ -1,17 +1,17 @@
 /** The three operations and what src/api/interface.md decides where something is left open, over real sockets. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { deprecation, sunset } from '../src/api/get-pet.ts'
+import { deprecation, sunset } from '../src/api/operations.ts'
 import type { PetStatus } from '../src/options/types.ts'
-import { petStatusChoice } from '../src/pet/pet-status.ts'
+import { petStatusChoice } from '../src/pet/pet.ts'
 import {
   assertRefusal,
   connectRaw,
   formatRequest,
   makeDataFile,
+  startApp,
   type ReceivedAnswer,
   type StartedApp,
-  startApp,
 } from './support.ts'
 
 const statuses = ['available', 'pending', 'sold'] as const

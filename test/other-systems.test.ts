@@ -3,24 +3,25 @@
  * answer so; what Wine does by itself is tested in test/windows.
  */
 import assert from 'node:assert/strict'
-import nodeFs, { type BigIntStats, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import nodeFs from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync, type BigIntStats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import { openFileStore } from '../src/store/local-store.ts'
-import { PetStoreError } from '../src/store/store-refusals.ts'
+import { PetStoreError } from '../src/store/store.ts'
 import {
-  type Call,
   countTime,
   holdLooks,
   namesIn,
   namesInFile,
   newPet,
   openStore,
-  type OpenedStore,
   petLine,
   systemError,
   watchFileSystem,
+  type Call,
+  type OpenedStore,
 } from './file-system.ts'
 import { formatDataFile, makeDataFile, makeFolder } from './support.ts'
 

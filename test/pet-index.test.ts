@@ -1,8 +1,8 @@
 /** Lists, filters and counts, against a plain array that does the same the slow way. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { petStatuses } from '../src/pet/pet-status.ts'
 import type { Pet } from '../src/options/types.ts'
+import { petStatuses } from '../src/pet/pet.ts'
 import { PetIndex } from '../src/store/pet-index.ts'
 import { limitEachTest } from './time-limit.ts'
 

@@ -4,11 +4,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { SeedPetSchema } from '../src/pet/pet-rules.ts'
-import { defaultStatus, petStatuses } from '../src/pet/pet-status.ts'
 import { parseFileText } from '../src/data-file/file-text.ts'
+import { SeedPetSchema } from '../src/pet/pet-rules.ts'
+import { defaultStatus, petStatuses, formatPet } from '../src/pet/pet.ts'
 import { root } from './support.ts'
-import { formatPet } from '../src/pet/pet.ts'
 
 interface PetsJsonSchema {
   readonly properties: Record<string, object>

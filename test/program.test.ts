@@ -3,14 +3,14 @@ import { spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { createServer } from 'node:net'
+import os from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { syncBuiltinESMExports } from 'node:module'
-import os from 'node:os'
-import { handleArgs, formatCommand } from '../src/program/command-line.ts'
 import { formatUrl } from '../src/http/listener.ts'
 import { parseConfig, settings } from '../src/options/settings.ts'
+import { handleArgs, formatCommand } from '../src/program/command-line.ts'
 import { formatStartText } from '../src/program/start-text.ts'
 import { buildOnce } from './built.ts'
 import {
@@ -21,8 +21,8 @@ import {
   makeFolder,
   runProgram,
   send,
-  type StartedProgram,
   startProgram,
+  type StartedProgram,
 } from './support.ts'
 
 const entry = join(buildOnce(), 'server.js')

@@ -6,10 +6,9 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
-import type { FileSystem } from '../src/data-file/disk.ts'
-import { PetStoreError } from '../src/store/store-refusals.ts'
+import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { PetStoreError } from '../src/store/store.ts'
 import {
   makeFastFolder,
   namesIn,

@@ -1,7 +1,7 @@
 /** Which resource a request target names (RFC 9112 section 3.2). */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { HttpError } from '../src/http/error-codes.ts'
+import { HttpError } from '../src/http/response.ts'
 import { createRouter, findPath } from '../src/http/router.ts'
 import { limitEachTest } from './time-limit.ts'
 

@@ -1,12 +1,10 @@
 /** The fast reader of one pet takes what the schema takes, and nothing else. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { JsonReader } from '../src/json/json-reader.ts'
-import { maxInt64, minInt64 } from '../src/json/int64.ts'
-import { readPlainPet } from '../src/pet/seed-reader.ts'
-import { petStatuses } from '../src/pet/pet-status.ts'
+import { JsonReader, maxInt64, minInt64 } from '../src/json/json.ts'
 import { checkSeed } from '../src/pet/pet-rules.ts'
-import { petMembers } from '../src/pet/pet.ts'
+import { petStatuses, petMembers } from '../src/pet/pet.ts'
+import { readPlainPet } from '../src/pet/seeds.ts'
 import { createRandom } from './support.ts'
 
 const limits = [maxInt64, maxInt64 + 1n, minInt64, minInt64 - 1n].map(String)

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Config, ConfigError, isLoopback, parseConfig, settings } from '../src/options/settings.ts'
-import { findUnknownVariables } from '../src/options/unknown-variables.ts'
+import {
+  ConfigError,
+  isLoopback,
+  parseConfig,
+  settings,
+  findUnknownVariables,
+  type Config,
+} from '../src/options/settings.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()

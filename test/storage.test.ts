@@ -5,15 +5,13 @@
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { runInNewContext } from 'node:vm'
+import { createPet, deprecation, sunset, listPets } from '../src/api/operations.ts'
 import { createPetStore, startPetStore } from '../src/index.ts'
-import { createPet } from '../src/api/create-pet.ts'
-import { deprecation, sunset } from '../src/api/get-pet.ts'
-import { listPets } from '../src/api/list-pets.ts'
+import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import { createStorageStore } from '../src/store/storage-store.ts'
-import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
 import { createGate } from './file-system.ts'
-import { assertRefusal, connectRaw, formatRequest, key, type ReceivedAnswer, send } from './support.ts'
+import { assertRefusal, connectRaw, formatRequest, key, send, type ReceivedAnswer } from './support.ts'
 
 const rex: Pet = { id: 1, name: 'Rex', categoryId: 1, status: 'available' }
 const mia: Pet = { id: 2, name: 'Mia', categoryId: 2, status: 'sold' }

@@ -1,12 +1,147 @@
 /**
- * The operations of the interface (section 4), in the order of the OpenAPI document. The routes and that document are made of this list.
- * Of several whose path matches a request, the first responds.
+ * The operations of the interface (section 4), each with its method, path and handler: of several whose path matches a request, the first
+ * responds. They are described in openapi.json. The checks that come before them are in request-handler.ts.
  */
-import { HttpError } from '../http/error-codes.ts'
-import { createPet } from './create-pet.ts'
-import { getPet } from './get-pet.ts'
-import { listPets } from './list-pets.ts'
-import type { Operation } from './operation.ts'
+import * as v from 'valibot'
+import { HttpError, textReply, type Reply } from '../http/response.ts'
+import { parseId, describe, type Int64 } from '../json/json.ts'
+import { NewPetSchema } from '../pet/pet-rules.ts'
+import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
+import type { PetPage, PetQuery, Store } from '../store/store.ts'
+
+export interface OperationRequest {
+  /** The path's parameter, decoded; empty when the path has none. */
+  readonly parameter: string
+  /** The query of the request target with its `?`; empty without one. */
+  readonly search: string
+  readBody(): Promise<unknown>
+}
+
+export type Handle = (request: OperationRequest) => Reply | Promise<Reply>
+
+export interface Operation {
+  readonly method: 'GET' | 'POST'
+  /** Below the base address, which ends in `/v1`; one segment can be a parameter, such as `{petId}`. */
+  readonly path: string
+  /** Added to each of its responses, its errors included; names and values in turn. */
+  readonly headers?: readonly string[]
+  /** `basePath` is where the service is mounted; empty at the root of a server. */
+  readonly createHandle: (store: Store, basePath: string) => Handle
+}
+
+/** Page sizes of a list (interface section 8). */
+export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
+
+/** Section 4.1. The next page is reached by `after` and the Link header (RFC 8288). */
+export const listPets: Operation = {
+  method: 'GET',
+  path: '/pets',
+  createHandle(store, basePath) {
+    // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes.
+    const replies = new Map<string, { readonly version: number; readonly reply: Reply }>()
+    return async ({ search }) => {
+      const query = parsePetQuery(new URLSearchParams(search))
+      // By what was understood, and not by the client's text, which may differ in parameters that mean nothing.
+      const key = `${query.limit} ${query.status} ${query.after}`
+      const earlier = replies.get(key)
+      const { version } = store
+      if (earlier !== undefined && earlier.version === version) return earlier.reply
+      const reply = formatPage(store, await store.list(query), query, basePath)
+      // A storage has no version and is asked each time, since other servers may change it.
+      if (version !== undefined && Number(reply.body?.length) <= maxCachedLength) {
+        if (replies.size >= maxCachedReplies) replies.clear()
+        replies.set(key, { version, reply })
+      }
+      return reply
+    }
+  },
+}
+
+/** Clients send few different queries. */
+const maxCachedReplies = 64
+/** A name can be long, so a large reply is not kept. In bytes: only a short one is text. */
+const maxCachedLength = 65_536
+
+function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: string): Reply {
+  const { pets, total, hasMore } = page
+  const headers = total === undefined ? [] : ['X-Total-Count', String(total)]
+  const last = pets.at(-1)
+  if (hasMore && last !== undefined) {
+    const filter = query.status === undefined ? '' : `&status=${query.status}`
+    const next = `${basePath}/v1/pets?limit=${query.limit}${filter}&after=${last.id}`
+    headers.push('Link', `<${next}>; rel="next"`)
+  }
+  if (store.dataFileError !== undefined)
+    headers.push('X-Data-File-Error', escapeNonAscii(store.dataFileError))
+  return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
+}
+
+/** What a header cannot hold becomes an escape as in JSON, such as `\u00e4`. */
+function escapeNonAscii(text: string): string {
+  return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function parsePetQuery(query: URLSearchParams): PetQuery {
+  const faults: string[] = []
+  const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
+    const [text, ...others] = query.getAll(name)
+    if (text === undefined) return undefined
+    const value = parse(text)
+    if (others.length > 0) faults.push(`${name}: is given ${others.length + 1} times`)
+    else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describe(text)}`)
+    return value
+  }
+  const { minimum, maximum } = pageSizes
+  const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
+  const status = read('status', (text) => petStatuses.find((each) => each === text), petStatusChoice)
+  // 0 is not an id; it stands for the first page, so that a client can start its loop with it.
+  const after = read<Int64>('after', (text) => (text === '0' ? 0 : parseId(text)), 'the id of a pet or 0')
+  if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
+  return { limit: limit ?? pageSizes.default, status, after }
+}
+
+function parseLimit(text: string): number | undefined {
+  const limit = Number(parseId(text) ?? 0)
+  return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
+}
+
+/** Section 4.2. The pet is durable when the reply is there. */
+export const createPet: Operation = {
+  method: 'POST',
+  path: '/pets',
+  createHandle(store, basePath) {
+    return async ({ readBody }) => {
+      const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
+      if (!success) {
+        const faults = issues.map(({ path, message }) => `${path?.[0].key ?? 'body'}: ${message}`)
+        throw new HttpError('invalid_body', faults.join('; '))
+      }
+      const pet = await store.create(output)
+      return textReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
+    }
+  },
+}
+
+/** When getPet was deprecated: 21 November 2026, in seconds since 1970 (RFC 9745). */
+export const deprecation = '@1795219200'
+/** When getPet is scheduled for removal (RFC 8594, interface section 9). */
+export const sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'
+
+/** Section 4.3; deprecated (section 9). */
+export const getPet: Operation = {
+  method: 'GET',
+  path: '/pets/{petId}',
+  headers: ['Deprecation', deprecation, 'Sunset', sunset],
+  createHandle(store) {
+    return async ({ parameter: petId }) => {
+      const id = parseId(petId)
+      const pet = id === undefined ? undefined : await store.get(id)
+      if (pet === undefined)
+        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
+      return textReply(200, formatPet(pet))
+    }
+  },
+}
 
 /** Named by the interface (section 1) without a contract, so there is nothing to describe. */
 const listOrders: Operation = {

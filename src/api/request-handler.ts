@@ -1,20 +1,28 @@
-/** The service as a handler of requests: the order of the checks, and the response to each error. The routes are in route-table.ts. */
+/** The service as a handler of requests: the routes, the order of the checks, and the response to each error. */
 import type { IncomingMessage } from 'node:http'
-import { clock } from '../system/clock.ts'
 import { createBearerAuth } from '../http/bearer-auth.ts'
-import { createCors, isPreflight } from '../http/cors.ts'
 import { createDelay } from '../http/delay.ts'
-import { errorCodes, HttpError } from '../http/error-codes.ts'
-import { checkFraming } from '../http/framing.ts'
 import type { Arrival, Handler } from '../http/handler-types.ts'
-import { checkBodyHead, readJsonBody } from '../http/json-body.ts'
-import { errorReply, formatReply, type Reply, sendReply } from '../http/reply.ts'
-import { createRouter, findPath, type Match } from '../http/router.ts'
-import { perhapsStored, PetStoreError, storageFailure } from '../store/store-refusals.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import { EmbeddingError, isError } from '../system/errors.ts'
-import { createRoutes, type Route, type Routes, type RouteSources } from './route-table.ts'
+import { checkFraming, checkBodyHead, readJsonBody } from '../http/request.ts'
+import {
+  createCors,
+  isPreflight,
+  errorCodes,
+  HttpError,
+  errorReply,
+  formatReply,
+  sendReply,
+  textReply,
+  type Reply,
+} from '../http/response.ts'
+import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
+import type { Page } from '../page/build-page.ts'
+import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
+import { clock } from '../system/clock.ts'
+import { EmbeddingError, isError } from '../system/errors.ts'
+import { type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = RouteSources &
@@ -178,4 +186,66 @@ function methodNotAllowed(method: string, allow: string, path = ''): HttpError {
   const isChange = path.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
   const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
   return new HttpError('method_not_allowed', message, ['Allow', allow])
+}
+
+/** What the replies are taken from. */
+export interface RouteSources {
+  readonly store: Store
+  readonly page: Page
+  /** The JSON Schema of the data file, for whoever has no copy of this repository. */
+  readonly petsSchema: string
+  /** The OpenAPI document of a service at the root of a server. */
+  readonly openApi: string
+}
+
+interface Route {
+  readonly needsNoKey?: boolean
+  /** Added to each of its responses, its errors included; names and values in turn. */
+  readonly headers?: readonly string[] | undefined
+  readonly handle: Handle
+}
+
+/** The routes of a path by method. HEAD has that of GET. */
+type Routes = Readonly<Partial<Record<string, Route>>>
+
+/** Every path, and what answers each of its methods. */
+function createRoutes({ store, page, petsSchema, openApi }: RouteSources, basePath: string) {
+  const routes: Record<string, Routes> = {}
+  const add = (method: string, path: string, route: Route): void => {
+    routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
+  }
+  for (const { method, path, headers, createHandle } of operations)
+    add(method, `/v1${path}`, { headers, handle: createHandle(store, basePath) })
+  const published: Readonly<Record<string, Handle>> = {
+    // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
+    '/healthz': ({ search }) =>
+      new URLSearchParams(search).has('ready') ? describeReadiness(store) : healthy,
+    '/openapi.json': always(
+      textReply(
+        200,
+        openApi.replaceAll('/v1', () => `${basePath}/v1`),
+      ),
+    ),
+    // As application/json, since browsers would download application/schema+json. Editors accept both.
+    '/pets.schema.json': always(textReply(200, petsSchema)),
+    '/': always(textReply(200, page.html, page.headers, 'text/html; charset=utf-8')),
+  }
+  for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
+  return routes
+}
+
+const healthy = textReply(200, '{"status":"ok"}')
+const readOnly = textReply(
+  200,
+  '{"status":"read-only","message":"Pets can be read, but not added: the data file is not valid."}',
+)
+
+/** Rejects while no pet can be read. Does not say what is wrong in the data file, since it needs no key. */
+async function describeReadiness(store: Store): Promise<Reply> {
+  await store.list({ limit: 1 })
+  return store.dataFileError === undefined ? healthy : readOnly
+}
+
+function always(reply: Reply): Handle {
+  return () => reply
 }

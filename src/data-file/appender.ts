@@ -1,9 +1,8 @@
 /** Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and what follows it; does not parse it. */
 import type { Pet } from '../pet/pet.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
-import { DataFileChanged } from './data-file-errors.ts'
-import { type Disk, type Identity, isSame, unknownIdentity } from './disk.ts'
-import { closingBrackets, type FileText, formatAppend } from './file-text.ts'
+import { DataFileChanged, isSame, unknownIdentity, type Disk, type Identity } from './disk.ts'
+import { closingBrackets, formatAppend, type FileText } from './file-text.ts'
 
 export class Appender {
   readonly #disk: Disk

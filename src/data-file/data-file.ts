@@ -5,19 +5,38 @@
  */
 import { basename, dirname, join } from 'node:path'
 import type { Adapter } from 'lowdb'
-import type { Int64 } from '../json/int64.ts'
+import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
 import { Appender } from './appender.ts'
-import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
-import { Disk, type DiskOptions, hasSameContent, type Identity, isSame, unknownIdentity } from './disk.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
+import {
+  DataFileChanged,
+  DataFileUnusable,
+  Disk,
+  hasSameContent,
+  isSame,
+  unknownIdentity,
+  tryAgain,
+  waitForSave,
+  wasJustWritten,
+  describeFileError,
+  describeUnwritable,
+  RewriteFailed,
+  type DiskOptions,
+  type Identity,
+} from './disk.ts'
+import { lockFile, type FileLock } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
-import { findKeptPets, keepBeside, listKeptPets, refuseBesideKeptPets } from './kept-files.ts'
-import { putBackOldFile, removeLeftovers, replaceFile } from './replace-file.ts'
+import {
+  findKeptPets,
+  keepBeside,
+  listKeptPets,
+  refuseBesideKeptPets,
+  putBackOldFile,
+  removeLeftovers,
+  replaceFile,
+} from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
-import { tryAgain, waitForSave, wasJustWritten } from './wait.ts'
-import { describeFileError, describeUnwritable, RewriteFailed } from './write-access.ts'
 
 /** For how long an edited file that keeps changing is read again and again. */
 const maxEditWaitMs = 1500

@@ -3,11 +3,12 @@
  * files with their folders. Does not depend on what a file contains. Every call on the data file, and on what lies beside it, goes through
  * `FileSystem`, the seam where tests record the calls, delay them and make them fail.
  */
-import nodeFs, { type BigIntStats, constants } from 'node:fs'
+import nodeFs from 'node:fs'
+import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { errorCode } from '../system/errors.ts'
-import { DataFileChanged } from './data-file-errors.ts'
-import { tryAgain } from './wait.ts'
+import { placeOf } from '../json/json.ts'
+import { clock, delay } from '../system/clock.ts'
+import { errorCode, describeSystemError } from '../system/errors.ts'
 
 export type FileSystem = typeof nodeFs
 
@@ -235,4 +236,136 @@ export function isSame(a: Identity, b: Identity): boolean {
 /** The same but for the ctime, which changes when a file is renamed or gets another mode, and its bytes do not. */
 export function hasSameContent(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
+}
+
+/** So many faults of a text are named; further ones are only counted. */
+export const maxFaults = 10
+
+/** What is wrong at a byte of the text. `firstAt`: where the pet is that had the id before. */
+export interface TextFault {
+  readonly message: string
+  readonly offset: number
+  readonly firstAt?: number | undefined
+}
+
+/** The file cannot be used as it is. The message names the file, and what is wrong. */
+export class DataFileUnusable extends Error {
+  /** What is wrong, for clients too: it names no path. */
+  readonly summary: string
+  constructor(message: string, summary: string) {
+    super(message)
+    this.summary = summary
+  }
+
+  /** For a file as a whole, such as `is a folder`. */
+  static ofFile(path: string, what: string): DataFileUnusable {
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
+  }
+
+  /** Names the faults of a text with line and column for the person who edits it, and the first one for clients. `count` has all. */
+  static ofText(path: string, bytes: Buffer, faults: readonly TextFault[], count: number): DataFileUnusable {
+    const places = faults.map(({ offset, message, firstAt }) => {
+      const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
+      const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
+      return { ...placeOf(bytes, offset), message: message + where }
+    })
+    const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
+    if (count > faults.length) lines.push(`${path}: and ${count - faults.length} more errors`)
+    const [first] = places
+    const others = count === 1 ? '' : ` (and ${count - 1} more error${count === 2 ? '' : 's'})`
+    const summary = `line ${first?.line}, column ${first?.column}: ${first?.message}${others}`
+    return new DataFileUnusable(lines.join('\n'), summary)
+  }
+}
+
+/**
+ * The file is no longer as it was read: somebody else has written it, or is writing it, or it was put back. It has to be read again, and it
+ * is too early to report anything.
+ */
+export class DataFileChanged extends DataFileUnusable {
+  constructor() {
+    super('the data file is being written', 'it is being written, again and again')
+  }
+}
+
+/** What may be over in a moment is looked at again this often. */
+const lookAgainMs = 40
+/** When a file has stayed invalid, empty or missing for this long, nobody is saving it any more. */
+const settleMs = 400
+
+/** Makes the call, and again for at most so long while it fails in a way that `mayPass`. */
+export async function tryAgain<T>(
+  maxMs: number,
+  mayPass: (error: unknown) => boolean,
+  call: () => T | Promise<T>,
+): Promise<T> {
+  const deadline = clock.performanceNow() + maxMs
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!mayPass(error) || clock.performanceNow() > deadline) throw error
+    }
+    await delay(lookAgainMs)
+  }
+}
+
+/**
+ * For a file that cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was left alone for
+ * `settleMs`. Throws a DataFileChanged as soon as somebody writes to it, or replaces it.
+ */
+export async function waitForSave(isEdited: () => boolean): Promise<void> {
+  const start = clock.performanceNow()
+  while (clock.performanceNow() - start < settleMs) {
+    await delay(lookAgainMs)
+    if (isEdited()) throw new DataFileChanged()
+  }
+}
+
+/** Whether somebody may still be writing a file that was last written then. */
+export function wasJustWritten(mtimeNs: bigint): boolean {
+  return clock.now() - Number(mtimeNs / 1_000_000n) < settleMs
+}
+
+/** The file has to be written anew, which the system refuses with `cause`. The error has the code of that. */
+export class RewriteFailed extends Error {
+  readonly code: string
+  constructor(cause: unknown) {
+    super('', { cause })
+    this.code = errorCode(cause)
+  }
+}
+
+/** A system error in words, also when it is the folder that cannot be written. */
+export function describeFileError(disk: Disk, error: unknown): string {
+  if (error instanceof RewriteFailed) {
+    const why = describeFileError(disk, error.cause)
+    return `it has to be rewritten, since pets lack ids or for a repair: ${why}`
+  }
+  const fault = describeSystemError(error)
+  if (disk.mayBeHeld(error)) return `it may not be written, or another program holds it: ${fault}`
+  return whyFolderUnwritable(disk) === fault ? `its folder cannot be written: ${fault}` : fault
+}
+
+/** What cannot be done because the file or its folder is not writable, and why; undefined when both are. */
+export function describeUnwritable(disk: Disk): string | undefined {
+  const file = whyNot(() => disk.checkFileWritable())
+  if (file !== undefined) return `cannot be written: ${file}; pets can be listed, but not added`
+  const folder = whyFolderUnwritable(disk)
+  const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
+  return folder && `its folder cannot be written: ${folder}; ${consequence}`
+}
+
+function whyFolderUnwritable(disk: Disk): string | undefined {
+  return whyNot(() => disk.fs.accessSync(dirname(disk.target), constants.W_OK))
+}
+
+/** Why the check throws, in words. */
+function whyNot(check: () => void): string | undefined {
+  try {
+    check()
+    return undefined
+  } catch (error) {
+    return describeSystemError(error)
+  }
 }

@@ -8,8 +8,7 @@ import { constants, statSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { basename, dirname } from 'node:path'
 import { errorCode } from '../system/errors.ts'
-import { DataFileUnusable } from './data-file-errors.ts'
-import type { Disk } from './disk.ts'
+import { DataFileUnusable, type Disk } from './disk.ts'
 
 /** Releases the lock. */
 export type FileLock = () => Promise<void>

@@ -3,14 +3,11 @@
  * Each appended pet gets a line of its own. The pets come last, so that an append overwrites only the closing brackets. Does no file
  * I/O.
  */
-import { JsonFault, JsonReader, openBrace, openBracket } from '../json/json-reader.ts'
-import { shorten } from '../messages/describe.ts'
-import type { Int64 } from '../json/int64.ts'
-import { readPet } from '../pet/seed-reader.ts'
+import { JsonFault, JsonReader, openBrace, openBracket, shorten, type Int64 } from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
-import { noIdLeftFault, SeedList } from '../pet/seed-list.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
-import { DataFileUnusable, maxFaults, type TextFault } from './data-file-errors.ts'
+import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
+import { DataFileUnusable, maxFaults, type TextFault } from './disk.ts'
 
 const closingText = '\n  ]\n}\n'
 /** How we end the file after its last pet. An append overwrites these bytes. */

@@ -1,7 +1,7 @@
 /**
  * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. Some mistakes of a person
  * look the same, and are repaired too: closing brackets that are missing, or a pet in our layout that has no end; but not beside kept
- * pets (kept-files.ts), which tell of a save that was cut off. Does no file I/O: data-file.ts repairs what is found here, and appender.ts
+ * pets (new-files.ts), which tell of a save that was cut off. Does no file I/O: data-file.ts repairs what is found here, and appender.ts
  * undoes a write that fails while the server runs.
  *
  * An append begins after the last pet, so it overwrites our closing brackets, which are 7 bytes. What follows from there on is the *tail*.

@@ -1,9 +1,9 @@
 /** Bearer keys (RFC 6750, interface section 5): who may call. */
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { HttpError } from './error-codes.ts'
-import { countLines } from './framing.ts'
 import { maxHeadBytes } from './limits.ts'
+import { countLines } from './request.ts'
+import { HttpError } from './response.ts'
 
 /** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
 const bearerTokenPattern = /^[\w.~+/-]+=*$/

@@ -5,11 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
-import type { ErrorCode } from './error-codes.ts'
 import type { Arrival, Expectation, Handler } from './handler-types.ts'
-import { collectBody } from './json-body.ts'
-import { maxWaitingRequests } from './limits.ts'
-import { lingerMs } from './timeouts.ts'
+import { maxWaitingRequests, lingerMs } from './limits.ts'
+import { collectBody } from './request.ts'
+import type { ErrorCode } from './response.ts'
 
 /** What Node's errors mean to a client, where they are not bad syntax. */
 const codes: Readonly<Record<string, ErrorCode>> = {

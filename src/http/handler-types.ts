@@ -1,7 +1,7 @@
 /** What the listener needs of the request handler: the response to each request, and to what is not a request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ErrorCode } from './error-codes.ts'
+import type { ErrorCode } from './response.ts'
 
 /** What a request's Expect header asks for (RFC 9110 section 10.1.1). */
 export type Expectation = 'none' | 'continue' | 'unknown'

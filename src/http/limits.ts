@@ -1,4 +1,4 @@
-/** How large a request may be, and how many may wait. */
+/** How large a request may be, how many may wait, and how long everything may take. */
 
 export const maxBodyBytes = 65_536
 
@@ -7,3 +7,26 @@ export const maxHeadBytes = 16_384
 
 /** How many requests of a connection may wait. Behind the last one it closes. Load generators pipeline up to 16; browsers do not pipeline. */
 export const maxWaitingRequests = 32
+
+/** In milliseconds. */
+export interface Timeouts {
+  /** For the request line and headers. */
+  readonly headersMs: number
+  /** For a whole request. */
+  readonly requestMs: number
+  /** For a connection without any traffic: between two requests, or when a client does not read its response. */
+  readonly idleMs: number
+  /** For the requests in flight when the server closes. */
+  readonly closeMs: number
+}
+
+export const defaultTimeouts: Timeouts = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  // Proxies commonly close an idle connection after 60 s. This is longer, so that they close first.
+  idleMs: 75_000,
+  closeMs: 5_000,
+}
+
+/** How long a client may go on sending while it reads the last responses of its connection, in milliseconds. */
+export const lingerMs = 30_000

@@ -9,8 +9,7 @@ import type { Duplex } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { Connection } from './connection.ts'
 import type { Expectation, Handler } from './handler-types.ts'
-import { maxHeadBytes } from './limits.ts'
-import { defaultTimeouts, type Timeouts } from './timeouts.ts'
+import { maxHeadBytes, defaultTimeouts, type Timeouts } from './limits.ts'
 
 /** How many requests are handled in one turn of the event loop: usually, and in a rush (see runCalls). */
 const maxCalls = { usual: 64, inRush: 4 }
@@ -61,7 +60,7 @@ export function createListener(handler: Handler, timeouts: Partial<Timeouts> = {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     maxHeaderSize: maxHeadBytes,
-    // Node's own check responds with an empty body; that in framing.ts does not.
+    // Node's own check responds with an empty body; that in request.ts does not.
     requireHostHeader: false,
   })
   // By default Node silently drops headers after the 2,000th; 0 means no limit.

@@ -2,8 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
-import type { ErrorCode } from './error-codes.ts'
-import type { Reply } from './reply.ts'
+import type { ErrorCode, Reply } from './response.ts'
 import { findPath } from './router.ts'
 
 /**

@@ -3,8 +3,8 @@
  * the `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Answers nothing itself: see request-handler.ts.
  */
 import { unescape } from 'node:querystring'
-import { shorten } from '../messages/describe.ts'
-import { HttpError } from './error-codes.ts'
+import { shorten } from '../json/json.ts'
+import { HttpError } from './response.ts'
 
 export interface Match<Resource> {
   readonly resource: Resource

@@ -1,22 +1,15 @@
 /**
  * The settings, one entry each. The variables and arguments that the program reads, the options that embedding code passes, and `--help`
- * come from this table. parseConfig checks variables and arguments; check-embedding-options.ts the options.
+ * come from this table. parseConfig checks variables and arguments; embedding-options.ts the options.
  */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { keyFault } from '../http/bearer-auth.ts'
-import { originFault } from '../http/cors.ts'
-import { type DelayMs, maxDelayMs } from '../http/delay.ts'
-import { describe } from '../messages/describe.ts'
-import {
-  expected,
-  expectedValid,
-  expectedInteger,
-  expectedMessage,
-  expectedText,
-} from '../messages/expected.ts'
+import { maxDelayMs, type DelayMs } from '../http/delay.ts'
+import { originFault } from '../http/response.ts'
+import { describe } from '../json/json.ts'
+import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from '../pet/pet-rules.ts'
 import { databaseUrlFault } from '../postgres/database-url.ts'
-import { findUnknownVariables } from './unknown-variables.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
@@ -222,4 +215,30 @@ function describeFaults(setting: Setting, text: string, issues: readonly v.BaseI
 /** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+/** Assignments of PETSTORE_ variables by other tools. They are ignored. */
+const foreignAssignments: readonly RegExp[] = [
+  // The contract suite reads these, and may run in the same shell.
+  /^PETSTORE_(?:URL|API_KEY)=/,
+  // Kubernetes tells every container about each service, such as one called petstore or petstore-db.
+  /^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)[_=]/,
+  /^PETSTORE_(?:\w+_)?PORT=(?:tcp|udp|sctp):\/\//,
+  /^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)[_=]/,
+  // `docker run --link` adds the name of the link, and the other container's environment.
+  /^PETSTORE_NAME=\//,
+  /^PETSTORE_ENV_/,
+]
+
+/** A line for each variable that begins like those of the settings and is none: it may be misspelled. `known` are the variables of the settings. On Windows, case does not count in names. */
+export function findUnknownVariables(
+  env: NodeJS.ProcessEnv,
+  known: readonly string[],
+  isCaseless = process.platform === 'win32',
+): readonly string[] {
+  return Object.entries(env)
+    .map(([name, value]) => [isCaseless ? name.toUpperCase() : name, value] as const)
+    .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))
+    .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
+    .map(([name]) => `${name}: is not a setting; the settings are ${known.join(', ')}`)
 }

@@ -4,18 +4,18 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { DelayMs } from '../http/delay.ts'
-import type { Timeouts } from '../http/timeouts.ts'
-import type { SeedPet } from '../pet/pet.ts'
+import type { Timeouts } from '../http/limits.ts'
 import type { RequestLog } from '../http/request-log.ts'
-import type { PetStorage } from '../store/pet-storage.ts'
+import type { SeedPet } from '../pet/pet.ts'
+import type { PetStorage } from '../store/store.ts'
 
 export type { DelayMs } from '../http/delay.ts'
-export type { Timeouts } from '../http/timeouts.ts'
-export type { Int64 } from '../json/int64.ts'
+export type { Timeouts } from '../http/limits.ts'
+export type { Int64 } from '../json/json.ts'
 export type { NewPet, Pet, PetWithoutId, SeedPet } from '../pet/pet.ts'
-export type { PetStatus } from '../pet/pet-status.ts'
+export type { PetStatus } from '../pet/pet.ts'
 export type { RequestLog } from '../http/request-log.ts'
-export type { PetPage, PetQuery, PetStorage } from '../store/pet-storage.ts'
+export type { PetPage, PetQuery, PetStorage } from '../store/store.ts'
 
 /** A callback that throws or rejects changes no response, and is reported to onError. */
 interface CommonOptions {

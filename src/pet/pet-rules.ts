@@ -1,10 +1,7 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
-import { shorten } from '../messages/describe.ts'
-import { expected, expectedValid, expectedMessage } from '../messages/expected.ts'
-import { InexactNumber, isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
-import { type CheckedSeed, petMembers } from './pet.ts'
-import { defaultStatus, petStatusChoice, petStatuses } from './pet-status.ts'
+import { shorten, InexactNumber, isInt64, normalizeInt64, describe, type Int64 } from '../json/json.ts'
+import { petMembers, defaultStatus, petStatusChoice, petStatuses, type CheckedSeed } from './pet.ts'
 
 // The schemas and the fast reader of the data file both ask these three.
 
@@ -71,4 +68,35 @@ function expectedInt64(words: string, isValue: (value: unknown) => boolean) {
 function isObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
   return !Array.isArray(value) && !(value instanceof InexactNumber)
+}
+
+/** The message for a value that is not as the words say: `expected a function, got 5`. */
+export function expectedMessage(words: string) {
+  return ({ input }: { readonly input: unknown }): string => `expected ${words}, got ${describe(input)}`
+}
+
+/** A value that is as the words say. */
+export function expected<Value>(words: string, isValue: (value: unknown) => boolean) {
+  return v.custom<Value>(isValue, expectedMessage(words))
+}
+
+/** A text in which `findFault` finds nothing wrong. */
+export function expectedValid(words: string, findFault: (text: string) => string | undefined) {
+  return v.pipe(
+    v.string(expectedMessage(words)),
+    v.check(
+      (text) => findFault(text) === undefined,
+      ({ input }) => String(findFault(input)),
+    ),
+  )
+}
+
+export function expectedText(words: string, pattern: RegExp) {
+  return expected<string>(words, (value) => typeof value === 'string' && pattern.test(value))
+}
+
+export function expectedInteger(words: string, minimum: number, maximum: number) {
+  const isValue = (value: unknown) =>
+    Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
+  return expected<number>(`${words} from ${minimum} to ${maximum}`, isValue)
 }

@@ -1,6 +1,5 @@
-/** A pet: its members (interface section 2), and its JSON text. What each member may be is in pet-rules.ts. */
-import type { Int64 } from '../json/int64.ts'
-import type { PetStatus } from './pet-status.ts'
+/** A pet: its members and statuses (interface sections 2 and 3), and its JSON text. What each member may be is in pet-rules.ts. */
+import type { Int64 } from '../json/json.ts'
 
 /** In the interface's order. */
 export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
@@ -51,3 +50,16 @@ export function formatPet(pet: Pet & { readonly [keptText]?: string }): string {
 export function formatPetCount(count: number): string {
   return `${count} ${count === 1 ? 'pet' : 'pets'}`
 }
+
+/**
+ * The statuses of a pet (interface section 3). Types, schemas and the index derive from this list. Where it has to be repeated,
+ * such as in data/pets.schema.json and page.css, a test compares it.
+ */
+export const petStatuses = ['available', 'pending', 'sold'] as const
+export type PetStatus = (typeof petStatuses)[number]
+
+/** The status of a pet that is created without one. */
+export const defaultStatus = 'available' satisfies PetStatus
+
+/** For messages: `available, pending or sold`. */
+export const petStatusChoice = petStatuses.join(', ').replace(/, (\w+)$/, ' or $1')

@@ -1,7 +1,7 @@
 /** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect. */
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
-import { DatabaseUnusable } from './pool.ts'
+import { DatabaseUnusable } from './tables.ts'
 
 const pattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:/?#@]*)(?::(?<password>[^/?#@]*))?@)?(?<host>\[[\da-f:]+\]|[^:/?#@,]*)(?::(?<port>\d*))?(?:\/(?<database>[^/?#@]*))?(?:\?(?<query>[^#@]*))?$/

@@ -1,8 +1,8 @@
 /** Pets in PostgreSQL, in the tables of tables.ts, for any number of servers. */
-import { errorCode } from '../system/errors.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
-import type { PetStorage } from '../store/pet-storage.ts'
-import { describeError, type PostgresPool, query } from './pool.ts'
+import type { PetStorage } from '../store/store.ts'
+import { errorCode } from '../system/errors.ts'
+import { describeError, query, type PostgresPool } from './tables.ts'
 
 // One statement is one transaction, and one round trip: a server that dies in the middle leaves no lock behind.
 const create = `

@@ -1,14 +1,13 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
 import { dirname } from 'node:path'
-import { DataFileUnusable } from '../data-file/data-file-errors.ts'
 import { openDataFile } from '../data-file/data-file.ts'
-import { Disk, type DiskOptions } from '../data-file/disk.ts'
+import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
-import { createWhole, linkIfMissing, putBackOldFile } from '../data-file/replace-file.ts'
+import { createWhole, linkIfMissing, putBackOldFile } from '../data-file/new-files.ts'
 import type { Pet } from '../pet/pet.ts'
-import type { Database } from './open-database.ts'
-import { DatabaseUnusable, withClient } from './pool.ts'
+import type { Database } from './database.ts'
 import { toColumns } from './postgres-storage.ts'
+import { DatabaseUnusable, withClient } from './tables.ts'
 
 /** So many pets are sent or asked for at once. */
 const batchPets = 2_000

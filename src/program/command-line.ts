@@ -1,7 +1,7 @@
 /** The arguments of the program: one for each setting, `--verify`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Arguments, ConfigError, settings } from '../options/settings.ts'
+import { ConfigError, settings, type Arguments } from '../options/settings.ts'
 
 /**
  * Returns a text to print, or the values of the arguments that are given, by their names without dashes. Throws a ConfigError of one

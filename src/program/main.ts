@@ -1,23 +1,25 @@
-/** The program: arguments, environment, console, signals and exit codes. Only verify.ts touches them too. */
+/** The program: arguments, environment, console, signals and exit codes. */
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { resolve } from 'node:path'
+import { once } from 'node:events'
+import { existsSync, realpathSync } from 'node:fs'
+import { resolve, dirname, join } from 'node:path'
+import { DataFileUnusable } from '../data-file/disk.ts'
+import { defaultTimeouts } from '../http/limits.ts'
+import { ListenError } from '../http/listen-error.ts'
+import { printEntries } from '../http/request-log.ts'
+import { ConfigError, parseConfig, type Arguments, type Config } from '../options/settings.ts'
+import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
+import { startPetStore } from '../pet-store-server.ts'
+import { formatPetCount } from '../pet/pet.ts'
+import { openDatabase, type Database } from '../postgres/database.ts'
+import { DatabaseUnusable } from '../postgres/tables.ts'
+import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
-import { DataFileUnusable } from '../data-file/data-file-errors.ts'
-import { defaultTimeouts } from '../http/timeouts.ts'
-import { ListenError } from '../http/listen-error.ts'
-import { startPetStore } from '../pet-store-server.ts'
-import { printEntries } from '../http/request-log.ts'
-import { type Arguments, type Config, ConfigError, parseConfig } from '../options/settings.ts'
 import { errorCode, isError } from '../system/errors.ts'
-import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
-import { formatPetCount } from '../pet/pet.ts'
-import { type Database, openDatabase } from '../postgres/open-database.ts'
-import { DatabaseUnusable } from '../postgres/pool.ts'
-import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
 import { formatStartText } from './start-text.ts'
-import { verifyServer } from './verify.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
@@ -131,4 +133,21 @@ function describeFailure(error: unknown): string | undefined {
   if (kinds.some((kind) => error instanceof kind)) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
   return errorCode(error) === '' ? undefined : `The start failed: ${error.message}`
+}
+
+const noSuite =
+  '--verify: the contract suite, contract.test.js, is not beside this program; the package petstore has both, and so has dist after a build'
+const noKey = '--verify: needs a key of that server too, by --keys or PETSTORE_API_KEY'
+
+/** Uses the first of the comma-separated keys. The suite prints what it finds; returns the exit code. */
+export async function verifyServer(address: string, keys = ''): Promise<number> {
+  // npx starts the program by a symbolic link in another folder.
+  const suite = join(dirname(realpathSync(process.argv[1] ?? '')), 'contract.test.js')
+  if (!existsSync(suite)) throw new ConfigError(noSuite)
+  const [key] = keys.split(',', 1)
+  if (!key) throw new ConfigError(noKey)
+  const env = { ...process.env, PETSTORE_URL: address, PETSTORE_API_KEY: key }
+  const run = spawn(process.execPath, ['--test-reporter=spec', suite], { env, stdio: 'inherit' })
+  const [code]: unknown[] = await once(run, 'exit')
+  return typeof code === 'number' ? code : 1
 }

@@ -1,8 +1,7 @@
 /** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. In memory only. */
-import type { Int64 } from '../json/int64.ts'
-import type { Pet } from '../pet/pet.ts'
-import type { PetPage, PetQuery } from './pet-storage.ts'
-import { type PetStatus, petStatuses } from '../pet/pet-status.ts'
+import type { Int64 } from '../json/json.ts'
+import { petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
+import type { PetPage, PetQuery } from './store.ts'
 
 export class PetIndex {
   /** By ascending id. Those beyond #size are on their way to the disk, and not to be seen yet. */

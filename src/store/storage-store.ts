@@ -1,16 +1,13 @@
 /** The store on an embedder's storage: groups creations, checks every result, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
+import { isInt64, type Int64 } from '../json/json.ts'
+import { expected, PetSchema } from '../pet/pet-rules.ts'
+import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { expected } from '../messages/expected.ts'
-import { isInt64, type Int64 } from '../json/int64.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { isSamePet } from './pet-index.ts'
-import { PetSchema } from '../pet/pet-rules.ts'
-import { notStored, perhapsStored, storageFailure } from './store-refusals.ts'
-import type { Store } from './store.ts'
-import type { Pet, PetWithoutId } from '../pet/pet.ts'
-import type { PetStorage } from './pet-storage.ts'
+import { notStored, perhapsStored, storageFailure, type Store, type PetStorage } from './store.ts'
 
 const maxPetsPerCall = 1000
 

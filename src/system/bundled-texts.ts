@@ -7,6 +7,9 @@ export const { version: packageVersion }: { version: string } = JSON.parse(read(
 /** The JSON Schema of the data file. */
 export const petsSchemaText = read('data/pets.schema.json')
 
+/** The interface as an OpenAPI 3.1 document, without spaces. Tests hold it to the code. */
+export const openApiText = JSON.stringify(JSON.parse(read('src/api/openapi.json')))
+
 function read(path: string): string {
   return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 }

@@ -1,7 +1,7 @@
 /** The store on the page: the key, the list, the form, and the watch over the data file. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { defaultStatus, petStatuses } from '../../src/pet/pet-status.ts'
+import { defaultStatus, petStatuses } from '../../src/pet/pet.ts'
 import { petLines, key } from './fixtures.ts'
 import {
   enterKey,

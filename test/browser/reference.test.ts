@@ -1,7 +1,7 @@
 /** The reference: what a first visit shows, before any key. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { petStatuses } from '../../src/pet/pet-status.ts'
+import { petStatuses } from '../../src/pet/pet.ts'
 import { key } from './fixtures.ts'
 import { enterKey, readClipboard, splitAsShell, startStore, visit, waitForText } from './store.ts'
 

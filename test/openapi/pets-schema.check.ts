@@ -8,9 +8,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { DataFileUnusable } from '../../src/data-file/data-file-errors.ts'
+import { DataFileUnusable } from '../../src/data-file/disk.ts'
 import { parseFileText } from '../../src/data-file/file-text.ts'
-import { petStatuses } from '../../src/pet/pet-status.ts'
+import { petStatuses } from '../../src/pet/pet.ts'
 import { root } from '../support.ts'
 
 // Its names are hidden from an import: it is CommonJS that Node cannot read ahead.

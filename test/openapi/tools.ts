@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openApiDocument } from '../../src/api/openapi.ts'
+import { openApiText } from '../../src/system/bundled-texts.ts'
 import { cleanEnvironment } from '../support.ts'
 
 export const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -21,7 +21,7 @@ export function makeFolder(t: TestContext): string {
 /** The document as a file, gone after the test. */
 export function writeDocument(t: TestContext): string {
   const path = join(makeFolder(t), 'openapi.json')
-  writeFileSync(path, JSON.stringify(openApiDocument(''), undefined, 2))
+  writeFileSync(path, openApiText)
   return path
 }
 

@@ -3,9 +3,8 @@ import { formatPetCount } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, isError } from '../system/errors.ts'
 import { parseDatabaseUrl } from './database-url.ts'
-import { DatabaseUnusable, describeError, type PostgresPool, query } from './pool.ts'
 import { createPostgresStorage } from './postgres-storage.ts'
-import { prepareTables } from './tables.ts'
+import { DatabaseUnusable, describeError, query, prepareTables, type PostgresPool } from './tables.ts'
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
 
@@ -62,7 +61,7 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
 
 /** Whether it may be over in a moment: nobody listens yet, or the database starts, fails over or has no connection left. */
 function isPassing(error: unknown): boolean {
-  // pool.ts has wrapped it if there was no connection.
+  // tables.ts has wrapped it if there was no connection.
   const cause = (isError(error) && error.cause) || error
   const [code, message] = [errorCode(cause), describeError(cause)]
   // A pooler gives what it will never take the SQLSTATE of what has failed for a moment.

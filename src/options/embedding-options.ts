@@ -3,11 +3,12 @@
  * reported together. Changes none of them: each is used as it was given.
  */
 import * as v from 'valibot'
-import { defaultTimeouts } from '../http/timeouts.ts'
-import { describe } from '../messages/describe.ts'
-import { expected, expectedInteger, expectedMessage, expectedText } from '../messages/expected.ts'
+import { defaultTimeouts } from '../http/limits.ts'
+import { describe } from '../json/json.ts'
+import { expected, expectedInteger, expectedMessage, expectedText } from '../pet/pet-rules.ts'
+import type { PetStorage } from '../store/store.ts'
+import { isError } from '../system/errors.ts'
 import { settings } from './settings.ts'
-import type { PetStorage } from '../store/pet-storage.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */
@@ -93,4 +94,28 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function isStorage(value: unknown): boolean {
   return isObject(value) && storageMethods.every((method) => v.is(callback, value[method]))
+}
+
+type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
+
+/** Makes the callbacks safe to call: one that fails changes no response and ends no process. A failure of onMessage or onResponse is reported to onError. A failure of onError is ignored. */
+export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
+  // Embedding code may throw anything, even an error that cannot be put into words.
+  const report = (name: string) =>
+    guard((error) => onError(`${name} failed: ${isError(error) ? String(error) : describe(error)}`), ignore)
+  return {
+    onMessage: guard(onMessage, report('onMessage')),
+    onError: guard(onError, ignore),
+    // Without it, no entry for it has to be made.
+    ...(onResponse !== undefined && { onResponse: guard(onResponse, report('onResponse')) }),
+  }
+}
+
+function ignore(): void {}
+
+/** Wraps the callback so that it never throws, and never leaves a rejected promise, which would end the process. */
+function guard<T>(callee: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {
+  // It is called at once. What it throws becomes a rejection too.
+  const call = async (value: T): Promise<unknown> => callee(value)
+  return (value) => void call(value).catch(onFailure)
 }

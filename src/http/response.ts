@@ -1,0 +1,164 @@
+/** A reply as a value, and the ways to send it; the error codes (interface section 7.1); and CORS, without credentials (Fetch standard). */
+import { STATUS_CODES, type ServerResponse, type IncomingHttpHeaders } from 'node:http'
+import { describe } from '../json/json.ts'
+import { clock } from '../system/clock.ts'
+import type { Arrival } from './handler-types.ts'
+import { maxHeadBytes } from './limits.ts'
+
+export interface Reply {
+  readonly status: number
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+  /** Absent for a 204, which has no content. A long one is bytes. */
+  readonly body?: string | Buffer
+  /** How to write the body, if it is text. */
+  readonly encoding?: 'latin1' | 'utf8'
+  /** Of an error, for the request log. */
+  readonly code?: ErrorCode
+}
+
+/** A short text is cheaper to send as it is. From this length on it is converted to bytes, once however often it is sent. */
+const minBytesLength = 4096
+
+/** A reply with this text as its body. `headers`: names and values in turn, without Content-Type and Content-Length. */
+export function textReply(
+  status: number,
+  text: string,
+  headers: readonly string[] = [],
+  type = 'application/json',
+): Reply {
+  const body = text.length < minBytesLength ? text : Buffer.from(text)
+  const length = Buffer.byteLength(body)
+  return {
+    status,
+    headers: [...headers, 'Content-Type', type, 'Content-Length', String(length)],
+    body,
+    // A text with as many bytes as characters is ASCII. Node writes that faster as Latin-1, and the bytes are the same.
+    encoding: length === body.length ? 'latin1' : 'utf8',
+  }
+}
+
+/** The Error body of interface section 2; its `status` member repeats the response's status. */
+export function errorReply({ code, message, headers }: Pick<HttpError, 'code'> & Partial<HttpError>): Reply {
+  const { status, message: usualMessage } = errorCodes[code]
+  const text = JSON.stringify({ code, message: message || usualMessage, status })
+  return { ...textReply(status, text, headers), code }
+}
+
+/** Sends the reply, with the headers that every response has and `moreHeaders`: names and values in turn. */
+export function sendReply(
+  response: ServerResponse,
+  { status, headers, body, encoding = 'utf8' }: Reply,
+  moreHeaders: readonly string[],
+  endResponse: Arrival['endResponse'] = (it) => it.end(),
+): void {
+  response.writeHead(status, [...commonHeaders, ...moreHeaders, ...headers])
+  if (body === undefined || response.req.method === 'HEAD') {
+    response.end()
+    return
+  }
+  // Node sends this in the next tick, or when the response ends.
+  response.write(body, encoding)
+  endResponse(response)
+}
+
+/** The reply as the text of an HTTP/1.1 message that closes its connection, for a request that has no response. */
+export function formatReply({ status, headers, body }: Reply, moreHeaders: readonly string[]): string {
+  const closing = ['Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
+  const list = [...commonHeaders, ...moreHeaders, ...headers, ...closing]
+  const lines = list.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`))
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${String(body)}`
+}
+
+const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
+
+export const errorCodes = {
+  malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
+  invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },
+  malformed_json: { status: 400, message: 'The body is not valid JSON.' },
+  invalid_body: { status: 400, message: 'The body is not a valid pet.' },
+  unauthorized: { status: 401, message: 'Send your API key in a header: "Authorization: Bearer <API_KEY>".' },
+  not_found: { status: 404, message: 'There is no such path.' },
+  method_not_allowed: { status: 405, message: 'This resource does not take that method.' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  content_too_large: { status: 413, message: 'The body is too large.' },
+  unsupported_media_type: {
+    status: 415,
+    message: 'Send the body as "Content-Type: application/json", without a Content-Encoding.',
+  },
+  expectation_failed: { status: 417, message: 'The only expectation that can be met is "100-continue".' },
+  request_header_fields_too_large: {
+    status: 431,
+    message: `The request line and headers are larger than ${maxHeadBytes} bytes.`,
+  },
+  internal_error: { status: 500, message: 'Something went wrong in the service.' },
+  not_implemented: { status: 501, message: 'This operation is not implemented.' },
+  data_file_invalid: { status: 503, message: 'The data file is not valid.' },
+  storage_failed: { status: 503, message: 'The storage failed.' },
+  shutting_down: { status: 503, message: 'The service is shutting down.' },
+  insufficient_storage: { status: 507, message: 'There is no room left.' },
+} satisfies Record<string, { readonly status: number; readonly message: string }>
+
+export type ErrorCode = keyof typeof errorCodes
+
+/** Becomes a response with the Error body of interface section 2. */
+export class HttpError extends Error {
+  readonly code: ErrorCode
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+
+  /** Without a message, the client gets that of the code. */
+  constructor(code: ErrorCode, message = '', headers: readonly string[] = []) {
+    super(message)
+    this.code = code
+    this.headers = headers
+  }
+}
+
+const exposed =
+  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow'
+
+/** Whether an OPTIONS request asks, for a page, if another request may be sent (Fetch standard). */
+export function isPreflight(headers: IncomingHttpHeaders): boolean {
+  return headers.origin !== undefined && headers['access-control-request-method'] !== undefined
+}
+
+/**
+ * What keeps a text from being an origin as a browser sends it (scheme and host in small letters, no path: RFC 6454 section 6.2), if
+ * anything, and the origin that was probably meant.
+ */
+export function originFault(text: string): string | undefined {
+  const meant = URL.canParse(text) ? new URL(text).origin : undefined
+  if (meant === text) return undefined
+  const fault = `expected an origin such as https://example.org, got ${describe(text)}`
+  // A URL such as file:///a has no origin, for which the standard has the text "null".
+  return meant === undefined || meant === 'null' ? fault : `${fault}; write ${meant}`
+}
+
+/** `*` for any origin, or the origins themselves, none included. */
+export function createCors(origins: '*' | readonly string[]) {
+  const named = origins === '*' ? [] : origins
+  const isClosed = origins.length === 0
+  // The response depends on the origin, also when it allows none (RFC 9110 section 12.5.5).
+  const vary = isClosed ? [] : ['Vary', 'Origin']
+  const allowed = new Map(named.map((origin) => [origin, [...allowOrigin(origin), ...vary]]))
+  const unnamed = origins === '*' ? allowOrigin('*') : vary
+  return {
+    /** The CORS headers of a response to this origin; undefined when none was sent, or the request could not be parsed. */
+    responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,
+    /** The reply to OPTIONS, a preflight or not. `allow`: the value of its Allow header. */
+    optionsReply: (allow: string): Reply => ({
+      status: 204,
+      headers: ['Allow', allow, ...(isClosed ? [] : preflightHeaders(allow))],
+    }),
+  }
+}
+
+function allowOrigin(origin: string): readonly string[] {
+  return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposed]
+}
+
+function preflightHeaders(allow: string): readonly string[] {
+  const allowHeaders = ['Access-Control-Allow-Headers', 'Authorization, Content-Type']
+  return ['Access-Control-Allow-Methods', allow, ...allowHeaders, 'Access-Control-Max-Age', '600']
+}
