@@ -280,10 +280,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
 
   test('a file in the place of its folder', async () => {
     const path = join(makeDataFile(), 'pets.json')
-    await assert.rejects(
-      openFileStore(path),
-      /cannot be opened or created: its folder cannot be written: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/,
-    )
+    await assert.rejects(openFileStore(path), /cannot be opened or created: [a-z ]+ \(E(?:NOTDIR|EXIST)\)$/)
   })
 })
 
@@ -433,7 +430,8 @@ test('a creation costs the same few calls and the bytes of the pet, at 100 and a
     costs.push({ calls: [...calls], bytes: bytes - petLine(Number(id), 'Mia').length })
     await store.close()
   }
-  const calls = ['statSync', 'writeSync', 'fstatSync', 'readSync', 'fdatasync', 'statSync']
+  const look = ['fstatSync', 'readSync']
+  const calls = ['openSync', ...look, 'writeSync', ...look, 'fdatasync', 'statSync', 'closeSync']
   const bytes = ',\n    \n  ]\n}\n'.length
   assert.deepEqual(costs, [
     { calls, bytes },

@@ -308,7 +308,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
         assert.ok(error instanceof DataFileUnusable, `${JSON.stringify(fault)}: ${error}`)
         assert.match(
           error.message,
-          /^\S+pets\.json: cannot be opened or created: (?:it has to be rewritten, [a-z ]+: )?(?:its folder cannot be written: )?[a-z /-]+ \(E[A-Z]+\)$/,
+          /^\S+pets\.json: cannot be opened or created: (?:it has to be rewritten, [a-z ,]+: )?[a-z /-]+ \(E[A-Z]+\)$/,
         )
         const left = nodeFs.existsSync(path) ? nodeFs.readFileSync(path, 'utf8') : undefined
         if (left === text) isWhole = true
@@ -710,7 +710,7 @@ test('serves a file on a file system that has become read-only', async (t) => {
   assert.deepEqual(namesIn(store), ['Rex'])
 })
 
-test('names the folder when that is what cannot be written, for whichever reason', async (t) => {
+test('says that a folder that cannot be written keeps it from a rewrite, for whichever reason', async (t) => {
   for (const code of ['EACCES', 'EPERM', 'EROFS']) {
     const path = makeDataFile([petLine(1, 'Rex')])
     const fileSystem = watchFileSystem({
@@ -721,7 +721,7 @@ test('names the folder when that is what cannot be written, for whichever reason
     const { store, lines: said } = await openStore(t, path, fileSystem)
     nodeFs.writeFileSync(path, '{"pets":[{"name":"Mia","categoryId":1}]}')
     await assert.rejects(store.create(newPet('Kit')), PetStoreError)
-    const why = `it has to be rewritten, since pets lack ids or for a repair: its folder cannot be written: `
+    const why = `it has to be rewritten, for missing ids or a repair, in a folder that can be written: `
     assert.ok(said.at(-1)?.startsWith(`${path}: cannot be used: ${why}`), said.at(-1))
     assert.ok(said.at(-1)?.includes(`(${code});`), said.at(-1))
   }
@@ -894,7 +894,6 @@ test('says in one sentence that no folder can be made, up to the topmost', async
     },
   })
   await assert.rejects(openFileStore('/nowhere/data/pets.json', { fileSystem }), {
-    message:
-      '/nowhere/data/pets.json: cannot be opened or created: its folder cannot be written: no such file or directory (ENOENT)',
+    message: '/nowhere/data/pets.json: cannot be opened or created: no such file or directory (ENOENT)',
   })
 })

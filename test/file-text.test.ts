@@ -2,13 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
-import {
-  closingBrackets,
-  FileText,
-  formatAppend,
-  formatFile,
-  parseFileText,
-} from '../src/data-file/file-text.ts'
+import { closingBrackets, FileText, formatFile, parseFileText } from '../src/data-file/file-text.ts'
+import { formatAppend } from '../src/data-file/appender.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
 import { petLine } from './file-system.ts'
@@ -35,7 +30,7 @@ test('reads back what it wrote', () => {
   assert.deepEqual(parsed.pets[1], pet)
   assert.equal(parsed.petsEnd, text.length - closing.length)
   assert.deepEqual(parsed.tail, Buffer.from(closing))
-  assert.deepEqual(parsed.formatWithIds(closingBrackets), text)
+  assert.deepEqual(Buffer.concat(parsed.formatWithIds(closingBrackets)), text)
 })
 
 test('writes any number of pets as if they were appended', () => {
@@ -43,7 +38,7 @@ test('writes any number of pets as if they were appended', () => {
     const pets = Array.from({ length: count }, (_, index) => ({ ...pet, id: index + 1 }))
     const lines = pets.map(({ id }) => petLine(id, 'Mia'))
     assert.equal(
-      formatFile(pets, undefined).toString(),
+      Buffer.concat([...formatFile(pets, undefined)]).toString(),
       count === 0 ? '{\n  "pets": [\n  ]\n}\n' : formatDataFile(...lines),
     )
   }

@@ -75,19 +75,15 @@ test(
     assert.equal((await ended).code, 1)
     assert.match(
       output(),
-      /^pets\.json: cannot be opened or created: it has to be rewritten, since pets lack ids or for a repair: permission denied \(EACCES\)\n$/,
+      /^pets\.json: cannot be opened or created: it has to be rewritten, for missing ids or a repair, in a folder that can be written: permission denied \(EACCES\)\n$/,
     )
     assert.deepEqual(describeFile(join(folder, 'pets.json')), before)
   },
 )
 
-test('names the folder when that cannot be written, and appends to the file in it', { skip }, async (t) => {
+test('appends to a file in a folder that cannot be written, and makes none there', { skip }, async (t) => {
   const folder = makeStore(t, pets, { file: 0o666, folder: 0o755 })
-  const { url, output } = await startProgram(t, folder, env, asNobody)
-  assert.match(
-    output(),
-    /^pets\.json: its folder cannot be written: permission denied \(EACCES\); pets can be added, but/m,
-  )
+  const { url } = await startProgram(t, folder, env, asNobody)
   assert.equal((await send(url, '/v1/pets', creation)).status, 201)
   const { ended, output: refusal } = runProgram(
     t,
@@ -96,10 +92,7 @@ test('names the folder when that cannot be written, and appends to the file in i
     asNobody,
   )
   assert.equal((await ended).code, 1)
-  assert.match(
-    refusal(),
-    /^new\.json: cannot be opened or created: its folder cannot be written: permission denied \(EACCES\)\n$/,
-  )
+  assert.match(refusal(), /^new\.json: cannot be opened or created: permission denied \(EACCES\)\n$/)
 })
 
 test('keeps the group of a file that a server of another user writes anew', { skip }, async (t) => {

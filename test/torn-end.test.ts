@@ -1,13 +1,8 @@
 /** What a crash or a copy leaves of an append is repaired; a person's mistake is not, however much it looks like that. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  closingBrackets,
-  FileText,
-  formatAppend,
-  maxAppendPets,
-  parseFileText,
-} from '../src/data-file/file-text.ts'
+import { closingBrackets, FileText, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
+import { formatAppend } from '../src/data-file/appender.ts'
 import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petLine } from './file-system.ts'
@@ -26,7 +21,7 @@ function repair(text: string | Buffer): { count: number; petsEnd: number; cause:
   const torn = new FileText(Buffer.from(text))
   const cause = findTornEnd(torn)
   if (cause === undefined) return undefined
-  const { pets } = parseFileText('pets.json', torn.formatWithIds(closingBrackets))
+  const { pets } = parseFileText('pets.json', Buffer.concat(torn.formatWithIds(closingBrackets)))
   return { count: pets.length, petsEnd: torn.petsEnd, cause }
 }
 

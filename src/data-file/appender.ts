@@ -1,159 +1,147 @@
-/** Appends pets to the data file in place, and rolls back what fails. Knows where the last pet ends and what follows it; does not parse it. */
-import type { Pet } from '../pet/pet.ts'
-import { errorCode, isSystemError } from '../system/errors.ts'
-import { DataFileChanged, isSame, unknownIdentity, type Disk, type Identity } from './disk.ts'
-import { closingBrackets, formatAppend, type FileText } from './file-text.ts'
+/** Writes a new end of the data file in place, and tells what that did to the file. What follows from it is for data-file.ts. */
+import { formatPet, type Pet } from '../pet/pet.ts'
+import { clock } from '../system/clock.ts'
+import { errorCode } from '../system/errors.ts'
+import { type Disk, type Identity, isSame, quietly } from './disk.ts'
+import { closingBrackets, type FileText, separator } from './file-text.ts'
 
-export class Appender {
-  readonly #disk: Disk
-  /** How the file was when it was last read or written here. */
-  identity: Identity
+/** What is known of a file whose pets are served: how it was when it was last read or written here, and how it ends. */
+export interface FileEnd {
+  readonly identity: Identity
   /** Where the next pet goes: after the last one or, if there is none, after the `[`. */
-  #petsEnd: number
+  readonly petsEnd: number
+  /** The bytes up to there, as many as are compared. */
+  readonly before: Buffer
   /** What follows there: closing brackets, which are ours or a person's, with white space. */
-  #closing: Buffer
-  /** Open for appends; undefined until the first one. */
-  #descriptor: number | undefined
-  /** Perhaps the file does not end as it should: something is being written there, or a write has failed. */
-  #mayBeTorn = false
-  /** Whether the pets of a failed append may be in the file: either it could not be undone, or an editor was saving at the same time. */
-  mayBeStored = false
+  readonly closing: Buffer
+}
 
-  constructor(disk: Disk, identity: Identity, { petsEnd, tail }: FileText) {
-    this.#disk = disk
-    this.identity = identity
-    this.#petsEnd = petsEnd
-    // Copied, since a part of the text would keep all of it in memory.
-    this.#closing = Buffer.from(tail)
+/** An end that was written in part. `identity` is that of the file afterwards, if it is known. */
+export interface PartOfEnd {
+  readonly bytes: Buffer
+  readonly identity: Identity
+}
+
+/** What became of the file. `changed`: somebody else has written or replaced it, so it has to be read. */
+export type Outcome =
+  | { readonly is: 'durable'; readonly identity: Identity }
+  | { readonly is: 'changed'; readonly isWritten: boolean }
+  | { readonly is: 'untouched'; readonly error: unknown }
+  | { readonly is: 'half-written'; readonly part: PartOfEnd; readonly error: unknown }
+
+const comparedBytes = 256
+
+/**
+ * An edit of the same length that leaves the end as it is can fall unseen between a look and the write. That takes microseconds, unless the
+ * process was stopped there.
+ */
+const maxGapMs = 100
+
+/** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The very first pet has no comma before it. */
+export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
+  const text = pets.map((pet) => separator + formatPet(pet)).join('') + closingBrackets.toString()
+  return Buffer.from(isFirst ? text.slice(1) : text)
+}
+
+/** The end of a text that was read. Copies, since a part of the text would keep all of it in memory. */
+export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): FileEnd {
+  const before = Buffer.from(bytes.subarray(Math.max(0, petsEnd - comparedBytes), petsEnd))
+  return { identity, petsEnd, before, closing: Buffer.from(tail) }
+}
+
+/** The end after `bytes`, pets and our closing brackets, were appended. */
+export function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
+  const added = bytes.subarray(0, -closingBrackets.length)
+  const before = Buffer.concat([end.before, added])
+  return {
+    identity,
+    petsEnd: end.petsEnd + added.length,
+    before: Buffer.from(before.subarray(-comparedBytes)),
+    closing: closingBrackets,
   }
+}
 
-  /**
-   * Adds pets after the last one or, with `isFirst`, to an empty list, and returns when they are durable. Throws the file
-   * system's error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in it.
-   */
-  async append(added: readonly Pet[], isFirst: boolean): Promise<void> {
-    this.mayBeStored = false
-    await this.rollBack()
-    const bytes = formatAppend(added, isFirst)
-    const descriptor = (this.#descriptor ??= await this.#openForAppend())
-    // 1. Check: nobody has edited the file. The write follows at once, which leaves almost no time for an edit in between.
-    this.#throwIfEdited()
-    // 2. Overwrite what follows the last pet with the pets and our closing brackets, and note how the file is now.
-    this.mayBeStored = true
-    // A person may have left more after the last pet (white space and brackets) than the new bytes take, and the rest would remain behind
-    // them. Only then is the file cut, since a cut would also remove what an editor adds at this very moment.
-    const isCut = this.#closing.length > bytes.length
-    try {
-      this.#writeEnd(descriptor, bytes, isCut)
-    } catch (error) {
-      // Not rollBack(), which first looks for an edit. If the `fstat` in #writeEnd has failed, the file was last seen before the write, and
-      // our own bytes would pass for somebody's edit.
-      await this.#restoreEnd(descriptor).catch(() => {})
-      throw error
+/**
+ * Puts `bytes` in the place of what follows the last pet. `part`: what an earlier call has left there instead of `end.closing`.
+ *
+ * `: > pets.json` may fall between the look and the write. Then the write fills the file with NULs up to its place, and all that it wrote is as
+ * expected. So what lies before that place is compared too, before the write and after it.
+ */
+export async function replaceEnd(
+  disk: Disk,
+  end: FileEnd,
+  bytes: Buffer,
+  part?: PartOfEnd,
+): Promise<Outcome> {
+  const { before, petsEnd } = end
+  /** What of the file is read: from what lies before the pets' end on, and a byte more than there should be. */
+  const readEnd = (length: number): Buffer =>
+    disk.readAt(descriptor, petsEnd - before.length, before.length + length + 1)
+  let identity: Identity
+  let isWritten = false
+  let descriptor: number
+  try {
+    descriptor = await disk.open(disk.path, 'r+')
+  } catch (error) {
+    // Some editors remove the file and write it again. And a folder may be there by now.
+    return ['ENOENT', 'EISDIR'].includes(errorCode(error))
+      ? { is: 'changed', isWritten }
+      : { is: 'untouched', error }
+  }
+  try {
+    // 1. Look: nobody has edited the file. The write follows at once.
+    const clocks = readClocks()
+    const { identity: known } = part ?? end
+    if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known))
+      return { is: 'changed', isWritten }
+    // Where times are whole seconds, an edit may look the same. And what was left in part may be of unknown identity.
+    if (part === undefined || known === undefined) {
+      const found = readEnd(Math.max(end.closing.length, part?.bytes.length ?? 0))
+      const isOurs = found.subarray(0, before.length).equals(before)
+      if (!isOurs || !isEndOf(end, found.subarray(before.length), part)) return { is: 'changed', isWritten }
     }
-    try {
-      // 3. Check: no editor has saved in place at this very moment.
-      this.#throwUnlessLanded(descriptor, bytes)
-      // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
-      await this.#disk.sync('fdatasync', descriptor)
-      // 5. Check: it is still the file at the path, and nobody has written into it.
-      if (this.#disk.isWindows) await this.#closeAndLook(bytes)
-      else this.#throwIfEdited()
-    } catch (error) {
-      if (error instanceof DataFileChanged) {
-        // Gives up the rollback, which would overwrite the edit.
-        this.close()
-        // The edit may have come within step 2, between the write and the `fstat`; step 3 has found it by its content. Then it is the
-        // edited file that was last seen, and would pass for ours.
-        this.identity = unknownIdentity
-      } else {
-        // If this fails too, the next append or look for edits tries it again.
-        await this.rollBack().catch(() => {})
-      }
-      throw error
+    // 2. Write. The file is cut only if more follows than is written, since a cut would also remove what an editor adds at this very moment.
+    isWritten = true
+    if (part !== undefined || end.closing.length > bytes.length)
+      disk.fs.ftruncateSync(descriptor, petsEnd + bytes.length)
+    disk.write(descriptor, bytes, petsEnd)
+    identity = disk.fstatIdentity(descriptor)
+    // 3. Look: the file ends with what was written, and is as before in front of it.
+    const isLanded = readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
+    const wasStopped = readClocks().some((ms, i) => ms - (clocks[i] ?? 0) > maxGapMs)
+    if (!isLanded || wasStopped) return { is: 'changed', isWritten }
+    // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
+    await disk.sync('fdatasync', descriptor)
+    // 5. Look: it is still the file at the path, and nobody has written into it. On Windows, times are certain only when it is closed (MSDN,
+    // File Times).
+    if (disk.isWindows) {
+      disk.close(descriptor)
+      descriptor = -1
     }
-    this.#mayBeTorn = false
-    this.mayBeStored = false
-    this.#petsEnd += bytes.length - closingBrackets.length
-    this.#closing = closingBrackets
+    const now = disk.statIdentity()
+    const isStillOurs = disk.isWindows
+      ? now?.ino === identity?.ino && now?.size === identity?.size
+      : isSame(now, identity)
+    if (known === undefined || !isStillOurs) return { is: 'changed', isWritten }
+    return { is: 'durable', identity: now }
+  } catch (error) {
+    if (!isWritten) return { is: 'untouched', error }
+    // Even a write that fails may have changed the file.
+    quietly(() => (identity ??= disk.fstatIdentity(descriptor)))
+    return { is: 'half-written', part: { bytes: part?.bytes ?? bytes, identity }, error }
+  } finally {
+    disk.close(descriptor)
   }
+}
 
-  /**
-   * On Windows, an editor cannot rename its file over one that we have open, and other programs cannot read one that they do not share for
-   * writing. And a file's times are certain only when it is closed (MSDN, File Times). So it is closed after each append, and seen anew; a
-   * save that has come meanwhile shows in its end.
-   */
-  async #closeAndLook(bytes: Buffer): Promise<void> {
-    this.close()
-    try {
-      this.identity = this.#disk.statIdentity()
-      await this.#disk.withFile(this.#disk.path, 'r', async (descriptor) =>
-        this.#throwUnlessLanded(descriptor, bytes),
-      )
-    } catch (error) {
-      // It may also be held, or gone. Then it has to be read before the next append.
-      throw isSystemError(error) ? new DataFileChanged() : error
-    }
-  }
+/** Whether this is what follows the last pet: the closing brackets or, if something was written over them in part, a mixture of both. */
+function isEndOf({ closing }: FileEnd, found: Buffer, part: PartOfEnd | undefined): boolean {
+  if (part === undefined) return found.equals(closing)
+  if (found.length > Math.max(closing.length, part.bytes.length)) return false
+  return found.every((byte, at) => byte === closing[at] || byte === part.bytes[at] || byte === 0)
+}
 
-  #throwIfEdited(): void {
-    if (!isSame(this.#disk.statIdentity(), this.identity)) throw new DataFileChanged()
-  }
-
-  async #openForAppend(): Promise<number> {
-    // By now the file may be gone, or replaced with a folder.
-    this.#throwIfEdited()
-    try {
-      return await this.#disk.open(this.#disk.path, 'r+')
-    } catch (error) {
-      // Some editors remove the file and write it again.
-      throw errorCode(error) === 'ENOENT' ? new DataFileChanged() : error
-    }
-  }
-
-  /** Writes a new end of the file, from the last pet on. With `isCut`, first gives the file its new length. */
-  #writeEnd(descriptor: number, bytes: Buffer, isCut: boolean): void {
-    this.#mayBeTorn = true
-    try {
-      if (isCut) this.#disk.fs.ftruncateSync(descriptor, this.#petsEnd + bytes.length)
-      this.#disk.write(descriptor, bytes, this.#petsEnd)
-    } finally {
-      // Even a write that fails may have changed the file.
-      this.identity = this.#disk.fstatIdentity(descriptor)
-    }
-  }
-
-  /** After a write, the file has to end with what was written. If it does not, an editor has saved at the same time. */
-  #throwUnlessLanded(descriptor: number, bytes: Buffer): void {
-    const found = Buffer.alloc(bytes.length)
-    this.#disk.fs.readSync(descriptor, found, 0, found.length, this.#petsEnd)
-    const isAtEnd = this.identity?.size === BigInt(this.#petsEnd + bytes.length)
-    if (!isAtEnd || !found.equals(bytes)) throw new DataFileChanged()
-  }
-
-  /** Undoes an append: puts back what followed the last pet before. */
-  async #restoreEnd(descriptor: number): Promise<void> {
-    this.#writeEnd(descriptor, this.#closing, true)
-    await this.#disk.sync('fdatasync', descriptor)
-    this.#mayBeTorn = false
-    this.mayBeStored = false
-  }
-
-  /**
-   * Undoes a failed append, if it is not undone yet, and if nobody else has written to the file since. Returns whether it has done so.
-   * Throws the file system's error.
-   */
-  async rollBack(): Promise<boolean> {
-    const descriptor = this.#descriptor
-    if (!this.#mayBeTorn || descriptor === undefined) return false
-    const isOurs = isSame(this.#disk.fstatIdentity(descriptor), this.identity)
-    if (isOurs) await this.#restoreEnd(descriptor)
-    return isOurs
-  }
-
-  /** Closes the file, and gives up a rollback that is still due. */
-  close(): void {
-    if (this.#descriptor !== undefined) this.#disk.close(this.#descriptor)
-    this.#descriptor = undefined
-  }
+/** The time of day stands still while a process is stopped in no case, but may be set; the other clock stands still while a machine sleeps. */
+function readClocks(): readonly number[] {
+  return [clock.now(), clock.performanceNow()]
 }

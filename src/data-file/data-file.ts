@@ -2,37 +2,47 @@
  * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
  * has edited, once the save is complete, and writes missing ids into it. Both leave alone what somebody else has written meanwhile. While the
  * file cannot be used, the pets that are served are kept beside it.
+ *
+ * | State        | What is known                                                   | A write                 | A look, twice a second  |
+ * | ------------ | --------------------------------------------------------------- | ----------------------- | ----------------------- |
+ * | unread       | somebody else has written it, or nothing was read yet           | waits for a read        | it has to be read       |
+ * | served       | the file is as it was last read or written here                 | appends                 | if it differs: unread   |
+ * | half-written | an append has failed, and a part of its bytes may be in the file | puts back the end first | puts back the old end   |
+ * | unusable     | as it is, it cannot be used                                     | waits for a read        | if it differs: unread   |
+ *
+ * A read leads from unread to served or to unusable. Only #become changes the state.
  */
 import { basename, dirname, join } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
+import { clock } from '../system/clock.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
-import { Appender } from './appender.ts'
+import { endAfter, endOf, type FileEnd, formatAppend, type PartOfEnd, replaceEnd } from './appender.ts'
 import {
   DataFileChanged,
   DataFileUnusable,
+  describeFileError,
+  describeUnwritable,
   Disk,
+  type DiskOptions,
   hasSameContent,
+  type Identity,
   isSame,
-  unknownIdentity,
+  RewriteFailed,
+  systemFailure,
   tryAgain,
   waitForSave,
   wasJustWritten,
-  describeFileError,
-  describeUnwritable,
-  RewriteFailed,
-  type DiskOptions,
-  type Identity,
 } from './disk.ts'
-import { lockFile, type FileLock } from './file-lock.ts'
+import { type FileLock, lockFile } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import {
   findKeptPets,
   keepBeside,
   listKeptPets,
-  refuseBesideKeptPets,
   putBackOldFile,
+  refuseBesideKeptPets,
   removeLeftovers,
   replaceFile,
 } from './new-files.ts'
@@ -41,7 +51,25 @@ import { findTornEnd, type TornEnd } from './torn-end.ts'
 /** For how long an edited file that keeps changing is read again and again. */
 const maxEditWaitMs = 1500
 
+/** On some mounts a file has another inode when it is renamed, so that each replacement seems to meet an edit. */
+const maxFailedReplacements = 10
+
+/** Pets that cannot be kept are tried again after a second, then after two, and so on up to a minute. */
+const keepAgainMs = { first: 1_000, last: 60_000 }
+
+/** The shortest pet takes more in a file. */
+const minPetBytes = 50
+
+/** What Node reads in one piece. */
+const maxFileBytes = 2 ** 31 - 1
+
 const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
+
+type State =
+  | { readonly is: 'unread' }
+  | { readonly is: 'served'; readonly end: FileEnd }
+  | { readonly is: 'half-written'; readonly end: FileEnd; readonly part: PartOfEnd }
+  | { readonly is: 'unusable'; readonly identity: Identity }
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -60,66 +88,82 @@ export async function openDataFile(
     release = await lockFile(disk)
     const file = new DataFile(disk, release)
     const data = await file.read()
-    for (const line of [...listKeptPets(disk, data.pets), describeUnwritable(disk)])
+    for (const line of [...listKeptPets(disk), describeUnwritable(disk), describeCoarseTimes(disk)])
       if (line !== undefined) disk.say(line)
     return { file, data }
   } catch (error) {
     await release?.()
     if (!isSystemError(error)) throw error
     const fault = `cannot be opened or created: ${describeFileError(disk, error)}`
-    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(path, fault), false)
+    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, fault), false)
   }
 }
 
+/** FAT keeps times of two seconds, and some network file systems of one. */
+function describeCoarseTimes(disk: Disk): string | undefined {
+  const { mtimeNs, ctimeNs } = disk.statIdentity() ?? { mtimeNs: 1n, ctimeNs: 1n }
+  const isCoarse = mtimeNs % 1_000_000_000n === 0n && ctimeNs % 1_000_000_000n === 0n
+  const consequence = 'an edit that keeps its length goes unnoticed in the two seconds after a creation'
+  return isCoarse ? `its file system keeps times in whole seconds: ${consequence}` : undefined
+}
+
 export class DataFile implements Adapter<PetData> {
-  readonly path: string
+  readonly name: string
   /** The highest id that was read or acknowledged, even if an edit has removed it since: it is not given again in this run. */
   highestId: Int64 = 0
+  /** Whether the pets of a failed `write` may be in the file, or be saved again by an editor that has read them. */
+  mayBeStored = false
   readonly #disk: Disk
   readonly #release: FileLock
-  /** For the file with the pets that are served; undefined until there is one. */
-  #appender: Appender | undefined
-  /** How the file was when it was found to be another one: it cannot be used, or is to be read. Nothing may be appended then. */
-  #found: { readonly identity: Identity } | undefined = { identity: unknownIdentity }
-  /** The pets that are served: the first #count of these. */
-  #served: PetData = { pets: [] }
+  #state: State = { is: 'unread' }
+  /** The pets that are served: the first #count of these; undefined until there are any. */
+  #served: PetData | undefined
   #count = 0
+  /** How the file was when it last had these pets. */
+  #servedIdentity: Identity
   /**
    * A #sync has failed, and the file was not replaced since. Linux reports such an error only once: the next sync would succeed, although
    * the bytes are not on the disk. So the text has to be written into a new file.
    */
   #hasFailedSync = false
+  #failedReplacements = 0
   /** The file with the served pets, if this run has kept them. */
   #keptPath: string | undefined
+  /** Why they could not be kept, and when that is tried again. */
+  #keepFailure = { words: '', waitMs: 0, until: 0 }
 
   constructor(disk: Disk, release: FileLock) {
-    this.path = disk.path
+    this.name = disk.name
     this.#disk = disk
     this.#release = release
   }
 
-  /** After a failed `write`: whether its pets may still be in the file, or be saved again by an editor that has read them. */
-  get mayBeStored(): boolean {
-    return this.#found === undefined && this.#appender?.mayBeStored === true
+  #become(state: State): void {
+    this.#state = state
+    if (state.is === 'served') this.#servedIdentity = state.end.identity
   }
 
-  /**
-   * Whether the file has to be read: somebody else has written or replaced it since it was read or written here, or that is not known, or a
-   * failed append was undone only now.
-   */
-  async isEdited(): Promise<boolean> {
-    if (await this.#appender?.rollBack()) return true
-    return !isSame(this.#disk.statIdentity(), (this.#found ?? this.#appender)?.identity)
+  /** Looks whether the file has to be read. First undoes an append that has failed; throws the system's error if it cannot. */
+  async look(): Promise<boolean> {
+    const wasHalfWritten = this.#state.is === 'half-written'
+    await this.#putBackOldEnd()
+    if (wasHalfWritten) this.#become({ is: 'unread' })
+    const state = this.#state
+    if (state.is === 'unusable' || state.is === 'served') {
+      const known = state.is === 'served' ? state.end.identity : state.identity
+      if (!isSame(this.#disk.statIdentity(), known)) this.#become({ is: 'unread' })
+    }
+    return this.#state.is === 'unread'
   }
 
   /**
    * Reads the file: at a start, and when it was edited. Throws a DataFileUnusable if it cannot be used, which is a DataFileChanged if an edit is
-   * still being saved after `maxEditWaitMs`; or a system error. After an invalid file, isEdited() is false until somebody changes it. After one
-   * that is being saved or cannot be read, it stays true, so that the next look reads it again.
+   * still being saved after `maxEditWaitMs`; or a system error. What is being saved or cannot be read stays unread, so that the next look
+   * reads it again.
    */
   read(): Promise<PetData> {
-    const maxWaitMs = this.#appender === undefined ? Infinity : maxEditWaitMs
-    return tryAgain(maxWaitMs, isChanged, () => this.#readOnce())
+    const maxMs = this.#served === undefined ? Infinity : maxEditWaitMs
+    return tryAgain(maxMs, isChanged, () => this.#readOnce())
   }
 
   /**
@@ -127,15 +171,13 @@ export class DataFile implements Adapter<PetData> {
    * and then read once more: `written` is what it has to have then, and is durable. Throws a DataFileChanged when the file has to be read again
    * in a moment.
    */
-  async #readOnce(written?: Buffer): Promise<PetData> {
-    this.#appender?.close()
-    // Until it is read, the file counts as edited: if reading it fails, the next look tries again.
-    this.#found = { identity: unknownIdentity }
+  async #readOnce(written?: readonly Buffer[]): Promise<PetData> {
+    this.#become({ is: 'unread' })
     const { bytes, identity, fault } = await this.#disk.read()
-    if (written !== undefined && !bytes.equals(written)) throw new DataFileChanged()
+    if (written !== undefined && !isMadeOf(bytes, written)) throw new DataFileChanged(this.name)
     const text = new FileText(bytes, this.highestId)
     const unusable =
-      fault === undefined ? text.describeFaults(this.path) : DataFileUnusable.ofFile(this.path, fault)
+      fault === undefined ? text.describeFaults(this.name) : DataFileUnusable.ofFile(this.name, fault)
     if (unusable !== undefined) return this.#readOnce(await this.#recover(identity, text, unusable))
     const canStay = text.filledIds.length === 0 && (written !== undefined || (await this.#sync()))
     if (canStay) return this.#serve(identity, text)
@@ -155,21 +197,21 @@ export class DataFile implements Adapter<PetData> {
    * | was copied during an append               | is repaired               | is repaired           |
    * | is empty, or wrong otherwise              | is an error               | is an error           |
    */
-  async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<Buffer> {
-    const isStart = this.#appender === undefined
+  async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<readonly Buffer[]> {
+    const isStart = this.#served === undefined
     if (!isStart || wasJustWritten(identity?.mtimeNs ?? 0n))
-      await waitForSave(() => !isSame(this.#disk.statIdentity(), identity))
+      await waitForSave(this.name, () => !isSame(this.#disk.statIdentity(), identity))
     if (await putBackOldFile(this.#disk)) {
       if (isStart) this.#disk.say('restored: a crash had interrupted the server while it replaced this file')
-      throw new DataFileChanged()
+      throw new DataFileChanged(this.name)
     }
     const tornEnd = findTornEnd(text)
     const mayRepair = tornEnd !== undefined && (isStart || tornEnd === 'copy')
     const kept = isStart || mayRepair ? findKeptPets(this.#disk) : []
     if (isStart && kept.length > 0) throw refuseBesideKeptPets(this.#disk, unusable, text.isBlank)
-    if (isStart && identity === undefined) return this.#replace(undefined, this.#formatNewFile([]))
+    if (isStart && identity === undefined) return this.#replace(undefined, [...this.#formatNewFile([])])
     if (mayRepair && kept.length === 0) return this.#repair(identity, text, tornEnd)
-    this.#found = { identity }
+    this.#become({ is: 'unusable', identity })
     throw unusable
   }
 
@@ -183,31 +225,80 @@ export class DataFile implements Adapter<PetData> {
     const last = added.at(-1)
     if (data !== this.#served || last === undefined)
       throw new TypeError('only new pets can be written, behind those that were read')
-    if (this.#found !== undefined || this.#appender === undefined) throw new DataFileChanged()
-    await this.#appender.append(added, this.#count === 0)
+    this.mayBeStored = false
+    await this.#putBackOldEnd()
+    const state = this.#state
+    if (state.is !== 'served') throw new DataFileChanged(this.name)
+    const { end } = state
+    const bytes = formatAppend(added, this.#count === 0)
+    // A start could not read what is larger.
+    if (end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
+    const identity = await this.#replaceEnd(end, bytes)
+    this.#become({ is: 'served', end: endAfter(end, bytes, identity) })
     this.#count += added.length
     this.highestId = last.id
   }
 
-  /**
-   * For a file that cannot be used: writes the pets that are served beside it, unless they are there, or in the file: it may be unreadable,
-   * and still the same. Returns what became of them, as the end of a message.
-   */
-  async keepPets(): Promise<string> {
-    try {
-      const isInFile = hasSameContent(this.#disk.statIdentity(), this.#appender?.identity)
-      if (this.#count === 0 || isInFile) return ''
-      if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
-        const text = this.#formatNewFile(this.#served.pets.slice(0, this.#count))
-        this.#keptPath = await keepBeside(this.#disk, 'kept', text)
+  /** Writes a new end, and returns the identity of the file when it is durable. If that fails, sets the state and throws. */
+  async #replaceEnd(end: FileEnd, bytes: Buffer, part?: PartOfEnd): Promise<Identity> {
+    const outcome = await replaceEnd(this.#disk, end, bytes, part)
+    if (outcome.is === 'durable') return outcome.identity
+    if (outcome.is === 'changed') {
+      if (part === undefined) this.mayBeStored = outcome.isWritten
+      this.#become({ is: 'unread' })
+      throw new DataFileChanged(this.name)
+    }
+    if (outcome.is === 'half-written') {
+      this.#become({ is: 'half-written', end, part: outcome.part })
+      if (part === undefined) {
+        this.mayBeStored = true
+        // If this fails too, the next write or look tries it again.
+        await this.#putBackOldEnd().catch(() => {})
       }
-      return `, and are kept in ${basename(this.#keptPath)} until then`
+    }
+    throw outcome.error
+  }
+
+  /** Undoes an append that has failed. Throws the system's error. */
+  async #putBackOldEnd(): Promise<void> {
+    if (this.#state.is !== 'half-written') return
+    const { end, part } = this.#state
+    try {
+      const identity = await this.#replaceEnd(end, end.closing, part)
+      this.mayBeStored = false
+      this.#become({ is: 'served', end: { ...end, identity } })
     } catch (error) {
-      return `, but cannot be kept beside it: ${this.describeError(error)}`
+      if (!isChanged(error)) throw error
     }
   }
 
-  /** A system error in words. Names the folder when that is what cannot be written. */
+  /**
+   * For a file that cannot be used: writes the pets that are served beside it, unless they are there, or in the file: it may be unreadable,
+   * and still the same. Returns what became of them, as the end of a message. What has failed is tried again at growing intervals, and
+   * with `isLast`.
+   */
+  async keepPets(isLast = false): Promise<string> {
+    const failure = this.#keepFailure
+    try {
+      const isInFile = hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
+      if (this.#count === 0 || isInFile) return ''
+      if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
+        if (!isLast && clock.performanceNow() < failure.until) return failure.words
+        if (this.#disk.freeBytes() < this.#count * minPetBytes) throw systemFailure('ENOSPC')
+        const pets = this.#served?.pets.slice(0, this.#count) ?? []
+        this.#keptPath = await keepBeside(this.#disk, 'kept', this.#formatNewFile(pets))
+        this.#keepFailure = { words: '', waitMs: 0, until: 0 }
+      }
+      return `, and are kept in ${basename(this.#keptPath)} until then`
+    } catch (error) {
+      const words = `, but cannot be kept beside it: ${this.describeError(error)}`
+      const waitMs = Math.min(keepAgainMs.last, failure.waitMs * 2 || keepAgainMs.first)
+      this.#keepFailure = { words, waitMs, until: clock.performanceNow() + waitMs }
+      return words
+    }
+  }
+
+  /** A system error in words. */
   describeError(error: unknown): string {
     return describeFileError(this.#disk, error)
   }
@@ -215,13 +306,12 @@ export class DataFile implements Adapter<PetData> {
   /** Releases the file. What was acknowledged is durable already. */
   async close(): Promise<void> {
     try {
-      await this.#appender?.rollBack()
+      await this.#putBackOldEnd()
       // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk)
     } catch {
       // The next start repairs what is left, if it can, and puts the file back.
     }
-    this.#appender?.close()
     await this.#release()
   }
 
@@ -232,7 +322,7 @@ export class DataFile implements Adapter<PetData> {
       await this.#disk.syncFile()
     } catch (error) {
       const code = errorCode(error)
-      if (code === 'ENOENT') throw new DataFileChanged()
+      if (code === 'ENOENT') throw new DataFileChanged(this.name)
       // EROFS does not count: nothing can be written anew on a file system that is read-only (Linux makes it so after an error), so what is
       // there is served. Neither does a file that may not be opened for writing, without which Windows syncs nothing.
       this.#hasFailedSync = code !== 'EROFS' && !this.#disk.mayBeHeld(error)
@@ -245,8 +335,7 @@ export class DataFile implements Adapter<PetData> {
     removeLeftovers(this.#disk)
     if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
     this.#keptPath = undefined
-    this.#appender = new Appender(this.#disk, identity, text)
-    this.#found = undefined
+    this.#become({ is: 'served', end: endOf(text, identity) })
     const { pets } = text
     this.#count = pets.length
     const highestId = pets.at(-1)?.id ?? 0
@@ -255,25 +344,29 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
-  async #replace(expected: Identity, next: Buffer): Promise<Buffer> {
+  async #replace(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {
     try {
       await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
     } catch (error) {
-      if (expected === undefined || !isSystemError(error)) throw error
-      if (errorCode(error) !== 'EBUSY' || this.#disk.isWindows) throw new RewriteFailed(error)
+      const isLost = isChanged(error) && ++this.#failedReplacements === maxFailedReplacements
+      if (expected === undefined || (!isLost && !isSystemError(error))) throw error
+      if (!isLost && (errorCode(error) !== 'EBUSY' || this.#disk.isWindows)) throw new RewriteFailed(error)
       // Remembered, so that this is not tried again until somebody edits the file.
-      this.#found = { identity: expected }
-      const fault = 'has to be rewritten, but is a mount of its own; mount its folder instead'
-      throw DataFileUnusable.ofFile(this.path, fault)
+      this.#become({ is: 'unusable', identity: this.#disk.statIdentity() })
+      const why = isLost
+        ? 'is another file whenever it is moved'
+        : 'is a mount of its own; mount its folder instead'
+      throw DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${why}`)
     }
+    this.#failedReplacements = 0
     this.#hasFailedSync = false
     return next
   }
 
   /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. Returns the new content. */
-  async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<Buffer> {
+  async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<readonly Buffer[]> {
     const isKept = cause !== 'brackets'
-    const keptPath = isKept ? await keepBeside(this.#disk, 'torn', text.tail) : ''
+    const keptPath = isKept ? await keepBeside(this.#disk, 'torn', [text.tail]) : ''
     const repaired = text.formatWithIds(closingBrackets)
     await this.#replace(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
@@ -287,9 +380,14 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** A new file names its schema, if it lies in the same folder. */
-  #formatNewFile(pets: readonly Pet[]): Buffer {
+  #formatNewFile(pets: readonly Pet[]): Iterable<Buffer> {
     const schema = 'pets.schema.json'
     const hasSchema = this.#disk.statIdentity(join(dirname(this.#disk.target), schema)) !== undefined
     return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
+}
+
+function isMadeOf(bytes: Buffer, parts: readonly Buffer[]): boolean {
+  let at = 0
+  return parts.every((part) => part.equals(bytes.subarray(at, (at += part.length)))) && at === bytes.length
 }

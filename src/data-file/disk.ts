@@ -21,9 +21,6 @@ const maxHeldMs = 1000
  */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
 
-/** The identity of no file: equal to that of none, not even of a missing one. */
-export const unknownIdentity: Identity = { dev: -1n, ino: -1n, size: -1n, mtimeNs: -1n, ctimeNs: -1n }
-
 export interface WholeFile {
   readonly bytes: Buffer
   readonly identity: Identity
@@ -40,7 +37,9 @@ export interface DiskOptions {
 }
 
 export class Disk {
-  /** Of the data file. */
+  /** The path of the data file as it was given, for messages. */
+  readonly name: string
+  /** The same, however the working directory of the process changes. */
   readonly path: string
   readonly fs: FileSystem
   readonly platform: NodeJS.Platform
@@ -52,7 +51,8 @@ export class Disk {
     path: string,
     { fileSystem = nodeFs, onMessage = () => {}, platform = process.platform }: DiskOptions = {},
   ) {
-    this.path = path
+    this.name = path
+    this.path = resolve(path)
     this.fs = fileSystem
     this.platform = platform
     this.isWindows = platform === 'win32'
@@ -61,7 +61,7 @@ export class Disk {
 
   /** Tells the person who runs the server something about the data file. */
   say(message: string): void {
-    this.#onMessage(`${this.path}: ${message}`)
+    this.#onMessage(`${this.name}: ${message}`)
   }
 
   /** Where the path leads, through all symbolic links, whether there is a file yet or not. */
@@ -128,7 +128,7 @@ export class Disk {
         const fault = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
         if (!before.isFile()) return { bytes: Buffer.alloc(0), identity, fault }
         const bytes = this.fs.readFileSync(descriptor)
-        if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged()
+        if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged(this.name)
         return { bytes, identity }
       })
     } catch (error) {
@@ -137,11 +137,17 @@ export class Disk {
     }
   }
 
+  /** What the file has from there on, at most so many bytes. */
+  readAt(descriptor: number, position: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length)
+    return bytes.subarray(0, this.fs.readSync(descriptor, bytes, 0, length, position))
+  }
+
   /** Writes all of it: one call may write less than it was asked to. Throws EIO when one writes nothing. */
   write(descriptor: number, bytes: Buffer, position: number): void {
     for (let done = 0; done < bytes.length;) {
       const count = this.fs.writeSync(descriptor, bytes, done, bytes.length - done, position + done)
-      if (count === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' })
+      if (count === 0) throw systemFailure('EIO')
       done += count
     }
   }
@@ -189,6 +195,16 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
+  /** How much room there is for files beside the data file; Infinity if the system does not tell. */
+  freeBytes(): number {
+    try {
+      const { bavail, bsize } = this.fs.statfsSync(dirname(this.target))
+      return bavail * bsize
+    } catch {
+      return Infinity
+    }
+  }
+
   /** Throws the system's error when this process may not write the data file; EPERM also for one that only takes appends (chattr +a). */
   checkFileWritable(): void {
     this.close(this.fs.openSync(this.path, 'r+'))
@@ -218,6 +234,11 @@ export class Disk {
   remove(path: string): void {
     quietly(() => this.fs.unlinkSync(path))
   }
+}
+
+/** An error as a system call would give it. */
+export function systemFailure(code: 'EFBIG' | 'ENOSPC' | 'EIO'): Error {
+  return Object.assign(new Error(code), { code })
 }
 
 /** Makes the call. If it throws, nothing is done about it. */
@@ -283,8 +304,8 @@ export class DataFileUnusable extends Error {
  * is too early to report anything.
  */
 export class DataFileChanged extends DataFileUnusable {
-  constructor() {
-    super('the data file is being written', 'it is being written, again and again')
+  constructor(path: string) {
+    super(`${path}: is being written, again and again`, 'it is being written, again and again')
   }
 }
 
@@ -314,11 +335,11 @@ export async function tryAgain<T>(
  * For a file that cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was left alone for
  * `settleMs`. Throws a DataFileChanged as soon as somebody writes to it, or replaces it.
  */
-export async function waitForSave(isEdited: () => boolean): Promise<void> {
+export async function waitForSave(path: string, isEdited: () => boolean): Promise<void> {
   const start = clock.performanceNow()
   while (clock.performanceNow() - start < settleMs) {
     await delay(lookAgainMs)
-    if (isEdited()) throw new DataFileChanged()
+    if (isEdited()) throw new DataFileChanged(path)
   }
 }
 
@@ -336,36 +357,22 @@ export class RewriteFailed extends Error {
   }
 }
 
-/** A system error in words, also when it is the folder that cannot be written. */
+/** A system error in words. */
 export function describeFileError(disk: Disk, error: unknown): string {
   if (error instanceof RewriteFailed) {
     const why = describeFileError(disk, error.cause)
-    return `it has to be rewritten, since pets lack ids or for a repair: ${why}`
+    return `it has to be rewritten, for missing ids or a repair, in a folder that can be written: ${why}`
   }
   const fault = describeSystemError(error)
-  if (disk.mayBeHeld(error)) return `it may not be written, or another program holds it: ${fault}`
-  return whyFolderUnwritable(disk) === fault ? `its folder cannot be written: ${fault}` : fault
+  return disk.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
 }
 
-/** What cannot be done because the file or its folder is not writable, and why; undefined when both are. */
+/** Why no pets can be added, if the system lets nobody write the file. */
 export function describeUnwritable(disk: Disk): string | undefined {
-  const file = whyNot(() => disk.checkFileWritable())
-  if (file !== undefined) return `cannot be written: ${file}; pets can be listed, but not added`
-  const folder = whyFolderUnwritable(disk)
-  const consequence = 'pets can be added, but the file cannot be rewritten to fill in ids'
-  return folder && `its folder cannot be written: ${folder}; ${consequence}`
-}
-
-function whyFolderUnwritable(disk: Disk): string | undefined {
-  return whyNot(() => disk.fs.accessSync(dirname(disk.target), constants.W_OK))
-}
-
-/** Why the check throws, in words. */
-function whyNot(check: () => void): string | undefined {
   try {
-    check()
+    disk.checkFileWritable()
     return undefined
   } catch (error) {
-    return describeSystemError(error)
+    return `cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`
   }
 }

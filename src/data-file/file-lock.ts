@@ -29,7 +29,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
   } catch (error) {
     // Of listen(2), and of open(2) for a lock.
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
-    throw isTaken ? DataFileUnusable.ofFile(disk.path, usedByAnother) : error
+    throw isTaken ? DataFileUnusable.ofFile(disk.name, usedByAnother) : error
   }
 }
 

@@ -9,9 +9,8 @@ import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
 import { DataFileUnusable, maxFaults, type TextFault } from './disk.ts'
 
-const closingText = '\n  ]\n}\n'
 /** How we end the file after its last pet. An append overwrites these bytes. */
-export const closingBrackets = Buffer.from(closingText)
+export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
 /** What stands between two pets. */
 export const separator = ',\n    '
@@ -27,21 +26,15 @@ export function parseFileText(path: string, bytes: Buffer): FileText {
   return text
 }
 
-/** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The very first pet has no comma before it. */
-export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
-  const text = pets.map((pet) => separator + formatPet(pet)).join('') + closingText
-  return Buffer.from(isFirst ? text.slice(1) : text)
-}
-
-/** The text of a new file with these pets. `schema` is the value of `$schema`, if it has one. */
-export function formatFile(pets: readonly Pet[], schema: string | undefined): Buffer {
+/** The text of a new file with these pets, in parts: it is not to take as much memory as the pets. `schema` is the value of `$schema`, if any. */
+export function* formatFile(pets: readonly Pet[], schema: string | undefined): Generator<Buffer> {
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
-  const head = Buffer.from(`{\n${schemaLine}  "pets": [`)
-  // In parts, since a string cannot hold the text of several million pets.
-  const parts: Buffer[] = []
-  for (let i = 0; i < pets.length; i += 1000)
-    parts.push(formatAppend(pets.slice(i, i + 1000), i === 0).subarray(0, -closingBrackets.length))
-  return Buffer.concat([head, ...parts, closingBrackets])
+  yield Buffer.from(`{\n${schemaLine}  "pets": [`)
+  for (let i = 0; i < pets.length; i += 1000) {
+    const lines = pets.slice(i, i + 1000).map((pet) => separator + formatPet(pet))
+    yield Buffer.from(lines.join('').slice(i === 0 ? 1 : 0))
+  }
+  yield closingBrackets
 }
 
 const byteOrderMark = Buffer.from('\ufeff')
@@ -103,15 +96,15 @@ export class FileText {
     return DataFileUnusable.ofText(path, this.bytes, this.faults, this.faultCount)
   }
 
-  /** The text up to the last pet, and `closing`. Ids that were filled in come first in their pets, with a comma, since at least the `name` follows. */
-  formatWithIds(closing: Buffer): Buffer {
+  /** The text up to the last pet, and `closing`, in parts. Ids that were filled in come first in their pets, with a comma, since at least the `name` follows. */
+  formatWithIds(closing: Buffer): readonly Buffer[] {
     const pieces: Buffer[] = []
     let from = 0
     for (const { at, id } of this.filledIds) {
       pieces.push(this.bytes.subarray(from, at + 1), Buffer.from(`"id":${id},`))
       from = at + 1
     }
-    return Buffer.concat([...pieces, this.bytes.subarray(from, this.petsEnd), closing])
+    return [...pieces, this.bytes.subarray(from, this.petsEnd), closing]
   }
 
   /** What follows the last pet. */

@@ -12,7 +12,7 @@
  */
 import type { Stats } from 'node:fs'
 import { dirname, basename, join } from 'node:path'
-import { formatPet, type Pet } from '../pet/pet.ts'
+import { formatPetCount } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 import {
@@ -36,7 +36,7 @@ const oldName = (target: string): string => `${target}.petstore-old`
  */
 export async function createWhole<T>(
   disk: Disk,
-  bytes: Buffer,
+  parts: Iterable<Buffer>,
   like: Pick<Stats, 'mode' | 'uid' | 'gid'> | undefined,
   place: (newPath: string) => T,
 ): Promise<T> {
@@ -49,9 +49,13 @@ export async function createWhole<T>(
         // then still read it. So each is tried by itself. -1 leaves it as it is.
         quietly(() => disk.fs.fchownSync(descriptor, -1, like.gid))
         quietly(() => disk.fs.fchownSync(descriptor, like.uid, -1))
-        disk.fs.fchmodSync(descriptor, like.mode & 0o7777)
+        quietly(() => disk.fs.fchmodSync(descriptor, like.mode & 0o7777))
       }
-      disk.write(descriptor, bytes, 0)
+      let size = 0
+      for (const part of parts) {
+        disk.write(descriptor, part, size)
+        size += part.length
+      }
       await disk.sync('fsync', descriptor)
     })
     const placed = place(newPath)
@@ -70,7 +74,7 @@ export async function createWhole<T>(
  * The old file stays aside until removeLeftovers. Throws the file system's error: if it has not replaced the file, the old one is back at the
  * path or, if that failed too, aside until putBackOldFile succeeds.
  */
-export async function replaceFile(disk: Disk, expected: Identity, next: Buffer): Promise<void> {
+export async function replaceFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
   const { target } = disk
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
@@ -81,17 +85,18 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Buffer):
         // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
         disk.fs.renameSync(target, oldName(target))
         // 2. Look: is it still the file that was read? (The move has changed its ctime.) If not, it has an editor's save, and goes back.
-        if (!hasSameContent(disk.statIdentity(oldName(target)), expected)) throw new DataFileChanged()
+        if (!hasSameContent(disk.statIdentity(oldName(target)), expected))
+          throw new DataFileChanged(disk.name)
       }
       // 3. Link the new file at the path, unless an editor has created one there: then that stays.
-      if (!linkIfMissing(disk, newPath, target)) throw new DataFileChanged()
+      if (!linkIfMissing(disk, newPath, target)) throw new DataFileChanged(disk.name)
     })
   } catch (error) {
     // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk).catch(() => {})
     // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. But
     // where there was no file, none can be made: as in /proc, or by the name `pets?.json` on Windows.
-    throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged() : error
+    throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged(disk.name) : error
   }
 }
 
@@ -139,17 +144,29 @@ export function removeLeftovers(disk: Disk): void {
  * Keeps the bytes as `pets.json.torn-<time>` or `pets.json.kept-<time>`, in a folder that may be gone too: as private as the data file or, if
  * that is gone, for its owner alone. But the owner can read them, even if somebody has taken that from the data file. Returns the path.
  */
-export async function keepBeside(disk: Disk, kind: 'torn' | 'kept', bytes: Buffer): Promise<string> {
+export async function keepBeside(
+  disk: Disk,
+  kind: 'torn' | 'kept',
+  parts: Iterable<Buffer>,
+): Promise<string> {
   const { target } = disk
   await disk.makeFolder(dirname(target))
   const old = disk.fs.statSync(target, { throwIfNoEntry: false })
   const like = old?.isFile() === true ? { ...old, mode: old.mode | 0o600 } : { mode: 0o600, uid: -1, gid: -1 }
-  const path = `${target}.${kind}-${new Date(clock.now()).toISOString().replaceAll(':', '-')}`
-  return createWhole(disk, bytes, like, (newPath) => {
-    let free = path
-    for (let count = 2; !linkIfMissing(disk, newPath, free); count++) free = `${path}-${count}`
-    return free
+  // A start takes the pets that were kept last, by their names. So the time goes on from the last one, even if the clock was set back.
+  let time = Math.max(clock.now(), timeOf(findListedKeptPets(disk).at(-1)) + 1)
+  return createWhole(disk, parts, like, (newPath) => {
+    for (; ; time++) {
+      const path = `${target}.${kind}-${new Date(time).toISOString().replaceAll(':', '-')}`
+      if (linkIfMissing(disk, newPath, path)) return path
+    }
   })
+}
+
+/** The time in the name of a kept file; 0 if there is none. */
+function timeOf(path = ''): number {
+  const [, date, hours, minutes, seconds] = /(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d\.\d{3}Z)$/.exec(path) ?? []
+  return Date.parse(`${date}${hours}:${minutes}:${seconds}`) || 0
 }
 
 /** The paths of all files with kept pets, the oldest first. */
@@ -168,17 +185,15 @@ function findListedKeptPets(disk: Disk): readonly string[] {
   }
 }
 
-/** A line for each, for a start on a usable data file with these pets. */
-export function listKeptPets(disk: Disk, pets: readonly Pet[]): readonly string[] {
+/** A line for each, for a start on a usable data file. */
+export function listKeptPets(disk: Disk): readonly string[] {
   return findListedKeptPets(disk).map(
-    (path) => `${countPets(disk, path, pets)} in ${basename(path)} alone, which may be deleted`,
+    (path) =>
+      `${basename(path)} has ${countPets(disk, path)} that an earlier run has kept; it may be deleted`,
   )
 }
 
-/**
- * A start finds the data file unusable. Beside kept pets, the error names the fault and the kept files, with a command for each choice: to
- * go on with the pets that were kept last, or with the data file. The commands remove nothing.
- */
+/** A start finds the data file unusable. Beside kept pets, the error names the fault, and what to do to go on with either. */
 export function refuseBesideKeptPets(
   disk: Disk,
   unusable: DataFileUnusable,
@@ -187,39 +202,23 @@ export function refuseBesideKeptPets(
   const kept = findListedKeptPets(disk)
   const last = kept.at(-1)
   if (last === undefined) return unusable
-  const { target } = disk
-  // A folder may lie at the path, and a move would then go into it.
+  const name = basename(disk.target)
   const isThere = disk.statIdentity() !== undefined
-  const setAside = isThere ? [formatMove(target, last.replace('.kept-', '.damaged-'))] : []
-  const giveUp = kept.map((path) => formatMove(path, path.replace('.kept-', '.unused-')))
-  const lines = [
-    unusable.message,
-    ...kept.map((path) => `${path}: ${countPets(disk, path)} kept here`),
-    'To go on with the kept pets:',
-    `  ${[...setAside, formatMove(last, target)].join(' && ')}`,
-    'To go on with what is left in the data file, once no mistake is in it:',
-    // An empty one is a fault, and a missing one is created.
-    `  ${[...(isEmpty ? setAside : []), ...giveUp].join(' && ')}`,
-  ]
-  return new DataFileUnusable(lines.join('\n'), unusable.summary)
+  const setAside = isThere ? `rename ${name} to another name, and then ` : ''
+  const what =
+    kept.length === 1 ? basename(last) : `${basename(last)}, the last of ${kept.length} such files,`
+  const giveUp = `rename ${kept.length === 1 ? basename(last) : `each ${name}.kept-…`} to another name`
+  const mend = !isThere ? 'begin without any pets' : isEmpty ? `delete ${name}` : `mend ${name}`
+  const choice =
+    `${what} has ${countPets(disk, last)}; to go on with these, ${setAside}rename it to ${name}; ` +
+    `or ${mend} and ${giveUp}`
+  return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
 
-/** How many pets are in a kept file and not among these, in words. */
-function countPets(disk: Disk, path: string, others: readonly Pet[] = []): string {
+function countPets(disk: Disk, path: string): string {
   try {
-    const known = new Set(others.map(formatPet))
-    const { pets } = parseFileText(path, disk.fs.readFileSync(path))
-    const count = pets.filter((pet) => !known.has(formatPet(pet))).length
-    return count === 1 ? '1 pet is' : `${count} pets are`
+    return formatPetCount(parseFileText(path, disk.fs.readFileSync(path)).pets.length)
   } catch {
-    return 'an unknown number of pets is'
+    return 'an unknown number of pets'
   }
-}
-
-/** A command for the shell of this system. */
-function formatMove(from: string, to: string): string {
-  const isWindows = process.platform === 'win32'
-  const quote = (path: string): string =>
-    isWindows ? `"${path}"` : `'${path.replaceAll("'", String.raw`'\''`)}'`
-  return `${isWindows ? 'move' : 'mv'} ${quote(from)} ${quote(to)}`
 }

@@ -58,10 +58,10 @@ export async function exportPets({ storage }: Database, path: string, onPets: On
     pets.push(...page.pets)
     hasMore = page.hasMore
   }
-  const bytes = formatFile(pets, undefined)
+  const bytes = Buffer.concat([...formatFile(pets, undefined)])
   parseFileText(path, bytes)
   await disk.makeFolder(dirname(path))
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await createWhole(disk, bytes, undefined, place))) throw exists
+  if (!(await createWhole(disk, [bytes], undefined, place))) throw exists
   return pets.length
 }

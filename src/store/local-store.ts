@@ -12,7 +12,7 @@ import { completeSeeds, fillIds } from '../pet/seeds.ts'
 import { clock } from '../system/clock.ts'
 import { isError, isSystemError } from '../system/errors.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { isSamePet, PetIndex } from './pet-index.ts'
+import { PetIndex } from './pet-index.ts'
 import { noIdLeft, PetStoreError, refusalOfFile, type Store, type PetPage, type PetQuery } from './store.ts'
 
 /** What onMessage is told of the data file while the store runs: each edit; once, why the file cannot be used; and that it can again. */
@@ -39,9 +39,9 @@ class EditMessages {
     // While it is being saved it is too early to say anything: the next look reads the file again.
     if (error instanceof DataFileChanged) return
     const isFault = error instanceof DataFileUnusable
-    const fault = isFault ? error.message : `${file.path}: cannot be used: ${file.describeError(error)}`
+    const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
     // Several faults have a line each, and then the consequence has one, too.
-    const separator = fault.includes('\n') ? `\n${file.path}: ` : '; '
+    const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
     const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
     const message = `${fault}${separator}${consequence}${kept ?? ''}`
     const failure = kept === undefined ? 'append' : message
@@ -59,7 +59,7 @@ class EditMessages {
     if (this.#saidFailure === '') return
     this.#saidFailure = ''
     const state = wasInvalid ? 'is valid again, and the pets come from it' : 'can be used again'
-    this.#say(`${file.path}: ${state}`)
+    this.#say(`${file.name}: ${state}`)
   }
 }
 
@@ -146,7 +146,7 @@ export class LocalStore implements Store {
     clock.clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => {
       // Somebody may have damaged the file since the last look.
-      if (this.#file !== undefined) await this.#reload(this.#file).catch(() => {})
+      if (this.#file !== undefined) await this.#reload(this.#file, { isLast: true }).catch(() => {})
       await this.#file?.close()
     })
     return this.#closed
@@ -168,27 +168,26 @@ export class LocalStore implements Store {
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
         // Somebody has edited the file, or it could not be used at the last look. The edit comes first; the batch is then added to it.
-        await this.#reload(file, mayBeStored)
-        // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now. These keep
-        // their ids, and #append does not write them again.
-        const stored = results.map((pet) => (pet !== undefined && this.#isStored(pet) ? pet : undefined))
+        await this.#reload(file, { mayBeStored })
+        // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now, perhaps with another
+        // status. They have the ids that they were given, and their names: another name is a person's own pet, who took the next id.
+        const stored = results.map((pet) => {
+          const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
+          return listed?.name === pet?.name ? listed : undefined
+        })
         const pets = newPets.map((newPet, index) => stored[index] ?? newPet)
         results = fillIds(pets, file.highestId)
       }
     }
   }
 
-  /** Whether this very pet is listed, under the id that it was assigned. */
-  #isStored(pet: Pet): boolean {
-    const stored = this.#index.get(pet.id)
-    return stored !== undefined && isSamePet(stored, pet)
-  }
-
   /** Writes the pets that are not stored yet, and lists them when they are durable. If that fails, memory stays as it was. */
   async #append(results: readonly (Pet | undefined)[]): Promise<void> {
     const { pets } = this.#low.data
     const count = pets.length
-    const added = results.filter((pet): pet is Pet => pet !== undefined && !this.#isStored(pet))
+    const added = results.filter(
+      (pet): pet is Pet => pet !== undefined && this.#index.get(pet.id) === undefined,
+    )
     // No id may be left. Then nothing is written, and it does not show whether the file can be used.
     if (added.length === 0) return
     pets.push(...added)
@@ -205,11 +204,11 @@ export class LocalStore implements Store {
 
   /**
    * Undoes a failed append, if that is still to be done, and replaces all pets with the content of the file, if it was edited.
-   * Throws a PetStoreError while the file cannot be used; `mayBeStored` is for its message.
+   * Throws a PetStoreError while the file cannot be used; `mayBeStored` is for its message, `isLast` for a look at the stop.
    */
-  async #reload(file: DataFile, mayBeStored = false): Promise<void> {
+  async #reload(file: DataFile, { mayBeStored = false, isLast = false } = {}): Promise<void> {
     try {
-      const isEdited = await file.isEdited()
+      const isEdited = await file.look()
       // What cannot be used is not read again before it has changed.
       if (!isEdited && this.#unusable !== undefined) throw this.#unusable
       if (!isEdited) return this.#messages.sayReadable(file)
@@ -224,7 +223,7 @@ export class LocalStore implements Store {
         this.version++
       }
       // Also if it was said before: they may not be kept yet, or not any more.
-      const kept = await file.keepPets()
+      const kept = await file.keepPets(isLast)
       const refusal = toRefusal(error, mayBeStored)
       if (refusal instanceof PetStoreError) this.#messages.sayUnusable(file, error, kept)
       throw refusal
