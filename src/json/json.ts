@@ -307,13 +307,20 @@ export function parseId(text: string): Int64 | undefined {
  * are doubles.
  */
 export function parseNumber(text: string): number | bigint | InexactNumber {
+  const double = Number(text)
+  // No two numbers of 15 digits are the same double, unless they are too small for one: 1e-999 is 0.
+  const isExact = Math.abs(double) <= Number.MAX_SAFE_INTEGER && (double !== 0 || !/[1-9]/.test(text))
+  if (text.length <= 15 && isExact) return double + 0
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  // Not by /0+$/, which takes the square of the zeros that stand before another digit.
+  let end = digits.length
+  while (digits[end - 1] === '0') end--
+  const significant = digits.slice(0, end)
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
-  if (zeros < 0) return Number.isInteger(Number(text)) ? new InexactNumber(text) : Number(text)
+  if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double
   // 20 digits are past 2^63; without this bound `1e999999999` would ask for a gigabyte of zeros.
   if (significant.length + zeros > 19) return new InexactNumber(text)
   const magnitude = BigInt(significant + '0'.repeat(zeros))
