@@ -95,7 +95,9 @@ export class JsonReader {
     // Throws another fault if the character that begins here is not UTF-8.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
-    throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
+    const isUnseen = character.replace(unseen, '') === ''
+    const got = isUnseen ? nameCodePoint(character) : JSON.stringify(character)
+    throw new JsonFault(`expected ${expected}, got ${got}`, this.at)
   }
 
   /** Takes the byte if it is the next, and tells whether it was. */
@@ -337,8 +339,16 @@ export function describe(value: unknown): string {
   return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
 }
 
-/** At most 60 characters of it. */
+/** At most 60 characters of it, with a name for each that a person would not see. */
 export function shorten(text: string): string {
   // The cut may separate the two halves of a surrogate pair.
-  return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
+  const shown = text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
+  return shown.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
+}
+
+/** Characters that show nothing or, but for the space itself, look like a space. */
+const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
+
+function nameCodePoint(character: string): string {
+  return `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
 }
