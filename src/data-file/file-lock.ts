@@ -1,14 +1,15 @@
 /**
- * One server per data file. What holds the lock is a listening local socket or, where these are files, the lock of an open file: the OS
+ * One server per data file. What holds the lock is a listening local socket or, on macOS and the BSDs, the lock of an open file: the OS
  * releases it when the process exits, so no crash, power cut or reused process id can leave it behind.
  */
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { constants, statSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
-import { basename, dirname } from 'node:path'
-import { errorCode } from '../system/errors.ts'
-import { DataFileUnusable, type Disk } from './disk.ts'
+import { chmodSync, closeSync, constants, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { renameSync, rmdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { basename, dirname, join } from 'node:path'
+import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
+import { DataFileUnusable, quietly, type Disk } from './disk.ts'
 
 /** Releases the lock. */
 export type FileLock = () => Promise<void>
@@ -18,55 +19,144 @@ const usedByAnother = 'is in use by another server; stop that one, or give this 
 /** `O_EXLOCK` of macOS and the BSDs, for which Node has no name: opens and locks in one step (open(2)). */
 const lockedFlag = 0x20
 
-/**
- * Locks the data file, whose folder is there. Throws a DataFileUnusable when a living
- * process holds the lock.
- */
+/** Locks the data file, whose folder is there. Throws a DataFileUnusable when a living process holds the lock. */
 export async function lockFile(disk: Disk): Promise<FileLock> {
-  const hasSockets = disk.platform === 'linux' || disk.isWindows
-  try {
-    return hasSockets ? await listenAt(lockAddresses(disk)) : openLocked(disk)
-  } catch (error) {
-    // Of listen(2), and of open(2) for a lock.
-    const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
-    throw isTaken ? DataFileUnusable.ofFile(disk.path, usedByAnother) : error
+  const locks: FileLock[] = []
+  const release = async (): Promise<void> => {
+    for (const each of locks) await each()
   }
+  try {
+    if (['linux', 'android', 'win32'].includes(disk.platform)) {
+      const { path, folder } = lockAddresses(disk)
+      locks.push(await listen(path))
+      locks.push((await lockBeside(disk)) ?? (await listen(folder)))
+    } else if (['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform)) {
+      locks.push(openLocked(disk))
+    } else sayUnlocked(disk, 'this system has no lock for it')
+  } catch (error) {
+    await release()
+    // Of listen(2), and of open(2) for a lock.
+    if (['EADDRINUSE', 'EAGAIN'].includes(errorCode(error)))
+      throw DataFileUnusable.ofFile(disk.path, usedByAnother)
+    if (!isSystemError(error)) throw error
+    sayUnlocked(disk, describeSystemError(error))
+  }
+  return release
+}
+
+function sayUnlocked(disk: Disk, why: string): void {
+  disk.say(`cannot be locked: ${why}; start no second server on it`)
 }
 
 /**
- * The addresses of the locks of a file, whose folder counts in two ways: by its device and inode, so that it is the same one
- * through a bind mount; and by its path, since the inode may change on exFAT and overlays. A container has mounts, and so paths,
- * of its own (namespaces(7)). On Windows, `PETS.JSON` is the same file.
+ * Addresses that are no files: of the path, with the mounts that it is seen through, since a container has its own (namespaces(7)); and of
+ * the folder, which is the same through a bind mount. A new folder may get the inode of one that was removed, but not its birth time.
  */
-function lockAddresses(disk: Disk): readonly string[] {
-  const { target } = disk
-  const { dev, ino } = disk.fs.statSync(dirname(target), { bigint: true })
-  const mounts = disk.isWindows ? '' : statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
-  return [`${dev}:${ino}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
-    const name = `petstore-${hash('sha256', disk.isWindows ? locked.toLowerCase() : locked).slice(0, 32)}`
+function lockAddresses({ fs, isWindows, target }: Disk): { readonly path: string; readonly folder: string } {
+  const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
+  let mounts = 0
+  quietly(() => {
+    mounts = statSync('/proc/self/ns/mnt').ino
+  })
+  const format = (locked: string): string => {
+    // On Windows, `PETS.JSON` is the same file.
+    const name = `petstore-${hash('sha256', isWindows ? locked.toLowerCase() : locked).slice(0, 32)}`
     // Linux has names without a file (unix(7), abstract), Windows has named pipes.
     return process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : `\0${name}`
-  })
+  }
+  return {
+    path: format(`${mounts}:${target}`),
+    folder: format(`${dev}:${ino}:${birthtimeNs}:${basename(target)}`),
+  }
 }
 
-/** Listens at all of these addresses. */
-async function listenAt(addresses: readonly string[]): Promise<FileLock> {
-  const servers: Server[] = []
+async function listen(path: string): Promise<FileLock> {
+  const server = createServer((socket) => socket.destroy())
+  // `exclusive`: a worker of node:cluster would share it with the others. `writableAll`: whoever may see a socket's file has to be able to ask.
+  await once(server.listen({ path, exclusive: true, writableAll: path.startsWith('/') }), 'listening')
+  server.unref()
+  return async () => {
+    await once(server.close(), 'close')
+  }
+}
+
+/**
+ * On Linux, takes a folder beside the data file, with a socket in it. Containers that share the data see it, although they share no network.
+ * Undefined where that cannot be done: the file system has no sockets (FAT), or the folder may not be written.
+ *
+ * Two starts may find the socket of a dead process at the same time. Its name is used once, so that whoever removes it removes no living
+ * one; and a folder can be renamed over an empty one only (rename(2)), so that one of the two is first.
+ */
+async function lockBeside(disk: Disk): Promise<FileLock | undefined> {
+  if (disk.isWindows) return undefined
+  const path = `${disk.target}.petstore-lock`
+  // Whoever comes too late may fail in several ways, and finds at the next try who was first.
+  for (let tries = 0; tries < 5; tries++) {
+    let isTaken = false
+    try {
+      isTaken = await isHeld(path)
+      if (!isTaken) return await moveIn(path)
+    } catch (error) {
+      if (!isSystemError(error)) throw error
+    }
+    if (isTaken) throw DataFileUnusable.ofFile(disk.path, usedByAnother)
+  }
+  return undefined
+}
+
+/** Whether somebody listens in the folder. Removes the sockets of those who are dead. */
+async function isHeld(path: string): Promise<boolean> {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
+  const descriptor = openSync(path, 'r')
+  // The address of a socket has at most 107 bytes.
+  const folder = `/proc/self/fd/${descriptor}`
+  try {
+    for (const name of readdirSync(folder)) {
+      const socket = connect(`${folder}/${name}`)
+      const [failure] = await once(socket, 'connect').catch((error: unknown) => [error])
+      socket.destroy()
+      // EAGAIN: too many are waiting to be let in.
+      if (failure === undefined || errorCode(failure) === 'EAGAIN') return true
+      if (errorCode(failure) !== 'ECONNREFUSED') throw failure
+      unlinkSync(`${folder}/${name}`)
+    }
+    return false
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Puts a folder with a socket of ours at the path. Throws if there is one with a socket. */
+async function moveIn(path: string): Promise<FileLock> {
+  const id = randomUUID()
+  const own = `${path}-${id}`
+  mkdirSync(own)
+  const descriptor = openSync(own, 'r')
+  let close: FileLock | undefined
   const release = async (): Promise<void> => {
-    for (const server of servers) await once(server.close(), 'close')
+    // This removes the socket.
+    await close?.()
+    for (const folder of [own, path]) quietly(() => rmdirSync(folder))
+    closeSync(descriptor)
   }
   try {
-    for (const address of addresses) {
-      const server = createServer((socket) => socket.destroy())
-      // In a worker of node:cluster it would otherwise be shared with the other workers.
-      await once(server.listen({ path: address, exclusive: true }), 'listening')
-      servers.push(server.unref())
-    }
+    // Whoever may write into the data's folder may have to remove our socket some day.
+    chmodSync(own, statSync(dirname(path)).mode | 0o700)
+    close = await listen(`/proc/self/fd/${descriptor}/${id}`)
+    renameSync(own, path)
   } catch (error) {
     await release()
     throw error
   }
+  quietly(() => removeLeftovers(path))
   return release
+}
+
+/** Removes the folders of those who came too late, or were killed before they could move in. */
+function removeLeftovers(path: string): void {
+  for (const name of readdirSync(dirname(path)))
+    if (name.startsWith(`${basename(path)}-`))
+      rmSync(join(dirname(path), name), { recursive: true, force: true })
 }
 
 /**
