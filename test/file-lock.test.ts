@@ -147,7 +147,7 @@ test('refuses a second store on Android, and says on a system without locks that
   const { lines } = await openStore(t, makeDataFile(), nodeFs, 'sunos')
   assert.match(
     lines.join('\n'),
-    /pets\.json: cannot be locked: this system has no lock for it; start no second server on it$/,
+    /pets\.json: cannot be locked: function not implemented \(ENOSYS\); start no second server on it$/,
   )
 })
 

@@ -19,7 +19,10 @@ const usedByAnother = 'is in use by another server; stop that one, or give this 
 /** `O_EXLOCK` of macOS and the BSDs, for which Node has no name: opens and locks in one step (open(2)). */
 const lockedFlag = 0x20
 
-/** Locks the data file, whose folder is there. Throws a DataFileUnusable when a living process holds the lock. */
+/**
+ * Locks the data file, whose folder is there. Throws a DataFileUnusable when a living process holds the lock. Where none can be had, says
+ * so, and goes on without.
+ */
 export async function lockFile(disk: Disk): Promise<FileLock> {
   const locks: FileLock[] = []
   const release = async (): Promise<void> => {
@@ -29,23 +32,18 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
     if (['linux', 'android', 'win32'].includes(disk.platform)) {
       const { path, folder } = lockAddresses(disk)
       locks.push(await listen(path))
-      locks.push((await lockBeside(disk)) ?? (await listen(folder)))
-    } else if (['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform)) {
-      locks.push(openLocked(disk))
-    } else sayUnlocked(disk, 'this system has no lock for it')
+      const beside = disk.isWindows ? undefined : await lockBeside(disk)
+      locks.push(beside ?? (await listen(folder)))
+    } else locks.push(openLocked(disk))
   } catch (error) {
     await release()
     // Of listen(2), and of open(2) for a lock.
-    if (['EADDRINUSE', 'EAGAIN'].includes(errorCode(error)))
-      throw DataFileUnusable.ofFile(disk.path, usedByAnother)
+    const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
+    if (isTaken) throw DataFileUnusable.ofFile(disk.path, usedByAnother)
     if (!isSystemError(error)) throw error
-    sayUnlocked(disk, describeSystemError(error))
+    disk.say(`cannot be locked: ${describeSystemError(error)}; start no second server on it`)
   }
   return release
-}
-
-function sayUnlocked(disk: Disk, why: string): void {
-  disk.say(`cannot be locked: ${why}; start no second server on it`)
 }
 
 /**
@@ -81,25 +79,22 @@ async function listen(path: string): Promise<FileLock> {
 }
 
 /**
- * On Linux, takes a folder beside the data file, with a socket in it. Containers that share the data see it, although they share no network.
- * Undefined where that cannot be done: the file system has no sockets (FAT), or the folder may not be written.
+ * On Linux, takes a folder beside the data file, with a socket in it: containers that share the data may share no network. Undefined where
+ * the file system has no sockets (FAT), or the folder may not be written.
  *
  * Two starts may find the socket of a dead process at the same time. Its name is used once, so that whoever removes it removes no living
  * one; and a folder can be renamed over an empty one only (rename(2)), so that one of the two is first.
  */
-async function lockBeside(disk: Disk): Promise<FileLock | undefined> {
-  if (disk.isWindows) return undefined
-  const path = `${disk.target}.petstore-lock`
-  // Whoever comes too late may fail in several ways, and finds at the next try who was first.
+async function lockBeside({ path, target }: Disk): Promise<FileLock | undefined> {
+  const folder = `${target}.petstore-lock`
   for (let tries = 0; tries < 5; tries++) {
-    let isTaken = false
     try {
-      isTaken = await isHeld(path)
-      if (!isTaken) return await moveIn(path)
+      if (await isHeld(folder)) throw DataFileUnusable.ofFile(path, usedByAnother)
+      return await moveIn(folder)
     } catch (error) {
+      // Whoever comes too late fails in several ways, and finds at the next try who was first.
       if (!isSystemError(error)) throw error
     }
-    if (isTaken) throw DataFileUnusable.ofFile(disk.path, usedByAnother)
   }
   return undefined
 }
@@ -132,31 +127,27 @@ async function moveIn(path: string): Promise<FileLock> {
   const own = `${path}-${id}`
   mkdirSync(own)
   const descriptor = openSync(own, 'r')
-  let close: FileLock | undefined
+  let removeSocket: FileLock | undefined
   const release = async (): Promise<void> => {
-    // This removes the socket.
-    await close?.()
+    await removeSocket?.()
     for (const folder of [own, path]) quietly(() => rmdirSync(folder))
     closeSync(descriptor)
   }
   try {
-    // Whoever may write into the data's folder may have to remove our socket some day.
+    // Whoever may write into the folder of the data may have to remove our socket some day.
     chmodSync(own, statSync(dirname(path)).mode | 0o700)
-    close = await listen(`/proc/self/fd/${descriptor}/${id}`)
+    removeSocket = await listen(`/proc/self/fd/${descriptor}/${id}`)
     renameSync(own, path)
   } catch (error) {
     await release()
     throw error
   }
-  quietly(() => removeLeftovers(path))
+  // Others come too late now, or were killed before they could move in.
+  quietly(() => {
+    for (const name of readdirSync(dirname(path)))
+      if (name.startsWith(`${basename(path)}-`)) rmSync(join(dirname(path), name), { recursive: true })
+  })
   return release
-}
-
-/** Removes the folders of those who came too late, or were killed before they could move in. */
-function removeLeftovers(path: string): void {
-  for (const name of readdirSync(dirname(path)))
-    if (name.startsWith(`${basename(path)}-`))
-      rmSync(join(dirname(path), name), { recursive: true, force: true })
 }
 
 /**
@@ -164,7 +155,9 @@ function removeLeftovers(path: string): void {
  * file is never replaced, and so can be locked itself.
  */
 function openLocked(disk: Disk): FileLock {
-  const { target } = disk
+  const { platform, target } = disk
+  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(platform))
+    throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
   const flags = constants.O_NONBLOCK | lockedFlag
   let descriptor: number
   try {
