@@ -11,7 +11,6 @@ import { basename, dirname, join } from 'node:path'
 import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
 import { DataFileUnusable, quietly, type Disk } from './disk.ts'
 
-/** Releases the lock. */
 export type FileLock = () => Promise<void>
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
@@ -99,7 +98,7 @@ async function lockBeside({ path, target }: Disk): Promise<FileLock | undefined>
   return undefined
 }
 
-/** Whether somebody listens in the folder. Removes the sockets of those who are dead. */
+/** Removes the sockets of the dead, too. */
 async function isHeld(path: string): Promise<boolean> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
   const descriptor = openSync(path, 'r')
@@ -121,7 +120,7 @@ async function isHeld(path: string): Promise<boolean> {
   }
 }
 
-/** Puts a folder with a socket of ours at the path. Throws if there is one with a socket. */
+/** Throws if there is a folder with a socket at the path. */
 async function moveIn(path: string): Promise<FileLock> {
   const id = randomUUID()
   const own = `${path}-${id}`
