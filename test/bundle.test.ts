@@ -28,6 +28,7 @@ import {
   send,
   startApp,
   startProgram,
+  copyFolder,
 } from './support.ts'
 
 const dist = buildOnce()
@@ -267,7 +268,7 @@ test('is run by npx from a packed install, which has the license, the interface 
   const source = makeFolder()
   cpSync(dist, join(source, 'dist'), { recursive: true })
   for (const name of ['package.json', 'LICENSE', 'README.md', 'data', 'src/api/interface.md']) {
-    cpSync(join(root, name), join(source, name), { recursive: true })
+    copyFolder(join(root, name), join(source, name))
   }
   const env = cleanEnvironment()
   const npm = (cwd: string, command: string): string =>

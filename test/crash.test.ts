@@ -21,7 +21,7 @@ import {
   watchFileSystem,
   type Call,
 } from './file-system.ts'
-import { createRandom, formatDataFile, isThorough, makeOld, share } from './support.ts'
+import { createRandom, formatDataFile, isThorough, makeOld, share, listFolder } from './support.ts'
 
 const sectorBytes = 512
 let stateCount = 0
@@ -334,7 +334,7 @@ async function assertOpens(
     assert.deepEqual(pets.at(-1), next)
     assert.equal(new Set(pets.map(({ id }) => id)).size, pets.length)
     assertKept(dirname(path), text, before, lines)
-    const names = nodeFs.readdirSync(dirname(path))
+    const names = listFolder(dirname(path))
     assert.deepEqual(
       names.filter((name) => name.includes('.petstore-')),
       [],
@@ -345,7 +345,7 @@ async function assertOpens(
       assert.match(error.message, /pets\.json:\d+:\d+: expected /)
       assert.deepEqual(nodeFs.readFileSync(path), before)
       assert.ok(before?.toString('latin1').startsWith(refusable))
-      assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+      assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
       return
     }
     const text = JSON.stringify(

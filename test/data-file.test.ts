@@ -31,7 +31,15 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, makeDataFile, makeFolder, makeOld, readPetLines, startApp } from './support.ts'
+import {
+  formatDataFile,
+  makeDataFile,
+  makeFolder,
+  makeOld,
+  readPetLines,
+  startApp,
+  listFolder,
+} from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
@@ -192,7 +200,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     [
       'an empty sector with more behind it than one append',
       hole(formatDataFile(...many), 512, 1024),
-      ':11:11: expected a value, got "\\u0000"',
+      ':11:11: expected a value, got U+0000',
     ],
     [
       'a bad status',
@@ -265,7 +273,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
         return true
       })
       assert.deepEqual(readFileSync(path), Buffer.from(text))
-      assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
+      assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
     })
   }
 
@@ -316,7 +324,7 @@ test('waits for a file that is still being copied when it starts', async (t) => 
   t.mock.method(clock, 'now', () => Math.ceil(mtimeMs))
   const { store } = await openStore(t, path, fileSystem)
   assert.equal(store.size, 3)
-  assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })
 
 test('names the place of a fault at the end of a long line', async () => {
@@ -372,7 +380,7 @@ test('gives a file that lacks its closing brackets these back, and says so, with
     assert.equal(store.size, 1)
     assert.deepEqual([...said], [`${path}: repaired: its closing brackets were missing`])
     assert.equal(readFileSync(path, 'utf8'), formatDataFile(rex))
-    assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
+    assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
   }
 })
 

@@ -1,15 +1,27 @@
 /** One server a file: who is refused, and that nothing but a living process refuses. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import nodeFs from 'node:fs'
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { dirname, join, relative } from 'node:path'
+import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { DataFileUnusable, Disk } from '../src/data-file/disk.ts'
 import { lockFile } from '../src/data-file/file-lock.ts'
 import { openFileStore } from '../src/store/local-store.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
-import { makeDataFile, makeFolder, runProgram, send, startProgram } from './support.ts'
+import {
+  makeDataFile,
+  makeFolder,
+  runProgram,
+  send,
+  startProgram,
+  listFolder,
+  isThorough,
+  root,
+} from './support.ts'
 
 async function assertLocked(path: string): Promise<void> {
   await assert.rejects(openFileStore(path), (error) => {
@@ -111,17 +123,128 @@ test(
   },
 )
 
-test('a second program says so in one line and exits with 1; a killed one blocks nobody', async (t) => {
+test('a folder that has the inode of one that was removed is not taken for it', async (t) => {
+  const paths = [makeDataFile(), makeDataFile()]
+  const fileSystem = new Proxy(nodeFs, {
+    get: (target, name: keyof typeof nodeFs) =>
+      name === 'statSync'
+        ? (...args: Parameters<typeof nodeFs.statSync>) =>
+            Object.assign(nodeFs.statSync(...args) ?? {}, {
+              dev: 1n,
+              ino: 1n,
+              birthtimeNs: BigInt(paths.findIndex((path) => path.startsWith(String(args[0])))),
+            })
+        : target[name],
+  })
+  // On Linux, it is no socket in the folder that tells them apart.
+  for (const path of paths) await openStore(t, path, fileSystem, 'win32')
+})
+
+test('refuses a second store on Android, and says on a system without locks that there is none', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  await openStore(t, path, nodeFs, 'android')
+  await assertLocked(path)
+  const { lines } = await openStore(t, makeDataFile(), nodeFs, 'sunos')
+  assert.match(
+    lines.join('\n'),
+    /pets\.json: cannot be locked: function not implemented \(ENOSYS\); start no second server on it$/,
+  )
+})
+
+test('refuses a second store where no lock can lie in the folder, or by a long path', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  writeFileSync(`${path}.petstore-lock`, '')
+  await openStore(t, path)
+  await assertLocked(path)
+  const folder = join(makeFolder(), 'x'.repeat(200))
+  mkdirSync(folder)
+  const longPath = join(folder, `${'y'.repeat(180)}.json`)
+  await openStore(t, longPath)
+  await assertLocked(longPath)
+  assert.deepEqual(readdirSync(`${longPath}.petstore-lock`).length, process.platform === 'linux' ? 1 : 0)
+})
+
+test('a second program says so in one line and exits with 1; a killed one blocks nobody, again and again', async (t) => {
   const folder = makeFolder()
-  const first = await startProgram(t, folder)
+  let first = await startProgram(t, folder)
   const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
   assert.deepEqual(await second.ended, { code: 1, signal: null })
   assert.equal(
     second.output(),
     'data/pets.json: is in use by another server; stop that one, or give this one a file of its own\n',
   )
-  first.child.kill('SIGKILL')
+  for (let kills = 0; kills < (isThorough ? 100 : 3); kills++) {
+    first.child.kill('SIGKILL')
+    await first.ended
+    first = await startProgram(t, folder)
+  }
+  assert.deepEqual(listFolder(join(folder, 'data')), ['pets.json'])
+  first.child.kill()
   await first.ended
-  await startProgram(t, folder)
-  assert.deepEqual(readdirSync(join(folder, 'data')), ['pets.json'])
+  assert.deepEqual(readdirSync(join(folder, 'data')), ['pets.json'], 'the lock is gone')
 })
+
+test('of many programs that start at once after a kill, exactly one serves', async (t) => {
+  const folder = makeFolder()
+  for (let round = 0; round < (isThorough ? 20 : 2); round++) {
+    const programs = Array.from({ length: isThorough ? 20 : 5 }, () =>
+      runProgram(t, folder, { PETSTORE_API_KEYS: 'k' }),
+    )
+    const outcomes = await Promise.all(
+      programs.map(({ waitFor }) => waitFor(/listens on|is in use by another server/).then(String)),
+    )
+    assert.deepEqual(
+      outcomes.filter((outcome) => outcome === 'listens on'),
+      ['listens on'],
+    )
+    for (const { child } of programs) child.kill('SIGKILL')
+    await Promise.all(programs.map(({ ended }) => ended))
+  }
+})
+
+/** Locks the file of each line that comes, and says what came of that. */
+const holder = `
+  import { createInterface } from 'node:readline'
+  const { Disk } = await import(process.argv[1] + '/disk.ts')
+  const { lockFile } = await import(process.argv[1] + '/file-lock.ts')
+  for await (const path of createInterface(process.stdin)) {
+    const outcome = await lockFile(new Disk(path)).then(() => 'locked', (error) => error.message)
+    process.stdout.write(outcome + '\\n')
+  }`
+const isolated = ['--net', process.execPath, '--import', import.meta.resolve('tsx')]
+const canIsolate = spawnSync('unshare', ['--net', 'true']).status === 0
+
+test(
+  'of many processes with networks of their own that find a dead lock, exactly one takes its place',
+  { skip: canIsolate ? false : 'only root on Linux can separate networks' },
+  async (t) => {
+    const data = join(root, 'src/data-file')
+    const holders = Array.from({ length: 6 }, () => {
+      const args = [...isolated, '--input-type=module', '--eval', holder, data]
+      const child = spawn('unshare', args, { stdio: ['pipe', 'pipe', 'inherit'] })
+      t.after(() => child.kill('SIGKILL'))
+      return { child, answers: createInterface(child.stdout)[Symbol.asyncIterator]() }
+    })
+    for (let round = 0; round < (isThorough ? 500 : 50); round++) {
+      const path = makeDataFile()
+      await leaveDeadLock(path)
+      for (const { child } of holders) child.stdin.write(`${path}\n`)
+      const answers = await Promise.all(
+        holders.map(async ({ answers: next }) => String((await next.next()).value)),
+      )
+      const refused = `${path}: is in use by another server; stop that one, or give this one a file of its own`
+      assert.deepEqual(answers.toSorted(), [...Array.from({ length: 5 }, () => refused), 'locked'].toSorted())
+      assert.deepEqual(readdirSync(dirname(path)), ['pets.json', 'pets.json.petstore-lock'])
+    }
+  },
+)
+
+/** What a killed process leaves: a socket on which nobody listens. */
+async function leaveDeadLock(path: string): Promise<void> {
+  const folder = `${path}.petstore-lock`
+  mkdirSync(folder)
+  const server = createServer().listen(join(folder, 'living'))
+  await once(server, 'listening')
+  linkSync(join(folder, 'living'), join(folder, 'dead'))
+  await once(server.close(), 'close')
+}

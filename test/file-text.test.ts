@@ -105,6 +105,15 @@ test('loses no error of several, whichever comes first', () => {
       '1:29: pets[0].name: is given twice',
       '1:36: expected a value, got "}"',
     ],
+    '\ufeff\ufeff{"pets":[]}': ['1:2: expected "{", got U+FEFF'],
+    '{"pets":[]\u00a0}': ['1:11: expected "," or "}", got U+00A0'],
+    '{"pets":[\u2800]}': ['1:10: expected a value, got U+2800'],
+    '{"pets":[{"name":"a","categoryId":1,"sta\u00adtus":"sold"}]}': [
+      '1:37: pets[0].sta<U+00AD>tus: is not a member of a pet',
+    ],
+    '{"pets":[{"name":"a","categoryId":1,"status":"\u{e0020}sold 🐾\u2028"}]}': [
+      '1:37: pets[0].status: expected available, pending or sold, got "<U+E0020>sold 🐾<U+2028>"',
+    ],
     '{"pets":["ab"]}': ['1:10: pets[0]: expected a pet, got "ab"'],
     '{"pets":[],"dogs":[}': ['1:12: dogs: is not a member of the file', '1:20: expected a value, got "}"'],
     '{"dogs":1,"pets":[{]}': [

@@ -7,7 +7,6 @@ import {
   closeSync,
   copyFileSync,
   openSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -33,7 +32,7 @@ import {
   petLine,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, makeDataFile, makeFolder, readPetLines } from './support.ts'
+import { formatDataFile, makeDataFile, makeFolder, readPetLines, listFolder } from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
@@ -108,7 +107,7 @@ describe('sees an edit and swaps it in whole', () => {
     await store.create(newPet('Mia'))
     assert.deepEqual(namesInFile(path), ['Max', 'Mia'])
     assert.deepEqual(namesInFile(link), ['Max', 'Mia'])
-    assert.deepEqual(readdirSync(dirname(link)), ['pets.json'])
+    assert.deepEqual(listFolder(dirname(link)), ['pets.json'])
   })
 
   test('after hundreds of creations', async (t) => {

@@ -133,8 +133,10 @@ describe('syntax (RFC 8259)', () => {
     'a control character in a string': ['{"name":"a\nb","categoryId":1}', /^body: line 1, column 11: /],
     'two marks': [
       bytes([0xef, 0xbb, 0xbf, 0xef, 0xbb, 0xbf], JSON.stringify(pet)),
-      /^body: line 1, column 1: /,
+      /^body: line 1, column 1: expected a value, got U\+FEFF$/,
     ],
+    'a space that does not break': ['{"name":"Rex",\u00a0"categoryId":1}', /column 15: .* got U\+00A0$/],
+    'a space without a width': ['{"name":\u200b"Rex"}', /column 9: expected a value, got U\+200B$/],
     'invalid UTF-8': [bytes('{"name":"', [0xff], '","categoryId":1}'), /^body: is not UTF-8$/],
     'a cut UTF-8 sequence': [bytes('{"name":"', [0xc3], '","categoryId":1}'), /^body: is not UTF-8$/],
     'an overlong UTF-8 sequence': [
@@ -184,6 +186,10 @@ describe('syntax (RFC 8259)', () => {
     'a surrogate pair the wrong way round': [
       '{"name":"\\udc3e\\ud83d","categoryId":1}',
       'name: expected well-formed Unicode, got a lone surrogate',
+    ],
+    'a wrong value that looks right': [
+      '{"name":"a","categoryId":1,"status":"sold\u200b"}',
+      'status: expected available, pending or sold, got "sold<U+200B>"',
     ],
     'a long wrong value': [
       `{"name":"a","categoryId":"${'x'.repeat(60_000)}"}`,

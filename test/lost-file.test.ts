@@ -19,7 +19,16 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, makeDataFile, makeFolder, makeOld, runProgram, startProgram } from './support.ts'
+import {
+  formatDataFile,
+  makeDataFile,
+  makeFolder,
+  makeOld,
+  runProgram,
+  startProgram,
+  copyFolder,
+  listFolder,
+} from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
@@ -33,7 +42,6 @@ const accidents: readonly [what: string, fault: RegExp, happen: (path: string) =
   [
     'is moved away with its folder',
     /is missing/,
-    // Moved and not removed, so that no other folder gets its inode while the store holds its lock.
     (path) => nodeFs.renameSync(dirname(path), `${dirname(path)}.away`),
   ],
   ['gets a mistake', /expected ":"/, (path) => nodeFs.writeFileSync(path, whole.replace(':', ''))],
@@ -93,7 +101,7 @@ describe('keeps the confirmed pets at once, and a restart after `kill -9` offers
       assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
       // As a kill leaves it: in a copy, since this process goes on.
       const killed = join(makeFolder(), 'data', 'pets.json')
-      nodeFs.cpSync(dirname(path), dirname(killed), { recursive: true })
+      copyFolder(dirname(path), dirname(killed))
       if (nodeFs.existsSync(killed)) makeOld(killed)
       const refusal = await openFileStore(killed).then(
         () => assert.fail('it starts'),
@@ -107,7 +115,7 @@ describe('keeps the confirmed pets at once, and a restart after `kill -9` offers
       assert.equal((await again.create(newPet('Kit'))).id, 3)
       // The other choice starts without them, unless a person has to correct a mistake first.
       const other = join(makeFolder(), 'data', 'pets.json')
-      nodeFs.cpSync(dirname(path), dirname(other), { recursive: true })
+      copyFolder(dirname(path), dirname(other))
       if (nodeFs.existsSync(other)) makeOld(other)
       follow(refusal, dirname(other), 'data file')
       if (/empty|missing|folder/.test(String(fault))) assert.equal((await openStore(t, other)).store.size, 0)
@@ -130,7 +138,7 @@ test('removes what it has kept and says so when the file can be used again, and 
   }
   assert.deepEqual(namesIn(store), ['Rex'])
   await store.close()
-  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })
 
 test('keeps the pets again when somebody deletes the file with them', async (t) => {
@@ -164,7 +172,7 @@ test('keeps nothing of a file that is valid, or had no pets, or is only not read
   const { store: empty } = await openStore(t, none)
   nodeFs.rmSync(none)
   await empty.close()
-  assert.deepEqual(nodeFs.readdirSync(dirname(none)), [])
+  assert.deepEqual(listFolder(dirname(none)), [])
 
   const locked = makeDataFile([rex])
   let isLocked = false
@@ -293,7 +301,7 @@ test('says when the pets cannot be kept, and keeps them as soon as there is room
   const { lines } = await openStore(t, path, fileSystem)
   nodeFs.rmSync(path)
   await lines.next(/still served, but cannot be kept beside it: no space left on device \(ENOSPC\)$/)
-  assert.deepEqual(nodeFs.readdirSync(dirname(path)), [])
+  assert.deepEqual(listFolder(dirname(path)), [])
   isFull = false
   await lines.next(/are kept in pets\.json\.kept-/)
   assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
@@ -308,7 +316,7 @@ test('has every confirmed pet after a kill at any call that keeps them or goes b
     before() {
       if (!said.some((line) => line.includes('no pet can be added'))) return
       const copy = join(makeFastFolder(), 'data')
-      nodeFs.cpSync(dirname(path), copy, { recursive: true })
+      copyFolder(dirname(path), copy)
       copies.push({ path: join(copy, 'pets.json'), isKept: findKept(path).length > 0 })
     },
   })

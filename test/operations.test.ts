@@ -391,6 +391,14 @@ describe('getPet (interface 4.3, deprecated)', () => {
       assert.equal(answer.headers.get('deprecation'), deprecation)
     })
 
+  test('finds each pet where ids are missing before it, and none between them', async (t) => {
+    const ids = [3, 4, 9, 2n ** 60n]
+    const app = await startApp(t, { pets: ids.map((id) => ({ id, name: 'Rex', categoryId: 1 })) })
+    for (const id of ids) assert.equal((await app.send(`/v1/pets/${id}`)).status, 200)
+    for (const id of [1, 2, 5, 10, 2n ** 60n + 1n])
+      assert.equal((await app.send(`/v1/pets/${id}`)).status, 404)
+  })
+
   test('announces its end on every answer (RFC 9745, RFC 8594), and no other operation does', async (t) => {
     const app = await startApp(t, { pets: makePets(1) })
     for (const [path, status, options] of [

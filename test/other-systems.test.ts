@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
-import { readdirSync, readFileSync, writeFileSync, type BigIntStats } from 'node:fs'
+import { readFileSync, writeFileSync, type BigIntStats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
@@ -22,7 +22,7 @@ import {
   type Call,
   type OpenedStore,
 } from './file-system.ts'
-import { formatDataFile, makeDataFile, makeFolder } from './support.ts'
+import { formatDataFile, makeDataFile, makeFolder, listFolder } from './support.ts'
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
@@ -212,7 +212,7 @@ test('what a rewrite left is removed where rmSync removes nothing', async (t) =>
   const path = makeDataFile(withoutIds)
   writeFileSync(`${path}.petstore-new`, 'left')
   await openStore(t, path, fileSystem)
-  assert.deepEqual(readdirSync(dirname(path)), ['pets.json'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })
 
 test('on Windows a second store is refused on the same file in other letters', async (t) => {

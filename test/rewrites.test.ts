@@ -19,7 +19,7 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, isThorough, makeOld } from './support.ts'
+import { formatDataFile, isThorough, makeOld, copyFolder, listFolder } from './support.ts'
 
 const edited = formatDataFile(petLine(1, 'Max'), petLine(2, 'Mia'))
 
@@ -116,7 +116,7 @@ async function saveDuringRewrite(
     // A kill before every fifth call: with all moments, every call has its turn.
     if (!isSaved || (call + 2 * from) % 5 > 0) return
     const copy = `${folder}-${killed.length}`
-    nodeFs.cpSync(folder, copy, { recursive: true })
+    copyFolder(folder, copy)
     killed.push(copy)
   })
   // An edit that ends only now was made without the pet, and so removes it.
@@ -125,7 +125,7 @@ async function saveDuringRewrite(
   assert.deepEqual(namesInFile(path), ['Max', 'Mia', ...(isSaved ? ['Kit'] : []), 'after'])
   assert.deepEqual(namesIn(store), namesInFile(path))
   await store.close()
-  assert.deepEqual(nodeFs.readdirSync(folder), ['pets.json'])
+  assert.deepEqual(listFolder(folder), ['pets.json'])
   return killed
 }
 
@@ -167,7 +167,7 @@ test('puts the file back that a killed process had moved aside, and says so', as
   nodeFs.writeFileSync(`${path}.petstore-old`, edited)
   const { store, lines } = await openStore(t, path)
   assert.equal(store.size, 2)
-  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
   assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
   assert.deepEqual(
     [...lines],
@@ -209,8 +209,7 @@ test('leaves an invalid edit alone that was saved after a rewrite was killed', a
   nodeFs.writeFileSync(path, withoutId)
   const fileSystem = watchFileSystem({
     before({ name, args: [from] }) {
-      if (name === 'renameSync' && from === path)
-        nodeFs.cpSync(dirname(path), dirname(killed), { recursive: true })
+      if (name === 'renameSync' && from === path) copyFolder(dirname(path), dirname(killed))
     },
   })
   await openStore(t, path, fileSystem)
@@ -280,7 +279,7 @@ test('refuses to rewrite a file that is mounted by itself, says what to do, and 
     makeOld(path)
     await assert.rejects(openFileStore(path, { fileSystem: mountByItself(path) }), said)
     assert.equal(nodeFs.readFileSync(path, 'utf8'), text)
-    assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+    assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
   }
   const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(path, edited)
@@ -292,7 +291,7 @@ test('refuses to rewrite a file that is mounted by itself, says what to do, and 
   assert.equal(nodeFs.readFileSync(path, 'utf8'), withoutId)
   nodeFs.writeFileSync(path, edited)
   assert.equal(await tryCreate(store, 'Kit'), true)
-  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })
 
 test('keeps the pets when somebody removes the new file in the middle of a rewrite at a start', async (t) => {
@@ -309,5 +308,5 @@ test('keeps the pets when somebody removes the new file in the middle of a rewri
   const { store } = await openStore(t, path, fileSystem)
   assert.equal(isRemoved, true)
   assert.deepEqual(namesIn(store), ['Rex'])
-  assert.deepEqual(nodeFs.readdirSync(dirname(path)), ['pets.json'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import {
   createServer,
   type IncomingMessage,
@@ -52,14 +52,23 @@ process.on('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-/**
- * A new folder. It is removed when the test file ends, and not earlier: while a store holds the lock of a file in it,
- * no other new folder may get its inode.
- */
+/** A new folder. It is removed when the test file ends. */
 export function makeFolder(base = tmpdir()): string {
   const folder = mkdtempSync(join(base, 'petstore-'))
   folders.push(folder)
   return folder
+}
+
+const isNoLock = (name: string): boolean => !name.endsWith('.petstore-lock')
+
+/** The names in the folder of a data file but for its lock, which is there as long as the file is open, and after a kill. */
+export function listFolder(folder: string): readonly string[] {
+  return readdirSync(folder).filter(isNoLock)
+}
+
+/** Copies the folder of a data file as a kill would leave it. Node copies no sockets, and the lock is one. */
+export function copyFolder(from: string, to: string): void {
+  cpSync(from, to, { recursive: true, filter: isNoLock })
 }
 
 /** The text of a data file with these lines as its pets, as the store writes it. */
@@ -203,8 +212,7 @@ export function cleanEnvironment(): NodeJS.ProcessEnv {
 
 /**
  * Runs the program in `cwd`, behind `wrapper` if given, with these arguments: the build that `npm test` made, or else the source. It may end by itself.
- * After the test it is killed and waited for: while it lives it holds the lock of its file, which goes by the folder's inode,
- * and once that folder is removed a new one of another test may get the same inode.
+ * After the test it is killed and waited for.
  */
 export function runProgram(
   t: TestContext,

@@ -1,9 +1,9 @@
-/** Exact JSON (RFC 8259): its reader, with the place of every error; 64-bit integers, held exactly; and values in words, for messages. */
+/** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
 import { isUtf8 } from 'node:buffer'
 
 /**
- * What is wrong with a JSON text, and at which byte. If the offset is the length of the text, the text ends too soon, and what is
- * there is right. (Exception: in a string without an end, bytes that are not UTF-8 go unnoticed.)
+ * What is wrong, and at which byte. At the length of the text: it ends too soon, and what is there is right (but bytes that are not UTF-8 go
+ * unnoticed in a string without an end).
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -13,10 +13,7 @@ export class JsonFault extends Error {
   }
 }
 
-/**
- * The value of a JSON text: what `JSON.parse` gives, but with numbers as parseNumber reads them. The caller has checked that the bytes
- * are UTF-8. Throws a JsonFault.
- */
+/** What `JSON.parse` gives, but with numbers as parseNumber reads them. The bytes have to be UTF-8. Throws a JsonFault. */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
   // JSON.parse is several times faster, and differs from parseNumber only for -0, and for numbers with 16 or more digits or an exponent.
@@ -33,10 +30,7 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/**
- * The place of a byte in a UTF-8 text, for a person: line and column from 1, the column in characters. Counts bytes, since a text of
- * 100 MB may be one line.
- */
+/** The place of a byte in a UTF-8 text, which may be one line of 100 MB: line and column from 1, the column in characters. */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
@@ -62,11 +56,11 @@ const backslash = 0x5c
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
-/** What a number may have beside digits. A Set is much faster to ask than a Buffer, at the end of each number. */
+/** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set(Buffer.from('+-.eE'))
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
-/** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws (but see readScalar). */
+/** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
 export class JsonReader {
   readonly bytes: Buffer
   /** The offset of the next byte. */
@@ -95,20 +89,18 @@ export class JsonReader {
     // Throws another fault if the character that begins here is not UTF-8.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
-    throw new JsonFault(`expected ${expected}, got ${JSON.stringify(character)}`, this.at)
+    const isUnseen = character.replace(unseen, '') === ''
+    const got = isUnseen ? nameCodePoint(character) : JSON.stringify(character)
+    throw new JsonFault(`expected ${expected}, got ${got}`, this.at)
   }
 
-  /** Takes the byte if it is the next, and tells whether it was. */
   accept(byte: number): boolean {
     if (this.peek() !== byte) return false
     this.at++
     return true
   }
 
-  /**
-   * To be called before each member or item: goes up to where it begins, past the comma unless it is the `first`. After the last, takes
-   * the bracket, and returns false.
-   */
+  /** To be called before each member or item: goes up to it, past the comma. After the last, takes the bracket, and returns false. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)
@@ -118,7 +110,6 @@ export class JsonReader {
     return isMore
   }
 
-  /** Reads the name of a member, and goes up to its value. */
   readName(): string {
     const name = this.readString('a member name in double quotes')
     if (!this.accept(colon)) this.fail('":"')
@@ -191,7 +182,7 @@ export class JsonReader {
     }
   }
 
-  /** The usual number, a plain one of up to 15 digits, is read in one pass. Any other goes to parseNumber, if the grammar allows it. */
+  /** Reads a plain number of up to 15 digits in one pass, and any other with parseNumber. */
   #readNumber(): number | bigint | InexactNumber {
     const { bytes, at: start } = this
     let at = start
@@ -213,16 +204,12 @@ export class JsonReader {
     throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : start)
   }
 
-  /**
-   * Reads any value, however deeply it is nested: a hostile body must not overflow the stack. If it is an object, `onMember` is called
-   * with the name of each of its members, and with its offset.
-   */
+  /** Reads a value of any depth without overflowing the stack. If it is an object, `onMember` gets the name and offset of each member. */
   readValue(onMember?: (name: string, offset: number) => void): unknown {
-    /** The objects and arrays whose end is not read yet, the innermost last. `names` is undefined for an array. */
+    /** Not ended yet, the innermost last. `names` is undefined for an array. */
     const open: { readonly items: unknown[]; readonly names: string[] | undefined }[] = []
     let value = this.readScalar()
     for (;;) {
-      // Each round puts the value in its place, and gets the next one. An opening bracket has none yet.
       const isOpening = value === undefined
       if (isOpening) open.push({ items: [], names: this.bytes[this.at++] === openBrace ? [] : undefined })
       const container = open.at(-1)
@@ -270,7 +257,7 @@ export type Int64 = number | bigint
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)
 
-/** A JSON number that a double would round to an integer, or that is far beyond int64: only its text is true. */
+/** A number of which only the text is true. */
 export class InexactNumber {
   readonly text: string
   constructor(text: string) {
@@ -282,7 +269,7 @@ export function isInt64(value: unknown): value is Int64 {
   return typeof value === 'bigint' ? value >= minInt64 && value <= maxInt64 : Number.isSafeInteger(value)
 }
 
-/** The one form of an int64 that is kept here: a bigint that a number can hold becomes that number. */
+/** A bigint that a number can hold becomes that number. */
 export function normalizeInt64(value: Int64): Int64 {
   const double = Number(value)
   return Number.isSafeInteger(double) ? double : value
@@ -302,18 +289,24 @@ export function parseId(text: string): Int64 | undefined {
 }
 
 /**
- * Reads a JSON number: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1), and an integer beyond 2^53 is a bigint.
- * `1.0000000000000000001`, which a double would round to 1, and integers of 20 and more digits are InexactNumbers. Other fractions
- * are doubles.
+ * Reads a JSON number: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1). An integer beyond 2^53 is a bigint, one of 20 and
+ * more digits an InexactNumber, and so is a fraction that a double would round to an integer. Other fractions are doubles.
  */
 export function parseNumber(text: string): number | bigint | InexactNumber {
+  const double = Number(text)
+  // No two numbers of 15 digits are the same double, unless they are too small for one: 1e-999 is 0.
+  const isExact = Math.abs(double) <= Number.MAX_SAFE_INTEGER && (double !== 0 || !/[1-9]/.test(text))
+  if (text.length <= 15 && isExact) return double + 0
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  // Not by /0+$/, which takes the square of the zeros that stand before another digit.
+  let end = digits.length
+  while (digits[end - 1] === '0') end--
+  const significant = digits.slice(0, end)
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
-  if (zeros < 0) return Number.isInteger(Number(text)) ? new InexactNumber(text) : Number(text)
+  if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double
   // 20 digits are past 2^63; without this bound `1e999999999` would ask for a gigabyte of zeros.
   if (significant.length + zeros > 19) return new InexactNumber(text)
   const magnitude = BigInt(significant + '0'.repeat(zeros))
@@ -330,8 +323,16 @@ export function describe(value: unknown): string {
   return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
 }
 
-/** At most 60 characters of it. */
+/** At most 60 characters of it, with a name for each that a person would not see. */
 export function shorten(text: string): string {
   // The cut may separate the two halves of a surrogate pair.
-  return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
+  const shown = text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
+  return shown.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
+}
+
+/** Characters that show nothing or, but for the space itself, look like a space. */
+const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
+
+function nameCodePoint(character: string): string {
+  return `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
 }

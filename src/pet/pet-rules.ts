@@ -5,7 +5,6 @@ import { petMembers, defaultStatus, petStatusChoice, petStatuses, type CheckedSe
 
 // The schemas and the fast reader of the data file both ask these three.
 
-/** What keeps a text from being a name, if anything. */
 export function nameFault(name: string): string | undefined {
   return name.isWellFormed() ? undefined : 'expected well-formed Unicode, got a lone surrogate'
 }
@@ -16,7 +15,6 @@ export function isId(id: unknown): id is Int64 {
   return isInt64(id) && id > 0
 }
 
-/** What a schema says of a member that is missing. */
 const required = 'is required'
 
 const PetStatusSchema = v.picklist(petStatuses, expectedMessage(petStatusChoice))
@@ -56,7 +54,6 @@ export function checkSeed(value: unknown, report: (fault: SeedFault) => void): C
   return success && unknown.length === 0 ? output : undefined
 }
 
-/** For a message: where a seed stands, and what is wrong with it. */
 export function formatSeedFault(index: number, { member, message }: SeedFault): string {
   return `pets[${index}]${member === undefined ? '' : `.${shorten(member)}`}: ${message}`
 }
@@ -75,7 +72,6 @@ export function expectedMessage(words: string) {
   return ({ input }: { readonly input: unknown }): string => `expected ${words}, got ${describe(input)}`
 }
 
-/** A value that is as the words say. */
 export function expected<Value>(words: string, isValue: (value: unknown) => boolean) {
   return v.custom<Value>(isValue, expectedMessage(words))
 }

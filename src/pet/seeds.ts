@@ -1,7 +1,4 @@
-/**
- * The ids of pets: fills in those that are missing, of new pets and of pets as a person writes them in the data file or in a test; there
- * it also finds ids that are given twice. So it completes the pets that a store in memory begins with, too. Does not depend on files or JSON.
- */
+/** Pets as a person writes them in the data file or in a test: reads them, fills in missing ids, and finds ids that are given twice. */
 import { nextInt64, colon, openBrace, type Int64, type JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
 import { petMembers, defaultStatus, petStatuses, type CheckedSeed, type Pet, type PetStatus } from './pet.ts'
@@ -53,10 +50,7 @@ export class SeedList {
     return undefined
   }
 
-  /**
-   * Fills in the missing ids, in the order of the seeds: each is higher than all ids so far and than `highestId`. Returns the
-   * pets by ascending id, the ids that were filled in, and the place of the first seed for which none was left.
-   */
+  /** Fills in the missing ids, above all so far and `highestId`. The pets come by ascending id; `noIdLeft`: the first without one. */
   complete(highestId: Int64) {
     const seeds = this.#withoutId.map(({ seed }) => seed)
     const highest = this.#highestId > highestId ? this.#highestId : highestId
@@ -95,8 +89,8 @@ const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
 
 /**
- * Reads what SeedPetSchema takes, as long as each member is given at most once, and names and statuses have no escapes. Returns
- * undefined for anything else: then the reader is somewhere in the middle of it, and the caller reads it again in another way.
+ * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name. Otherwise returns undefined, and
+ * leaves the reader in the middle of it.
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept(openBrace)) return undefined
@@ -118,10 +112,7 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   return isId(id) ? { id, name, categoryId, status } : undefined
 }
 
-/**
- * Reads a value as a pet whose id may be missing. If anything is wrong with it, reports all of that with its offset in bytes, and
- * returns undefined. Throws a JsonFault on a syntax error.
- */
+/** Reads a pet whose id may be missing. Reports all that is wrong with it, with offsets in bytes. Throws a JsonFault on a syntax error. */
 export function readPet(
   reader: JsonReader,
   report: (fault: SeedFault, offset: number) => void,

@@ -1,0 +1,176 @@
+/**
+ * The work for a text grows as the text does, whoever sends or writes it: twice the text takes at most three times the work. What takes the
+ * square of it takes four times as much, and one request could stop all others. Work is this process's time on a processor, in which a busy
+ * machine does not count; and what is too much is measured again, before it counts.
+ */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { test, type TestContext } from 'node:test'
+import { DataFileUnusable } from '../src/data-file/disk.ts'
+import { openFileStore } from '../src/store/local-store.ts'
+import { connectRaw, formatRequest, type RawClient, makeDataFile, makeOld, startApp } from './support.ts'
+
+const marks = '0 1 . - " \\ % / = ? & # ; : + [ ] { } , a é'.split(' ')
+const words = [
+  '[],',
+  '{},',
+  '"a":1,',
+  '"",',
+  '1e1,',
+  '-0,',
+  '\\n',
+  '\\u00e4',
+  '\\"',
+  '%41',
+  'a=',
+  '/a',
+  '; charset=',
+]
+const lineEnds = ['\n', '\r', '\r\n', ',\n', '\n  ]\n}\n', ',\n    {"id":', '\0']
+const inLine = [' ', '\t', ...marks, ...words]
+
+type Shape = (text: string) => string
+
+const withBody: Shape = (body) => formatRequest('POST /v1/pets', [], body)
+const withTarget: Shape = (target) => formatRequest(`GET ${target}`)
+const withLine: Shape = (line) => formatRequest('POST /v1/pets', [line], '{}')
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+
+/** How much more work it is to take twice the text. */
+async function measureGrowth(
+  take: (text: string) => Promise<void>,
+  texts: readonly string[],
+): Promise<number> {
+  const works: number[][] = [[], []]
+  for (let run = 0; run < 3; run++)
+    for (const [i, text] of texts.entries()) {
+      const start = process.cpuUsage()
+      await take(text)
+      const { user, system } = process.cpuUsage(start)
+      works[i]?.push(user + system)
+    }
+  const [once = 0, twice = 0] = works.map(median)
+  return twice / once
+}
+
+async function assertLinear(
+  take: (text: string) => Promise<void>,
+  shapes: readonly Shape[],
+  units: readonly string[],
+  maxLength: number,
+): Promise<void> {
+  for (const shape of shapes)
+    for (const unit of units) {
+      const texts = [maxLength / 2, maxLength].map((length) => shape(unit.repeat(length / unit.length)))
+      const growths: number[] = []
+      do growths.push(await measureGrowth(take, texts))
+      while (Number(growths.at(-1)) > 3 && growths.length < 5)
+      const shown = JSON.stringify(`${texts[0]?.slice(0, 60)}…${texts[0]?.slice(-20)}`)
+      assert.ok(
+        Number(growths.at(-1)) <= 3,
+        `twice as much of ${shown} is ${growths.join(', ')} times the work`,
+      )
+    }
+}
+
+/** Sends each request on the same connection, as long as that is open, and waits for the response. */
+async function createSend(t: TestContext): Promise<(request: string) => Promise<void>> {
+  const { url } = await startApp(t)
+  let client: RawClient | undefined
+  return async (request) => {
+    client ??= await connectRaw(t, url)
+    client.write(request)
+    const { headers } = await client.read()
+    if (headers.get('connection') !== 'close') return
+    await client.closed
+    client.socket.destroy()
+    client = undefined
+  }
+}
+
+test('a body', async (t) => {
+  const send = await createSend(t)
+  const shapes: Shape[] = [
+    (text) => text,
+    (text) => `{"name":"x","categoryId":1${text}1}`,
+    (text) => `{"name":"x","categoryId":1.${text}1}`,
+    (text) => `{"name":"${text}","categoryId":-0}`,
+    (text) => `{"${text}":1}`,
+    (text) => `{"x":[${text}-0]}`,
+    (text) => `{${text}"x":-0}`,
+    (text) => `{"name":"x","categoryId":"${text}"}${text}`,
+  ]
+  await assertLinear(
+    send,
+    shapes.map((shape) => (text) => withBody(shape(text))),
+    [...inLine, ...lineEnds],
+    32_000,
+  )
+})
+
+test('a request target', async (t) => {
+  const send = await createSend(t)
+  const shapes: Shape[] = [
+    (text) => `/${text}`,
+    (text) => `/v1/pets/${text}!`,
+    (text) => `/v1/pets?limit=${text}!`,
+    (text) => `/v1/pets?${text}`,
+    (text) => `http://a${text}/v1/pets`,
+    (text) => text,
+  ]
+  await assertLinear(
+    send,
+    shapes.map((shape) => (text) => withTarget(shape(text))),
+    inLine,
+    15_000,
+  )
+})
+
+test('a header', async (t) => {
+  const send = await createSend(t)
+  const lines: Shape[] = [
+    (text) => `Authorization: Bearer ${text}!`,
+    (text) => `Authorization: Bearer${text}`,
+    (text) => `Content-Type: application/json${text}!`,
+    (text) => `Content-Type: application/json; charset=utf-8${text}!`,
+    (text) => `Content-Type: ${text}`,
+    (text) => `Content-Encoding: ${text}`,
+    (text) => `Content-Length: 1${text}`,
+    (text) => `Transfer-Encoding: ${text}`,
+    (text) => `Connection: ${text}`,
+    (text) => `Expect: ${text}`,
+    (text) => `Host: ${text}!`,
+    (text) => `Origin: ${text}`,
+    (text) => `Prefer: code=${text}`,
+    (text) => `X: y${text.replaceAll(/./gs, '\r\nX: y')}`.slice(0, text.length),
+  ]
+  await assertLinear(
+    send,
+    lines.map((line) => (text) => withLine(line(text))),
+    inLine,
+    15_000,
+  )
+})
+
+test('a data file', async () => {
+  const path = makeDataFile()
+  const take = async (text: string): Promise<void> => {
+    writeFileSync(path, text)
+    makeOld(path)
+    const store = await openFileStore(path).catch((error: unknown) => {
+      assert.ok(error instanceof DataFileUnusable)
+    })
+    await store?.close()
+  }
+  const shapes: Shape[] = [
+    (text) => text,
+    (text) => `{"pets":[{"name":"x","categoryId":1${text}1}]}`,
+    (text) => `{"pets":[{"name":"${text}","categoryId":1}]}`,
+    (text) => `{"pets":[${text}`,
+    (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}${text}`,
+    (text) => `{"${text}":1,"$schema":"${text}"}`,
+  ]
+  await assertLinear(take, shapes, [...inLine, ...lineEnds], 32_000)
+})
