@@ -407,7 +407,7 @@ describe('a group of which the storage refuses a pet', () => {
     [
       'insufficient_storage',
       'There is no room left; nothing was stored.',
-      'There is no room left; nothing was stored.',
+      'The storage failed; nothing was stored.',
     ],
   ] as const)
     test(`is tried no further when the try of a pet fails with ${code}`, async () => {

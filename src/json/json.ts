@@ -335,3 +335,8 @@ export function shorten(text: string): string {
   // The cut may separate the two halves of a surrogate pair.
   return text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
 }
+
+/** What is not plain ASCII becomes an escape as in JSON, such as `\u00e4`. */
+export function escapeNonAscii(text: string): string {
+  return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

@@ -39,20 +39,17 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       if (newPets.length === 1 || !isRefusal(error)) throw error
     }
     const results: (Pet | Error)[] = []
-    let last: unknown
     for (const newPet of newPets) {
       try {
         results.push(...(await createTogether([newPet])))
       } catch (error) {
         if (!isError(error)) throw error
         results.push(error)
-        last = error
         // A database that has become silent would be asked for each of them, for as long as its time limit.
         if (!isRefusal(error)) break
       }
     }
-    const rest = storageFailure(errorCode(last) === 'insufficient_storage', notStored, last)
-    return newPets.map((_, i) => results[i] ?? rest)
+    return newPets.map((_, i) => results[i] ?? storageFailure(false, notStored))
   }
 
   async function createTogether(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]> {
