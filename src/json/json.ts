@@ -63,7 +63,7 @@ const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
 /** What a number may have beside digits. A Set is much faster to ask than a Buffer, at the end of each number. */
-const numberMarks = new Set(Buffer.from('+-.eE'))
+const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws (but see readScalar). */
