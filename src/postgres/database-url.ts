@@ -23,7 +23,6 @@ const parameters = {
   // Settings of the session, as `-c search_path=shop`.
   options: ['PGOPTIONS', '', '.*'],
   application_name: ['PGAPPNAME', 'petstore', '.*'],
-  // In seconds.
   connect_timeout: ['PGCONNECT_TIMEOUT', '10', '[0-9]{1,4}'],
   channel_binding: ['PGCHANNELBINDING', 'disable', 'disable|prefer|require'],
   target_session_attrs: ['PGTARGETSESSIONATTRS', 'any', sessionKinds],
@@ -31,8 +30,7 @@ const parameters = {
 
 /**
  * Reads a URL in which databaseUrlFault finds nothing. What it leaves out is taken from libpq's variables (PGHOST and its like). The
- * `address` is as pg takes it. Throws a DatabaseUnusable, or the file system's
- * error if the certificate of `sslrootcert` cannot be read.
+ * `address` is as pg takes it. Throws a DatabaseUnusable, or the file system's error if the file of `sslrootcert` cannot be read.
  */
 export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const parts = urlPattern.exec(text)?.groups ?? {}
@@ -40,15 +38,18 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const names = Object.keys(parameters).join(', ')
   for (const name of given.keys())
     if (!Object.hasOwn(parameters, name) || given.getAll(name).length > 1)
-      throw new DatabaseUnusable(`${describe(name)}: expected no parameters but ${names}, each once`)
+      // A name without a value may be the rest of a password.
+      throw new DatabaseUnusable(
+        `${given.get(name) ? describe(name) : 'the address'}: expected no parameters but ${names}, each once`,
+      )
   const read = (name: string, variable: string, fallback = ''): string =>
     unescape(parts[name] ?? '') || env[variable] || fallback
   const readParameter = (name: keyof typeof parameters): string => {
     const [variable, fallback, pattern] = parameters[name]
     const value = given.get(name) || env[variable] || fallback
     if (new RegExp(`^(?:${pattern})$`, 's').test(value)) return value
-    const place = given.get(name) ? name : variable
-    throw new DatabaseUnusable(`${place}: expected ${pattern.replaceAll('|', ', ')}, got ${describe(value)}`)
+    const words = name === 'connect_timeout' ? 'seconds' : pattern.replaceAll('|', ', ')
+    throw new DatabaseUnusable(`${given.get(name) ? name : variable}: expected ${words}`)
   }
 
   const user = read('user', 'PGUSER', env['USER'] || 'postgres')

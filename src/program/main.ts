@@ -70,8 +70,8 @@ async function start(args: Arguments): Promise<void> {
       : importPets(database, path, { onMessage: say }, onPets))
     say(`${verb}ed ${formatPetCount(count)}`)
   } catch (error) {
-    // This one names the file itself.
-    if (error instanceof DataFileUnusable) throw error
+    // The first names the file itself, and the second is a bug.
+    if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
     throw new DatabaseUnusable(`${path}: the ${verb} failed: ${describeError(error)}`)
   }
 }
