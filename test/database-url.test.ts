@@ -15,7 +15,7 @@ const full = {
   password: 'hush',
   ssl: false,
   options: '',
-  application_name: 'petstore',
+  applicationName: 'petstore',
   connectSeconds: 10,
   binding: 'disable',
   session: 'any',
@@ -67,7 +67,7 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
     { connectSeconds: 0 },
   ],
   ['postgres://ann:hush@db.test:6000/pets?channel_binding=require', {}, { binding: 'require' }],
-  ['postgres://ann:hush@db.test:6000/pets?application_name=my%20shop', {}, { application_name: 'my shop' }],
+  ['postgres://ann:hush@db.test:6000/pets?application_name=my%20shop', {}, { applicationName: 'my shop' }],
   ['postgres://ann:hush@db.test:6000/pets?target_session_attrs=primary', {}, { session: 'primary' }],
   [
     'postgres://ann:hush@db.test:6000/pets',
@@ -77,7 +77,7 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
       PGAPPNAME: 'shop',
       PGTARGETSESSIONATTRS: 'standby',
     },
-    { connectSeconds: 5, binding: 'prefer', application_name: 'shop', session: 'standby' },
+    { connectSeconds: 5, binding: 'prefer', applicationName: 'shop', session: 'standby' },
   ],
 ]
 

@@ -66,15 +66,8 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
   const rest = `${ssl ? '&sslmode=verify-full' : ''}${options && `&options=${encodeURIComponent(options)}`}`
   return {
-    address: {
-      user,
-      host,
-      port,
-      database,
-      options,
-      ssl,
-      application_name: readParameter('application_name'),
-    },
+    address: { user, host, port, database, options, ssl },
+    applicationName: readParameter('application_name'),
     password: read('password', 'PGPASSWORD'),
     connectSeconds: Number(readParameter('connect_timeout')),
     binding: readParameter('channel_binding'),

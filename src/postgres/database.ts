@@ -45,7 +45,8 @@ const look = `
  * DatabaseUnusable.
  */
 export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (message: string) => void) {
-  const { address, password, connectSeconds, binding, session, shown } = parseDatabaseUrl(url, env)
+  const { address, password, shown, ...parameters } = parseDatabaseUrl(url, env)
+  const { applicationName, connectSeconds, binding, session } = parameters
   // Half of the built file: evaluated only now.
   const { Client, Pool } = await import('pg')
   const bound = new WeakSet<ClientBase>()
@@ -53,6 +54,7 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
   const config = {
     // What is not said here, or is empty, pg takes from the environment.
     ...address,
+    application_name: applicationName,
     password() {
       if (password === '') throw new DatabaseUnusable(noPassword)
       return password

@@ -1,4 +1,4 @@
-/** Pets in PostgreSQL, for any number of servers, on a pool of pg's that an app can pass: the tables, which are made and never altered, and the statements. */
+/** Pets in PostgreSQL, on a pool of pg's that an app can pass: the tables, which are made and never altered, and the statements. */
 import { escapeNonAscii } from '../json/json.ts'
 import { petStatuses, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
@@ -76,9 +76,8 @@ export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly str
 const conflict = /^40(?:001|P01)$/
 const maxAttempts = 20
 /**
- * What is surely rolled back, by SQLSTATE; after any other failure, the pets may be stored. A lock that was waited for in vain and a read-only
- * database are nobody's pets' fault. An owner's trigger may raise anything, so the data is to blame for each but connections, transactions,
- * syntax, resources and the system, and the code of a system call, such as EPIPE.
+ * What is surely rolled back, by SQLSTATE; after any other failure, the pets may be stored. An owner's trigger may raise anything, so a pet is
+ * refused by each but those of connections, transactions, syntax, resources and the system (and by no EPIPE, a code of the system's).
  */
 const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['insufficient_storage', /^53100$/],
