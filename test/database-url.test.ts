@@ -15,14 +15,20 @@ const full = {
   password: 'hush',
   ssl: false,
   options: '',
+  applicationName: 'petstore',
+  connectSeconds: 10,
+  binding: 'disable',
+  session: 'any',
   shown: 'postgres://ann@db.test:6000/pets',
 } as const
 
-const addresses: readonly (readonly [
-  string,
-  NodeJS.ProcessEnv,
-  Partial<ReturnType<typeof parseDatabaseUrl>>,
-])[] = [
+/** All of it in one. */
+function parse(url: string, env: NodeJS.ProcessEnv) {
+  const { address, ...rest } = parseDatabaseUrl(url, env)
+  return { ...address, ...rest }
+}
+
+const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnType<typeof parse>>])[] = [
   ['postgres://ann:hush@db.test:6000/pets', {}, {}],
   ['postgresql://ann:hush@db.test:6000/pets', {}, {}],
   // A URL's own parts win.
@@ -54,11 +60,30 @@ const addresses: readonly (readonly [
   ],
   ['postgres://ann:hush@db.test:6000/pets?sslmode=verify-full&sslrootcert=system', {}, { ssl: {} }],
   ['postgres://ann:hush@db.test:6000/pets', { PGOPTIONS: '-c a=b' }, { options: '-c a=b' }],
+  // What hosts print.
+  [
+    'postgres://ann:hush@db.test:6000/pets?connect_timeout=0',
+    { PGCONNECT_TIMEOUT: '5' },
+    { connectSeconds: 0 },
+  ],
+  ['postgres://ann:hush@db.test:6000/pets?channel_binding=require', {}, { binding: 'require' }],
+  ['postgres://ann:hush@db.test:6000/pets?application_name=my%20shop', {}, { applicationName: 'my shop' }],
+  ['postgres://ann:hush@db.test:6000/pets?target_session_attrs=primary', {}, { session: 'primary' }],
+  [
+    'postgres://ann:hush@db.test:6000/pets',
+    {
+      PGCONNECT_TIMEOUT: '5',
+      PGCHANNELBINDING: 'prefer',
+      PGAPPNAME: 'shop',
+      PGTARGETSESSIONATTRS: 'standby',
+    },
+    { connectSeconds: 5, binding: 'prefer', applicationName: 'shop', session: 'standby' },
+  ],
 ]
 
 for (const [url, env, expected] of addresses) {
   test(`reads ${url} with ${JSON.stringify(env)}, and shows all but the password`, () => {
-    const { shown, ...address } = parseDatabaseUrl(url, env)
+    const { shown, ...address } = parse(url, env)
     const { shown: shownOfFull, ...rest } = full
     const { shown: expectedShown, ...changed } = expected
     assert.deepEqual(address, { ...rest, ...changed })
@@ -66,9 +91,9 @@ for (const [url, env, expected] of addresses) {
     else if (expectedShown !== undefined) assert.equal(shown, expectedShown)
     assert.ok(!shown.includes('hush'))
     // What is shown leads to the same place again.
-    const { password: _password, ssl, ...place } = address
-    const { password: _none, shown: again, ssl: sslAgain, ...samePlace } = parseDatabaseUrl(shown, {})
-    assert.deepEqual([samePlace, again, sslAgain === false], [place, shown, ssl === false])
+    const { user, host, port, database, options, shown: again, ssl } = parse(shown, {})
+    assert.deepEqual({ ...address, user, host, port, database, options }, address)
+    assert.deepEqual([again, ssl === false], [shown, address.ssl === false])
   })
 }
 
@@ -92,9 +117,18 @@ for (const url of [
 }
 
 for (const [query, env, expected] of [
-  ['sslmode=prefer', {}, /^sslmode: expected disable, require, verify-ca or verify-full, of which /],
-  ['', { PGSSLMODE: 'allow' }, /^sslmode: expected disable/],
-  ['connect_timeout=5', {}, /^expected no parameters but sslmode, sslrootcert, options$/],
+  ['sslmode=prefer', {}, /^sslmode: expected disable, require, verify-ca, verify-full$/],
+  ['', { PGSSLMODE: 'allow' }, /^PGSSLMODE: expected disable, .*$/],
+  ['connect_timeout=-1', {}, /^connect_timeout: expected seconds$/],
+  ['channel_binding=yes', {}, /^channel_binding: expected disable, prefer, require$/],
+  [
+    'pgbouncer=true',
+    {},
+    /^"pgbouncer": expected no parameters but sslmode, .*target_session_attrs, each once$/,
+  ],
+  ['hush', {}, /^the address: expected no parameters but /],
+  ['__proto__=true', {}, /^"__proto__": expected no parameters but /],
+  ['sslmode=require&sslmode=disable', {}, /^"sslmode": expected no parameters but .*, each once$/],
   ['sslmode=require&sslrootcert=none.pem', {}, /^ENOENT.*none\.pem/],
 ] as const) {
   test(`refuses the parameters "${query}" with ${JSON.stringify(env)}`, () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { makeFolder, runProgram } from './support.ts'
@@ -15,24 +15,25 @@ function formatError(code: string, message: string): Buffer {
   return Buffer.concat([head, fields])
 }
 
-/** A database that answers each connection with the next of these errors, and then always with the last. Gives its address. */
-async function startRefusing(
-  t: TestContext,
-  ...errors: readonly (readonly [string, string])[]
-): Promise<string> {
-  const rest = [...errors]
+/** Something that listens as a database does, and responds to the first bytes of each connection. Gives its address. */
+async function startDatabase(t: TestContext, respond: (socket: Socket) => void): Promise<string> {
   const server = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.once('data', () => {
-      const [code, message] = (rest.length > 1 ? rest.shift() : rest[0]) ?? assert.fail()
-      socket.end(formatError(code, message))
-    })
+    socket.on('error', () => {}).once('data', () => respond(socket))
   }).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')
   const address = server.address()
   assert.ok(typeof address === 'object' && address !== null)
   return `127.0.0.1:${address.port}`
+}
+
+/** A database that answers each connection with the next of these errors, and then always with the last. */
+function startRefusing(t: TestContext, ...errors: readonly (readonly [string, string])[]): Promise<string> {
+  const rest = [...errors]
+  return startDatabase(t, (socket) => {
+    const [code, message] = (rest.length > 1 ? rest.shift() : rest[0]) ?? assert.fail()
+    socket.end(formatError(code, message))
+  })
 }
 
 /** Runs the program until it ends by itself. */
@@ -74,6 +75,17 @@ test('waits for a database that starts, and says so once', async (t) => {
     `waiting 30 s at most for the database ${shown}: ${starting[1]}\nthe database ${shown}: no\n`,
   )
   assert.equal(code, 1)
+})
+
+test('ends at once, and says why, when a database asks for a password and none was given', async (t) => {
+  // AuthenticationSASL. After it, the database waits for a response.
+  const request = Buffer.from('R\0\0\0\0\0\0\0\nSCRAM-SHA-256\0\0')
+  request.writeInt32BE(request.length - 1, 1)
+  const shown = `postgres://ann@${await startDatabase(t, (socket) => socket.write(request))}/pets`
+  const program = runProgram(t, makeFolder(), { PETSTORE_API_KEYS: 'a', PETSTORE_DATABASE_URL: shown })
+  assert.equal((await program.ended).code, 1)
+  const fault = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
+  assert.equal(program.output(), `the database ${shown}: ${fault}\n`)
 })
 
 test('refuses a certificate that cannot be read in a line that names it', async (t) => {

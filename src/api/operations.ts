@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { HttpError, textReply, type Reply } from '../http/response.ts'
-import { parseId, describe, type Int64 } from '../json/json.ts'
+import { describe, escapeNonAscii, parseId, type Int64 } from '../json/json.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery, Store } from '../store/store.ts'
@@ -74,11 +74,6 @@ function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: stri
   if (store.dataFileError !== undefined)
     headers.push('X-Data-File-Error', escapeNonAscii(store.dataFileError))
   return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
-}
-
-/** What a header cannot hold becomes an escape as in JSON, such as `\u00e4`. */
-function escapeNonAscii(text: string): string {
-  return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function parsePetQuery(query: URLSearchParams): PetQuery {

@@ -57,7 +57,7 @@ const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
 /** A Set is much faster to ask than a Buffer. */
-const numberMarks = new Set(Buffer.from('+-.eE'))
+const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
@@ -335,4 +335,9 @@ const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 function nameCodePoint(character: string): string {
   return `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+/** What is not plain ASCII becomes an escape as in JSON, such as `\u00e4`. */
+export function escapeNonAscii(text: string): string {
+  return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -1,47 +1,81 @@
-/** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect. */
+/** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect, and knows no pg. */
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
-import { DatabaseUnusable } from './tables.ts'
+import { describe } from '../json/json.ts'
 
-const pattern =
+/** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
+export class DatabaseUnusable extends Error {
+  /** What it means of a creation (PetStorage). */
+  readonly code = 'nothing_stored'
+}
+
+const urlPattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:/?#@]*)(?::(?<password>[^/?#@]*))?@)?(?<host>\[[\da-f:]+\]|[^:/?#@,]*)(?::(?<port>\d*))?(?:\/(?<database>[^/?#@]*))?(?:\?(?<query>[^#@]*))?$/
 /** Does not show the URL: an unescaped character would make a part of the password the host or the database. */
 const expected =
   'expected postgres://user:password@host:5432/database, in which "@", "/", "?", "#" and "%" of the user and the password are %40, %2F, %3F, %23 and %25'
-const expectedMode =
-  'sslmode: expected disable, require, verify-ca or verify-full, of which the last three all check the certificate and the name of the host'
-const parameterNames = ['sslmode', 'sslrootcert', 'options']
+
+const sessionKinds = 'any|read-write|read-only|primary|standby|prefer-standby'
+/** The parameters of libpq that are taken: the variable, the default and the values, in a pattern. Any other is refused. */
+const parameters = {
+  sslmode: ['PGSSLMODE', 'disable', 'disable|require|verify-ca|verify-full'],
+  sslrootcert: ['PGSSLROOTCERT', 'system', '.*'],
+  // Settings of the session, as `-c search_path=shop`.
+  options: ['PGOPTIONS', '', '.*'],
+  application_name: ['PGAPPNAME', 'petstore', '.*'],
+  connect_timeout: ['PGCONNECT_TIMEOUT', '10', '[0-9]{1,4}'],
+  channel_binding: ['PGCHANNELBINDING', 'disable', 'disable|prefer|require'],
+  target_session_attrs: ['PGTARGETSESSIONATTRS', 'any', sessionKinds],
+} as const
 
 /**
- * Reads a URL in which databaseUrlFault finds nothing. What it leaves out is taken from libpq's variables (PGHOST and its like). The result
- * is for pg, but for `shown`. Throws a DatabaseUnusable, or the file system's error if the certificate of `sslrootcert` cannot be read.
+ * Reads a URL in which databaseUrlFault finds nothing. What it leaves out is taken from libpq's variables (PGHOST and its like). The
+ * `address` is as pg takes it. Throws a DatabaseUnusable, or the file system's error if the file of `sslrootcert` cannot be read.
  */
 export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
-  const parts = pattern.exec(text)?.groups ?? {}
-  const parameters = new URLSearchParams(parts['query'])
-  if ([...parameters.keys()].some((name) => !parameterNames.includes(name)))
-    throw new DatabaseUnusable(`expected no parameters but ${parameterNames.join(', ')}`)
+  const parts = urlPattern.exec(text)?.groups ?? {}
+  const given = new URLSearchParams(parts['query'])
+  const names = Object.keys(parameters).join(', ')
+  for (const name of given.keys())
+    if (!Object.hasOwn(parameters, name) || given.getAll(name).length > 1)
+      // A name without a value may be the rest of a password.
+      throw new DatabaseUnusable(
+        `${given.get(name) ? describe(name) : 'the address'}: expected no parameters but ${names}, each once`,
+      )
   const read = (name: string, variable: string, fallback = ''): string =>
-    parameters.get(name) || unescape(parts[name] ?? '') || env[variable] || fallback
+    unescape(parts[name] ?? '') || env[variable] || fallback
+  const readParameter = (name: keyof typeof parameters): string => {
+    const [variable, fallback, pattern] = parameters[name]
+    const value = given.get(name) || env[variable] || fallback
+    if (new RegExp(`^(?:${pattern})$`, 's').test(value)) return value
+    const words = name === 'connect_timeout' ? 'seconds' : pattern.replaceAll('|', ', ')
+    throw new DatabaseUnusable(`${given.get(name) ? name : variable}: expected ${words}`)
+  }
 
   const user = read('user', 'PGUSER', env['USER'] || 'postgres')
   const host = read('host', 'PGHOST', 'localhost').replace(/^\[(.*)\]$/, '$1')
   const port = Number(read('port', 'PGPORT', '5432'))
   const database = read('database', 'PGDATABASE', user)
-  // Settings of the session, as `-c search_path=shop`.
-  const options = read('options', 'PGOPTIONS')
-  const mode = read('sslmode', 'PGSSLMODE', 'disable')
-  if (!/^(?:disable|require|verify-ca|verify-full)$/.test(mode)) throw new DatabaseUnusable(expectedMode)
-  const certificate = read('sslrootcert', 'PGSSLROOTCERT', 'system')
-  const ssl = mode !== 'disable' && (certificate === 'system' ? {} : { ca: readFileSync(certificate) })
+  const options = readParameter('options')
+  const certificate = readParameter('sslrootcert')
+  const ssl =
+    readParameter('sslmode') !== 'disable' &&
+    (certificate === 'system' ? {} : { ca: readFileSync(certificate) })
 
   const [shownUser, shownHost, shownDatabase] = [user, host, database].map(encodeURIComponent)
   const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
   const rest = `${ssl ? '&sslmode=verify-full' : ''}${options && `&options=${encodeURIComponent(options)}`}`
-  const shown = `postgres://${place}${rest.replace('&', '?')}`
-  return { user, host, port, database, password: read('password', 'PGPASSWORD'), options, ssl, shown }
+  return {
+    address: { user, host, port, database, options, ssl },
+    applicationName: readParameter('application_name'),
+    password: read('password', 'PGPASSWORD'),
+    connectSeconds: Number(readParameter('connect_timeout')),
+    binding: readParameter('channel_binding'),
+    session: readParameter('target_session_attrs'),
+    shown: `postgres://${place}${rest.replace('&', '?')}`,
+  }
 }
 
 /** What keeps a text from being the URL of a database, if anything. */
 export const databaseUrlFault = (text: string): string | undefined =>
-  text === '' || pattern.test(text) ? undefined : expected
+  text === '' || urlPattern.test(text) ? undefined : expected

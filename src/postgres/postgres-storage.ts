@@ -1,69 +1,205 @@
-/** Pets in PostgreSQL, in the tables of tables.ts, for any number of servers. */
-import type { Pet, PetWithoutId } from '../pet/pet.ts'
+/** Pets in PostgreSQL, on a pool of pg's that an app can pass: the tables, which are made and never altered, and the statements. */
+import { escapeNonAscii } from '../json/json.ts'
+import { petStatuses, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
-import { errorCode } from '../system/errors.ts'
-import { describeError, query, type PostgresPool } from './tables.ts'
+import { errorCode, isError } from '../system/errors.ts'
+import { DatabaseUnusable } from './database-url.ts'
 
-// One statement is one transaction, and one round trip: a server that dies in the middle leaves no lock behind.
-const create = `
-  WITH counter AS (UPDATE pet_counter SET last_id = last_id + cardinality($3::text[]) RETURNING last_id),
-  created AS (
-    INSERT INTO pets (id, name, category_id, status)
-    SELECT last_id - cardinality($3::text[]) + place, name::json, category_id, status FROM counter,
-      unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS new_pet (name, category_id, status, place)
-  ) SELECT last_id FROM counter`
+/**
+ * A name is a JSON string, since text cannot hold U+0000; to read it as text: name #>> '{}'. pet_counter has one row, the last id that was
+ * given. A creation updates it in the transaction that stores its pets, so ids become visible in the order in which they are given. A
+ * sequence would not do: a list could show an id before a lower one is committed, and whoever pages by `after` would miss that pet.
+ */
+const createTables = `CREATE TABLE pets (
+  id bigint PRIMARY KEY CHECK (id > 0),
+  name json NOT NULL CHECK (json_typeof(name) = 'string'),
+  category_id bigint NOT NULL,
+  status text NOT NULL CHECK (status IN (${petStatuses.map((status) => `'${status}'`).join(', ')}))
+);
+CREATE INDEX pets_by_status ON pets (status, id);
+CREATE TABLE pet_counter (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), last_id bigint NOT NULL);
+INSERT INTO pet_counter (last_id) VALUES (0);
+`
 
-const select = 'SELECT id, name, category_id, status FROM pets'
+/** Fails if a table or a column is missing, or a name is no json. Gives a row that says what is wrong with the counter, if anything is. */
+const checkTables = `
+  SELECT coalesce('is at ' || last_id || ', but there is a pet ' || highest_id, 'has no row') AS fault
+  FROM (SELECT (SELECT last_id FROM pet_counter), (SELECT max(id) FROM pets) AS highest_id,
+    (SELECT json_typeof(name) || category_id || status FROM pets LIMIT 0)) AS state
+  WHERE last_id IS NULL OR last_id < highest_id`
+const mendCounter =
+  'DELETE FROM pet_counter; INSERT INTO pet_counter (last_id) SELECT coalesce(max(id), 0) FROM pets'
+
+/** Gives a row if the encoding lacks characters that names may have. The locale C goes with each encoding. */
+const checkEncoding = `
+  SELECT format('its encoding is %s, which cannot hold every name; run: CREATE DATABASE %I TEMPLATE template0 '
+    'ENCODING ''UTF8'' LC_COLLATE ''C'' LC_CTYPE ''C'', and use that', encoding, current_database() || '_utf8') AS fault
+  FROM current_setting('server_encoding') AS encoding WHERE encoding NOT IN ('UTF8', 'SQL_ASCII')`
+
+// An app may have given its pg parsers of its own, and a pooler's connection any client_encoding. So all values come as text that is ASCII.
+const columns = `id::text, encode(convert_to(name::text, 'UTF8'), 'hex') AS name, category_id::text, status::text`
 // PostgreSQL plans it anew for each call, and so finds a status by its index.
-const selectPage = `${select} WHERE id > $1 AND ($3::text IS NULL OR status = $3) ORDER BY id LIMIT $2`
+const selectPage = `SELECT ${columns} FROM pets
+  WHERE id > $1::bigint AND ($3::text IS NULL OR status = $3) ORDER BY pets.id LIMIT $2`
+const selectPet = `SELECT ${columns} FROM pets WHERE id = $1::bigint`
 
-/** By SQLSTATE: the disk is full; the id after the last is more than a bigint holds. */
-const noRoom = ['53100', '22003']
-/** A conflict with another creation, which the isolation levels above READ COMMITTED report; a database that is read-only. */
-const [conflict, readOnly] = ['40001', '25006']
-const maxAttempts = 20
+/** Fails if `created` has fewer rows than were given: somebody's trigger drops rows. */
+export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
+  THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
-/** A row as pg reads it: an int8 is a string, and JSON is parsed. */
+// One statement is one transaction, and one round trip: a server that dies in the middle leaves no lock behind. It gives no row if the counter
+// has no row, or no id left.
+const create = `
+  WITH counter AS (
+    UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
+    WHERE last_id <= 9223372036854775807 - cardinality($1::text[]) RETURNING last_id - cardinality($1::text[]) AS before
+  ), created AS (
+    INSERT INTO pets (id, name, category_id, status) SELECT before + place, name::json, category_id, status
+    FROM counter, unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS pet (name, category_id, status, place)
+    RETURNING id, name, category_id, status
+  ) SELECT ${columns}, ${checkCreated} FROM counter LEFT JOIN created ON true ORDER BY created.id`
+
 type Row = Record<'id' | 'name' | 'category_id', string> & Pick<Pet, 'status'>
 
 function toPet({ id, name, category_id, status }: Row): Pet {
-  return { id: BigInt(id), name, categoryId: BigInt(category_id), status }
+  const text = Buffer.from(name, 'hex').toString()
+  return { id: BigInt(id), name: JSON.parse(text), categoryId: BigInt(category_id), status }
 }
 
-/** The names, categories and statuses of the pets, as parameters of a statement. */
-export function toColumns(pets: readonly PetWithoutId[]) {
-  const names = pets.map(({ name }) => JSON.stringify(name))
-  return [names, pets.map(({ categoryId }) => categoryId), pets.map(({ status }) => status)]
+/** The names, categories and statuses of the pets, as parameters of a statement: ASCII, whatever the client_encoding is. */
+export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly string[])[] {
+  const names = pets.map(({ name }) => escapeNonAscii(JSON.stringify(name)))
+  return [names, pets.map(({ categoryId }) => String(categoryId)), pets.map(({ status }) => status)]
 }
+
+/** By SQLSTATE: conflicts with other transactions. */
+const conflict = /^40(?:001|P01)$/
+const maxAttempts = 20
+/**
+ * What is surely rolled back, by SQLSTATE; after any other failure, the pets may be stored. An owner's trigger may raise anything, so a pet is
+ * refused by each but those of connections, transactions, syntax, resources and the system (and by no EPIPE, a code of the system's).
+ */
+const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
+  ['insufficient_storage', /^53100$/],
+  ['nothing_stored', /^(?:40(?:001|P01)|25006|55P03)$/],
+  ['pet_refused', /^(?!08|25|28|40|42(?!501)|53|57|58|XX|E[A-Z])[\dA-Z]{5}$/],
+]
 
 /**
  * Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README). The statements have no names, so
  * that they work through PgBouncer in transaction mode as well.
  */
 export function createPostgresStorage(pool: PostgresPool): PetStorage {
-  async function insert(newPets: readonly PetWithoutId[], attempt = 1): Promise<readonly Pet[]> {
-    try {
-      const [row] = await query<{ last_id: string }>(pool, create, toColumns(newPets))
-      // Without the row in pet_counter, the service is given 0 as an id, and refuses it.
-      const lastId = BigInt(row?.last_id ?? 0)
-      return newPets.map((newPet, i) => ({ ...newPet, id: lastId - BigInt(newPets.length - 1 - i) }))
-    } catch (error) {
-      const sqlState = errorCode(error)
-      if (sqlState === conflict && attempt < maxAttempts) return insert(newPets, attempt + 1)
-      // All of these are rolled back. After any other failure, the pets may be stored.
-      if (![...noRoom, conflict, readOnly].includes(sqlState)) throw error
-      const code = noRoom.includes(sqlState) ? 'insufficient_storage' : 'nothing_stored'
-      throw Object.assign(new Error(describeError(error)), { code })
-    }
+  let isChecked = false
+  async function ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    if (!isChecked) await refuseEncoding(pool)
+    isChecked = true
+    return query<Row>(pool, text, values)
   }
 
   return {
     async list({ limit, status, after = 0 }) {
       // One pet too many tells whether there are more.
-      const rows = await query<Row>(pool, selectPage, [after, limit + 1, status])
+      const rows = await ask(selectPage, [String(after), limit + 1, status])
       return { pets: rows.slice(0, limit).map(toPet), hasMore: rows.length > limit }
     },
-    get: async (id) => (await query<Row>(pool, `${select} WHERE id = $1`, [id])).map(toPet)[0],
-    create: (newPets) => insert(newPets),
+    get: async (id) => (await ask(selectPet, [String(id)])).map(toPet)[0],
+    async create(newPets) {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          const rows = await ask(create, toColumns(newPets))
+          if (rows.length > 0) return rows.map(toPet)
+        } catch (error) {
+          const sqlState = errorCode(error)
+          if (conflict.test(sqlState) && attempt < maxAttempts) continue
+          const [code] = outcomes.find(([, sqlStates]) => sqlStates.test(sqlState)) ?? []
+          throw code === undefined ? error : Object.assign(new Error(describeError(error)), { code })
+        }
+        await prepareTables(pool)
+        throw Object.assign(new Error('no id is left'), { code: 'insufficient_storage' })
+      }
+    },
   }
 }
+
+/** Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what to run. */
+export async function prepareTables(pool: PostgresPool): Promise<void> {
+  await refuseEncoding(pool)
+  const look = () => query<Fault>(pool, checkTables)
+  const [wrong] = await look().catch(async (error: unknown) => {
+    if (errorCode(error) !== '42P01') return explain(pool, error)
+    // A table is missing. PostgreSQL takes statements that are sent together as one transaction. If another server makes the tables at the
+    // same moment, this waits for its end and is then refused, even with IF NOT EXISTS; so a second look tells whether all is well.
+    await query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
+    return look()
+  })
+  if (wrong !== undefined) throw new DatabaseUnusable(`pet_counter ${wrong.fault}; run: ${mendCounter}`)
+}
+
+type Fault = { readonly fault: string }
+
+async function refuseEncoding(pool: PostgresPool): Promise<void> {
+  const [wrong] = await query<Fault>(pool, checkEncoding)
+  if (wrong !== undefined) throw new DatabaseUnusable(wrong.fault)
+}
+
+/** Throws the error and, if the tables or the role's privileges are its reason (SQLSTATE class 42), what to run. */
+async function explain(pool: PostgresPool, error: unknown): Promise<never> {
+  if (!errorCode(error).startsWith('42')) throw error
+  const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
+  const remedy =
+    "have this run by a role that may or, if such a table is another program's, choose another database"
+  const grants = `GRANT SELECT, INSERT ON pets TO ${row?.role};\nGRANT SELECT, UPDATE ON pet_counter TO ${row?.role};\n`
+  throw new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
+}
+
+/** The parsers of columns: also where the app's connections are binary, and give buffers. */
+const texts = { getTypeParser: () => String }
+
+type Emitter = Pick<NodeJS.EventEmitter, 'off' | 'on'>
+
+/** A connection that was taken from the pool. */
+export interface PostgresClient extends Emitter {
+  query(statement: {
+    text: string
+    values: unknown[]
+    types: typeof texts
+  }): Promise<{ readonly rows: readonly unknown[] }>
+  release(isBroken: boolean): void
+}
+
+/** A `new Pool()` of pg. */
+export interface PostgresPool extends Emitter {
+  connect(): Promise<PostgresClient>
+}
+
+/** An error in words: that of several addresses that were tried has no message of its own. */
+export function describeError(error: unknown): string {
+  return isError(error) ? error.message || errorCode(error) : String(error)
+}
+
+/** For connections that break, as when the database stops: the pool drops them. Without a listener, Node would end the process. */
+const ignore = (): void => {}
+
+/** Gives `use` a connection. One on which something failed is closed, so that the database rolls back what was begun. */
+export async function withClient<T>(pool: PostgresPool, use: (client: PostgresClient) => Promise<T>) {
+  // Each has the listener once, however often it is used.
+  pool.off('error', ignore).on('error', ignore)
+  const client = await pool.connect().catch((cause: unknown) => {
+    throw Object.assign(new Error(describeError(cause), { cause }), { code: 'nothing_stored' })
+  })
+  client.off('error', ignore).on('error', ignore)
+  const result = use(client)
+  client.release(await result.then(() => false).catch(() => true))
+  return result
+}
+
+/** Sends one statement. Gives the `Columns` as text: also where the app's connections are binary, and give buffers. */
+export async function send<Columns>(client: PostgresClient, text: string, values: readonly unknown[] = []) {
+  const statement = { text, values: [...values], types: texts }
+  // Whoever wrote the statement knows the columns.
+  return (await client.query(statement)).rows as readonly Columns[]
+}
+
+export const query = <Columns>(pool: PostgresPool, text: string, values?: readonly unknown[]) =>
+  withClient(pool, (client) => send<Columns>(client, text, values))

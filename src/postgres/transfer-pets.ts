@@ -6,14 +6,16 @@ import { formatFile, parseFileText } from '../data-file/file-text.ts'
 import { createWhole, linkIfMissing, putBackOldFile } from '../data-file/new-files.ts'
 import type { Pet } from '../pet/pet.ts'
 import type { Database } from './database.ts'
-import { toColumns } from './postgres-storage.ts'
-import { DatabaseUnusable, withClient } from './tables.ts'
+import { DatabaseUnusable } from './database-url.ts'
+import { checkCreated, send, toColumns, withClient } from './postgres-storage.ts'
 
 /** So many pets are sent or asked for at once. */
 const batchPets = 2_000
 const insert = `
-  INSERT INTO pets (id, name, category_id, status) SELECT id, name::json, category_id, status
-  FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) AS pet (id, name, category_id, status)`
+  WITH created AS (
+    INSERT INTO pets (id, name, category_id, status) SELECT id, name::json, category_id, status
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS pet (name, category_id, status, id) RETURNING id
+  ) SELECT ${checkCreated}`
 
 /** Called after each batch with how many pets are done. */
 type OnPets = (done: number) => unknown
@@ -28,16 +30,16 @@ export async function importPets({ pool }: Database, path: string, options: Disk
   const { file, data } = await openDataFile(path, options)
   await withClient(pool, async (client) => {
     // Other servers' creations wait for this row until the end.
-    await client.query('BEGIN; SELECT FROM pet_counter FOR UPDATE')
-    const { rows } = await client.query('SELECT FROM pets LIMIT 1')
-    if (rows.length > 0) throw new DatabaseUnusable('The database has pets; import into one that has none')
+    await send(client, 'BEGIN; SELECT FROM pet_counter FOR UPDATE')
+    if ((await send(client, 'SELECT FROM pets LIMIT 1')).length > 0)
+      throw new DatabaseUnusable('the database has pets; import into one that has none')
     for (let from = 0; from < data.pets.length; from += batchPets) {
       const pets = data.pets.slice(from, from + batchPets)
-      await client.query(insert, [pets.map(({ id }) => id), ...toColumns(pets)])
+      await send(client, insert, [...toColumns(pets), pets.map(({ id }) => String(id))])
       onPets(from + pets.length)
     }
-    await client.query('UPDATE pet_counter SET last_id = greatest(last_id, (SELECT max(id) FROM pets))')
-    await client.query('COMMIT')
+    await send(client, 'UPDATE pet_counter SET last_id = greatest(last_id, (SELECT max(id) FROM pets))')
+    await send(client, 'COMMIT')
   }).finally(() => file.close())
   return data.pets.length
 }

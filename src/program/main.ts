@@ -13,7 +13,8 @@ import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { formatPetCount } from '../pet/pet.ts'
 import { openDatabase, type Database } from '../postgres/database.ts'
-import { DatabaseUnusable } from '../postgres/tables.ts'
+import { DatabaseUnusable } from '../postgres/database-url.ts'
+import { describeError } from '../postgres/postgres-storage.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
@@ -51,18 +52,28 @@ export async function runProgram(): Promise<void> {
 }
 
 async function start(args: Arguments): Promise<void> {
-  const config = parseConfig(process.env, args)
+  const { import: importPath, export: exportPath } = args
+  const path = importPath ?? exportPath
+  // Serving nobody, an import and an export need no keys: what is given here is used by nothing.
+  const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args })
   const { databaseUrl, log } = config
   const say = log === 'silent' ? () => {} : console.log
-  const database = databaseUrl === '' ? undefined : await openDatabase(databaseUrl, process.env, say)
-  const { import: importPath, export: exportPath } = args
-  if (importPath === undefined && exportPath === undefined) return serve(config, database, say)
-  if (database === undefined || (importPath !== undefined && exportPath !== undefined))
+  const open = () => openDatabase(databaseUrl, process.env, say)
+  if (path === undefined) return serve(config, databaseUrl === '' ? undefined : await open(), say)
+  if (databaseUrl === '' || (importPath !== undefined && exportPath !== undefined))
     throw new ConfigError('--import, --export: expected one of them, and a database')
-  if (importPath !== undefined)
-    say(`imported ${formatPetCount(await importPets(database, importPath, { onMessage: say }, onPets))}`)
-  if (exportPath !== undefined)
-    say(`exported ${formatPetCount(await exportPets(database, exportPath, onPets))}`)
+  const verb = importPath === undefined ? 'export' : 'import'
+  try {
+    const database = await open()
+    const count = await (verb === 'export'
+      ? exportPets(database, path, onPets)
+      : importPets(database, path, { onMessage: say }, onPets))
+    say(`${verb}ed ${formatPetCount(count)}`)
+  } catch (error) {
+    // The first names the file itself, and the second is a bug.
+    if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
+    throw new DatabaseUnusable(`${path}: the ${verb} failed: ${describeError(error)}`)
+  }
 }
 
 /** A line of progress, on a terminal. */

@@ -43,9 +43,12 @@ export interface PetPage {
 /**
  * Your own database, which several servers can share. If a method throws or rejects, the response is 503 `storage_failed`, or
  * 507 if the error's `code` is `insufficient_storage`. A client whose creation failed is told that it is not known whether the pet was
- * stored, unless the `code` is that or `nothing_stored`: give the latter only to an error that came before anything was sent, or after all
- * of it was rolled back. The service sets no time limit, so let a method that hangs reject in time. Results are checked. The service never
- * closes the storage.
+ * stored, unless the `code` is that or one of these, each for an error before anything was sent, or after all of it was rolled back:
+ * - `nothing_stored`: the same pets could be stored at another time;
+ * - `pet_refused`: one of them breaks a rule of the database. Then `create` is called for each by itself.
+ *
+ * The service sets no time limit, so let a method that hangs reject in time. Of results, the number and each pet are checked. The service
+ * never closes the storage.
  */
 export interface PetStorage {
   /**

@@ -1,7 +1,7 @@
 /** A PostgreSQL for the tests: installed from Debian if it is missing, and run in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, readdirSync, writeFileSync } from 'node:fs'
+import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import {
@@ -19,8 +19,8 @@ const versionsFolder = '/usr/lib/postgresql'
 export interface Database {
   /** What is started in it ends with this process. */
   readonly folder: string
-  /** Makes an empty database, and gives its address. */
-  createDatabase(name: string): Promise<string>
+  /** Makes an empty database, and gives its address. The role `locked` needs a password for it; all others need none. */
+  createDatabase(name: string, encoding?: string): Promise<string>
   /** Starts it again after `stop` or `kill`; resolves when it takes connections. */
   start(): Promise<void>
   /** Stops it in order, without waiting for its clients. */
@@ -55,6 +55,8 @@ export async function startDatabase({ hasTls = false } = {}): Promise<Database> 
     const lines = ['ssl = on', `ssl_cert_file = '${certificate}'`, `ssl_key_file = '${key}'`]
     writeFileSync(join(data, 'postgresql.auto.conf'), `${lines.join('\n')}\n`)
   }
+  const access = join(data, 'pg_hba.conf')
+  writeFileSync(access, `host all locked all scram-sha-256\n${readFileSync(access, 'utf8')}`)
   let child: ChildProcess | undefined
 
   const urlOf = (name: string): string => `postgres://petstore@127.0.0.1:${port}/${name}`
@@ -85,8 +87,9 @@ export async function startDatabase({ hasTls = false } = {}): Promise<Database> 
     stop: () => end(() => child?.kill('SIGINT')),
     kill: () => end(() => killAll(data)),
     signal: (signal) => void signalAll(data, signal),
-    async createDatabase(name) {
-      await runSql(urlOf('postgres'), `CREATE DATABASE ${name}`)
+    async createDatabase(name, encoding = 'UTF8') {
+      const template = `TEMPLATE template0 ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`
+      await runSql(urlOf('postgres'), `CREATE DATABASE ${name} ${template}`)
       return urlOf(name)
     },
     async startPooler(name, settings) {

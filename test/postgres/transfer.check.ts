@@ -67,7 +67,7 @@ test('imports into a database without pets only', async () => {
   assert.equal((await run(folder, databaseUrl, '--import', 'pets.json')).code, 0)
   assert.deepEqual(await run(folder, databaseUrl, '--import', 'pets.json'), {
     code: 1,
-    output: 'The database has pets; import into one that has none\n',
+    output: 'pets.json: the import failed: the database has pets; import into one that has none\n',
   })
   assert.deepEqual(await runSql(databaseUrl, 'SELECT count(*)::int FROM pets'), [{ count: names.length }])
 })
@@ -113,9 +113,44 @@ test('stores none of the pets when the database refuses one', async () => {
   await runSql(databaseUrl, 'ALTER TABLE pets ADD CHECK (name::text <> \'"NULL"\')')
   const { code, output } = await run(folder, databaseUrl, '--import', 'pets.json')
   assert.equal(code, 1)
-  assert.match(output, /violates check constraint/)
+  assert.match(output, /^pets\.json: the import failed: new row [^\n]* violates check constraint [^\n]*\n$/)
   const state = 'SELECT (SELECT count(*)::int FROM pets) AS count, last_id FROM pet_counter'
   assert.deepEqual(await runSql(databaseUrl, state), [{ count: 0, last_id: '0' }])
+})
+
+test('stores none of the pets when a trigger drops one', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('dropping')
+  writeFileSync(join(folder, 'pets.json'), text)
+  await run(folder, databaseUrl, '--export', 'empty.json')
+  await runSql(
+    databaseUrl,
+    `CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+       IF NEW.name::text = '"NULL"' THEN RETURN NULL; END IF; RETURN NEW;
+     END $$; CREATE TRIGGER judge BEFORE INSERT ON pets FOR EACH ROW EXECUTE FUNCTION judge()`,
+  )
+  const { code, output } = await run(folder, databaseUrl, '--import', 'pets.json')
+  assert.equal(code, 1)
+  assert.match(output, /^pets\.json: the import failed: .*a trigger keeps pets from being stored/)
+  assert.deepEqual(await runSql(databaseUrl, 'SELECT count(*)::int FROM pets'), [{ count: 0 }])
+})
+
+test('asks for no keys, and names its file when the database or the disk refuses', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('keys')
+  const env = { PETSTORE_DATABASE_URL: databaseUrl, PETSTORE_API_KEYS: '', HOST: '0.0.0.0' }
+  assert.equal((await runToEnd(folder, ['--export', 'pets.json'], env)).output, 'exported 0 pets\n')
+  assert.equal((await runToEnd(folder, ['--import', 'pets.json'], env)).output, 'imported 0 pets\n')
+  // A file is where the folder has to be.
+  for (const [name, wrongUrl] of [
+    ['pets.json/new.json', databaseUrl],
+    ['new.json', `${databaseUrl}_none`],
+  ] as const) {
+    const { code, output } = await run(folder, wrongUrl, '--export', name)
+    assert.equal(code, 1)
+    assert.match(output, new RegExp(`^${name.replaceAll('.', '[.]')}: the export failed: [^\\n]*\\n$`))
+    assert.doesNotMatch(output, /start/)
+  }
 })
 
 test('stores none of the pets when the import is killed in the middle, and all when it is run again', async () => {
