@@ -2,16 +2,27 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+  type Stats,
+} from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer } from 'node:net'
 import os from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { formatUrl } from '../src/http/listener.ts'
 import { parseConfig, settings } from '../src/options/settings.ts'
 import { handleArgs, formatCommand } from '../src/program/command-line.ts'
-import { formatStartText } from '../src/program/start-text.ts'
+import { formatStartText } from '../src/program/console.ts'
 import { buildOnce } from './built.ts'
 import {
   cleanEnvironment,
@@ -272,7 +283,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 
     program.child.kill(signal)
     assert.deepEqual(await program.ended, { code: 0, signal: null })
-    assert.match(program.output(), /\nstopped\n$/)
+    assert.match(program.output(), /\n\S+Z stopped\n$/)
     await Promise.all([silent.closed, half.closed, kept.closed])
   })
 }
@@ -542,30 +553,152 @@ test('goes on serving when nobody reads its output any more', async (t) => {
   assert.deepEqual(await once(program.child, 'exit'), [0, null])
 })
 
-test('goes on serving behind `| head -1`', async (t) => {
-  const folder = makeFolder()
-  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
-  const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
-  const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })
+/** Collects what is printed, and waits for a pattern in it. */
+function follow(stream: Readable): { text: () => string; read: (pattern: RegExp) => Promise<string> } {
   let output = ''
   let wake: (() => void) | undefined
-  shell.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text
-    wake?.()
-  })
+  for (const event of ['data', 'end']) {
+    stream.setEncoding('utf8').on(event, (text = '') => {
+      output += text
+      wake?.()
+    })
+  }
   const read = async (pattern: RegExp): Promise<string> => {
     for (;;) {
       const [, found] = pattern.exec(output) ?? []
       if (found !== undefined) return found
+      assert.equal(stream.readableEnded, false, output)
       await new Promise<void>((resolve) => {
         wake = resolve
       })
     }
   }
+  return { text: () => output, read }
+}
+
+test('goes on serving behind `| head -1`', async (t) => {
+  const folder = makeFolder()
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
+  const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })
+  const { read } = follow(shell.stdout)
   const pid = Number(await read(/pid (\d+)\n/))
   t.after(() => shell.kill('SIGKILL'))
   const url = await read(/listens on (\S+)\n/)
   for (let i = 0; i < 5; i++) assert.equal((await send(url, '/v1/pets')).status, 200)
   process.kill(pid, 'SIGTERM')
   assert.equal(await read(/ended (\d+)\n/), '0')
+})
+
+const longRequests = 200
+const longPath = `/${'a'.repeat(15_000)}`
+
+/** Makes the service log three times as much as may wait for a reader, each line of 15 kB. */
+async function logMuch(url: string): Promise<void> {
+  const responses = await Promise.all(Array.from({ length: longRequests }, () => send(url, longPath)))
+  assert.ok(responses.every(({ status }) => status === 404))
+}
+
+test('responds and stops while nobody reads its output, and says how many lines it dropped', async (t) => {
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const stdio = ['ignore', 'pipe', 'inherit'] as const
+  const child = spawn(process.execPath, [entry], { cwd: makeFolder(), env, stdio: [...stdio] })
+  t.after(() => child.kill('SIGKILL'))
+  const { read, text } = follow(child.stdout)
+  const url = await read(/listens on (\S+)\n/)
+  child.stdout.pause()
+  await logMuch(url)
+  child.stdout.resume()
+  const dropped = Number(await read(/^\S+Z (\d+) lines were dropped here, since nobody read them$/m))
+  const printed = text().split(` GET ${longPath} 404 `).length - 1
+  assert.equal(printed + dropped, longRequests)
+  assert.ok(printed < longRequests / 2, `${printed} lines waited`)
+  await send(url, '/v1/pets')
+  await read(/^\S+Z \S+ GET (\/v1\/pets) 200 /m)
+
+  child.stdout.pause()
+  await logMuch(url)
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
+test('responds and stops while its terminal is stopped, and says how many lines it dropped', async (t) => {
+  if (spawnSync('script', ['--version']).error !== undefined) {
+    t.skip('needs script of util-linux')
+    return
+  }
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const command = `echo pid $$; exec "${process.execPath}" "${entry}"`
+  const terminal = spawn('script', ['-qefc', command, '/dev/null'], { cwd: makeFolder(), env })
+  t.after(() => terminal.kill('SIGKILL'))
+  const { read } = follow(terminal.stdout)
+  const pid = Number(await read(/pid (\d+)\r\n/))
+  t.after(() => {
+    if (terminal.exitCode === null) process.kill(pid, 'SIGKILL')
+  })
+  const url = await read(/listens on (\S+)\r\n/)
+  const [stop, goOn] = ['\x13', '\x11']
+  terminal.stdin.write(stop)
+  await logMuch(url)
+  terminal.stdin.write(goOn)
+  const dropped = Number(await read(/^\S+Z (\d+) lines were dropped here, since nobody read them\r$/m))
+  assert.ok(dropped > longRequests / 2, `${dropped} lines were dropped`)
+
+  terminal.stdin.write(stop)
+  await logMuch(url)
+  process.kill(pid, 'SIGTERM')
+  assert.deepEqual(await once(terminal, 'exit'), [0, null])
+})
+
+test('begins each line after the start text with the time, unless the journal does', async (t) => {
+  const start = /^Petstore listens on \S+\nVersion: .*\nData file: .*\nPage: .*\nTry.*\n {2}curl .*\n/
+  const run = async (findStream: (place: Stats) => string): Promise<string> => {
+    const folder = makeFolder()
+    const log = join(folder, 'log')
+    const descriptor = openSync(log, 'a')
+    const env = {
+      ...cleanEnvironment(),
+      PORT: '0',
+      PETSTORE_API_KEYS: key,
+      PETSTORE_LOG: 'requests',
+      JOURNAL_STREAM: findStream(fstatSync(descriptor)),
+    }
+    const stdio = ['ignore', descriptor, descriptor] as const
+    const child = spawn(process.execPath, [entry], { cwd: folder, env, stdio: [...stdio] })
+    t.after(() => child.kill('SIGKILL'))
+    const read = (): string => readFileSync(log, 'utf8')
+    while (!start.test(read())) {
+      assert.equal(child.exitCode, null, read())
+      await new Promise(setImmediate)
+    }
+    await send(/listens on (\S+)/.exec(read())?.[1] ?? '', '/healthz')
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    return read().replace(start, '')
+  }
+  const lines = (await run(({ dev, ino }) => `${dev}:${ino + 1}`)).trimEnd().split('\n')
+  assert.equal(lines.length, 2)
+  for (const line of lines)
+    assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?:127\.0\.0\.1 GET \/healthz 200 |stopped$)/)
+  const bare = await run(({ dev, ino }) => `${dev}:${ino}`)
+  assert.match(bare, /^127\.0\.0\.1 GET \/healthz 200 \d+\.\d ms\nstopped\n$/)
+})
+
+test('ends after a refused start even where something else keeps the process alive', async (t) => {
+  const folder = makeFolder()
+  writeFileSync(join(folder, 'keep.cjs'), 'setInterval(() => {}, 1_000_000)')
+  const env = { NODE_OPTIONS: '--require ./keep.cjs', PORT: 'x' }
+  const program = runProgram(t, folder, env)
+  assert.deepEqual(await program.ended, { code: 1, signal: null })
+  assert.equal(program.output(), 'PORT: expected a port from 0 to 65535, got "x"\n')
+})
+
+test('prints the stack of a bug, even one to which Node gave a code', async (t) => {
+  const folder = makeFolder()
+  const script = `const net = require('node:net')
+    net.Server.prototype.listen = () => { Buffer.alloc('bug') }`
+  writeFileSync(join(folder, 'bug.cjs'), script)
+  const program = runProgram(t, folder, { NODE_OPTIONS: '--require ./bug.cjs' })
+  assert.equal((await program.ended).code, 1)
+  assert.match(program.output(), /^TypeError \[ERR_INVALID_ARG_TYPE\]: .*\n +at /m)
 })

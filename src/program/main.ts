@@ -17,9 +17,9 @@ import { DatabaseUnusable } from '../postgres/tables.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
-import { errorCode, isError } from '../system/errors.ts'
+import { isError, isSystemError } from '../system/errors.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
-import { formatStartText } from './start-text.ts'
+import { formatStartText, openConsole } from './console.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
@@ -27,36 +27,38 @@ import { formatStartText } from './start-text.ts'
  */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
+type Console = ReturnType<typeof openConsole>
+
 /** Serves until a signal stops it, or does what else its arguments ask for. Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
-  // Whoever reads the output may stop reading (`| head -1`). Without these listeners, the next line would end the service.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const console = openConsole(process.env)
   let args: Arguments = {}
   try {
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
     const request = handleArgs(process.argv.slice(2), command, packageVersion)
-    if (typeof request === 'string') return console.log(request)
+    if (typeof request === 'string') return console.say(request)
     args = request
     const { verify, keys = process.env['PETSTORE_API_KEY'] } = args
-    if (verify === undefined) await start(args)
+    if (verify === undefined) await start(args, console)
     else process.exitCode = await verifyServer(verify, keys)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
     const name = /^(PORT|HOST):/.exec(message)?.[1]?.toLowerCase() ?? ''
     // The sentence about an address begins with the variable.
-    console.error(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
-    process.exitCode = 1
+    console.sayError(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
+    await console.exit(1, 1_000)
   }
 }
 
-async function start(args: Arguments): Promise<void> {
+async function start(args: Arguments, console: Console): Promise<void> {
   const config = parseConfig(process.env, args)
   const { databaseUrl, log } = config
-  const say = log === 'silent' ? () => {} : console.log
+  const say = log === 'silent' ? () => {} : console.say
   const database = databaseUrl === '' ? undefined : await openDatabase(databaseUrl, process.env, say)
   const { import: importPath, export: exportPath } = args
-  if (importPath === undefined && exportPath === undefined) return serve(config, database, say)
+  if (importPath === undefined && exportPath === undefined)
+    return serve(config, database, { ...console, say })
   if (database === undefined || (importPath !== undefined && exportPath !== undefined))
     throw new ConfigError('--import, --export: expected one of them, and a database')
   if (importPath !== undefined)
@@ -70,7 +72,8 @@ function onPets(done: number): void {
   if (process.stdout.isTTY) process.stdout.write(`\r${done} pets\r`)
 }
 
-async function serve(config: Config, database: Database | undefined, say: (message: string) => void) {
+async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
+  const { say, sayError, addTimes, exit } = console
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
   const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
   const options = {
@@ -78,12 +81,16 @@ async function serve(config: Config, database: Database | undefined, say: (messa
     ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,
-    onError: console.error,
+    onError: sayError,
     ...(log === 'requests' && { onResponse: printEntries(say) }),
   }
   const announce = (server: StorageServer, pets: string): void => {
-    stopOnSignals(server, () => say('stopped'))
-    say(formatStartText(config, server.url, pets, createdKey))
+    stopOnSignals(server, () => {
+      say('stopped')
+      return exit(0, 500)
+    })
+    say(formatStartText(config, server.url, pets, createdKey, process.stdout.isTTY))
+    addTimes()
   }
   if (database === undefined) {
     const server = await startPetStore({ ...options, dataFile })
@@ -95,7 +102,7 @@ async function serve(config: Config, database: Database | undefined, say: (messa
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
-function stopOnSignals(server: StorageServer, onStopped: () => void): void {
+function stopOnSignals(server: StorageServer, end: () => Promise<never>): void {
   // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
   // passes the signal on. So a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
@@ -107,8 +114,7 @@ function stopOnSignals(server: StorageServer, onStopped: () => void): void {
       // was not acknowledged.
       clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
       await server.close().catch(() => process.exit(1))
-      onStopped()
-      process.exit(0)
+      await end()
     } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
@@ -132,7 +138,7 @@ function describeFailure(error: unknown): string | undefined {
   const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]
   if (kinds.some((kind) => error instanceof kind)) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
-  return errorCode(error) === '' ? undefined : `The start failed: ${error.message}`
+  return isSystemError(error) ? `The start failed: ${error.message}` : undefined
 }
 
 const noSuite =

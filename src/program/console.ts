@@ -1,0 +1,135 @@
+/**
+ * What the program prints: the start text, and lines. A terminal that somebody has stopped (Ctrl-S, a stalled ssh) and a pipe that nobody
+ * reads hold up no response and no stop: lines wait up to a bound; beyond it they are dropped, and a line says how many.
+ */
+import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { Writable } from 'node:stream'
+import { formatUrl } from '../http/listener.ts'
+import { isLoopback, type Config } from '../options/settings.ts'
+import { packageVersion } from '../system/bundled-texts.ts'
+import { clock, delay } from '../system/clock.ts'
+import { errorCode } from '../system/errors.ts'
+
+/** How much waits to be written. */
+const maxWaitingBytes = 2 ** 20
+/** How often a stopped terminal is tried again. */
+const retryMs = 50
+
+export function openConsole(env: NodeJS.ProcessEnv) {
+  let hasTimes = false
+  const open = (standard: NodeJS.WriteStream & { readonly fd: number }) => {
+    const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard
+    // Whoever reads the output may stop reading (`| head -1`). Without this listener, the next line would end the service.
+    stream.on('error', () => {})
+    const { dev, ino } = fstatSync(standard.fd)
+    // So systemd says where the journal adds a time. A shell that systemd has started inherits the variable, but not the stream.
+    const isJournal = env['JOURNAL_STREAM'] === `${dev}:${ino}`
+    let dropped = 0
+    const print = (message: string): void => {
+      const time = hasTimes && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''
+      if (dropped === 0 && stream.writableLength < maxWaitingBytes) stream.write(`${time}${message}\n`)
+      else {
+        if (dropped === 0) stream.once('drain', tellDropped)
+        dropped += message.split('\n').length
+      }
+    }
+    const tellDropped = (): void => {
+      const message = `${dropped} lines were dropped here, since nobody read them`
+      dropped = 0
+      print(message)
+    }
+    const written = (): Promise<void> => new Promise((resolve) => void stream.write('', () => resolve()))
+    return { print, written }
+  }
+  const [output, errors] = [open(process.stdout), open(process.stderr)]
+  return {
+    say: output.print,
+    sayError: errors.print,
+    /** From now on, a message begins with the time, unless the journal adds it. */
+    addTimes: (): void => {
+      hasTimes = true
+    },
+    /** Exits once all is written, or after maxMs, whatever else keeps the process alive (as in a worker of a cluster). */
+    exit: async (code: number, maxMs: number): Promise<never> => {
+      await Promise.race([Promise.all([output.written(), errors.written()]), delay(maxMs)])
+      process.exit(code)
+    },
+  }
+}
+
+/** A stream to a terminal that waits without blocking; undefined where that cannot be had, as on Windows. */
+function openTerminal(fd: number): Writable | undefined {
+  for (const path of [`/proc/self/fd/${fd}`, '/dev/tty']) {
+    try {
+      // Opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell.
+      return createTerminal(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY))
+    } catch {
+      // On macOS there is no /proc, and after `su` the terminal belongs to another user.
+    }
+  }
+  return undefined
+}
+
+function createTerminal(fd: number): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      const writeRest = (rest: Buffer): void => {
+        try {
+          while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
+          done()
+        } catch (error) {
+          if (errorCode(error) === 'EAGAIN') clock.setTimeout(writeRest, retryMs, rest)
+          else done(error instanceof Error ? error : null)
+        }
+      }
+      writeRest(chunk)
+    },
+  })
+}
+
+/**
+ * The url is for a client on this machine, and `pets` says where they are and how many, as `Data file: /srv/pets.json, 12 pets`.
+ * `createdKey` is the key that was created for this run; undefined if the environment has keys. Those are shown only on a terminal, where
+ * no log keeps them, and only if others cannot reach the service.
+ */
+export function formatStartText(
+  { hints, host, apiKeys }: Config,
+  url: string,
+  pets: string,
+  createdKey: string | undefined,
+  isTerminal = false,
+): string {
+  const key = createdKey ?? (isTerminal && isLoopback(host) ? apiKeys[0] : undefined)
+  // In PowerShell, `curl` may be a command of its own.
+  const curl = process.platform === 'win32' ? 'curl.exe' : 'curl'
+  const lines = [
+    `Petstore listens on ${url}`,
+    // `0.0.0.0`, `::`, and other spellings of them.
+    /^[0:.]+$/.test(host) && `Other machines can reach it too, ${describeReach(host, new URL(url).port)}`,
+    `Version: ${packageVersion}`,
+    pets,
+    createdKey !== undefined &&
+      `API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`,
+    ...hints.map((hint) => `Note: ${hint}`),
+    // A browser never sends the part after `#`; the page reads the key from it.
+    `Page: ${url}/${key === undefined ? '' : `#key=${key}`}`,
+    key === undefined ? 'Try, with your API key instead of YOUR_API_KEY:' : 'Try:',
+    // Without the quotes, zsh would take the brackets of an IPv6 address for a pattern.
+    `  ${curl} -H "Authorization: Bearer ${key ?? 'YOUR_API_KEY'}" "${url}/v1/pets"`,
+  ]
+  return lines.filter((line) => line !== false).join('\n')
+}
+
+/** Names an address that other machines can use, if this machine has one. */
+function describeReach(host: string, port: string): string {
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone.
+    .filter(({ family }) => family === 'IPv4' || host.includes(':'))
+    .filter(({ address, internal }) => !internal && !address.startsWith('fe80:'))
+  const { address } = addresses.find(({ family }) => family === 'IPv4') ?? addresses[0] ?? {}
+  return address === undefined
+    ? "at any of this machine's addresses"
+    : `for example at ${formatUrl(address, port)}`
+}
