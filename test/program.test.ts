@@ -365,18 +365,36 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   })
 }
 
-test('ends at the second signal even as process 1 of a container', async (t) => {
-  const container = ['unshare', '--pid', '--fork', '--kill-child']
-  if (spawnSync('unshare', [...container.slice(1), 'true']).status !== 0) {
-    t.skip('needs Linux, and the right to make a process namespace')
-    return
-  }
-  const program = await startHanging(t, { wrapper: container })
+const container = ['unshare', '--pid', '--fork', '--kill-child']
+const hasContainer = spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
+const needsContainer = {
+  skip: hasContainer ? false : 'needs Linux, and the right to make a process namespace',
+}
+
+/** Sends two signals to the process 1 of a container. */
+async function stopTwice(program: StartedProgram): Promise<void> {
   const { pid } = program.child
   const inside = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'))
   process.kill(inside, 'SIGTERM')
   await refusesConnections(program.url)
   process.kill(inside, 'SIGTERM')
+}
+
+test('ends at the second signal as process 1 of a container, with exit code 1', needsContainer, async (t) => {
+  const folder = makeFolder()
+  const program = await startProgram(t, folder, holdClock(folder), container)
+  const client = await connectRaw(t, program.url)
+  client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 9\r\n`)
+  client.write('Expect: 100-continue\r\n\r\n')
+  assert.equal((await client.read()).status, 100)
+  await stopTwice(program)
+  assert.deepEqual(await program.ended, { code: 1, signal: null })
+  assert.doesNotMatch(program.output(), /trace/i)
+})
+
+test('ends at the second signal as process 1 when a sync never returns', needsContainer, async (t) => {
+  const program = await startHanging(t, { wrapper: container })
+  await stopTwice(program)
   const { code, signal } = await program.ended
   assert.notEqual(signal ?? code, 0)
 })

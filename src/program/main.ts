@@ -120,7 +120,7 @@ function stopOnSignals(server: StorageServer, end: () => Promise<never>): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 }
 
-/** Ends the process by the signal. `process.exit` would wait for a file system call that is still under way. */
+/** Ends the process by the signal, or by an exit code. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
   try {
@@ -129,7 +129,14 @@ function endAtOnce(signal: NodeJS.Signals): void {
     // Windows cannot send a SIGHUP (ENOSYS).
   }
   // In a container this may be process 1, which the kernel does not let end itself by a signal.
-  process.abort()
+  exitUnlessBusy()
+  clock.setInterval(exitUnlessBusy, 20)
+  clock.setTimeout(() => process.abort(), 500)
+}
+
+/** `process.exit` would wait for a call that is under way in the thread pool, and a disk may never respond. */
+function exitUnlessBusy(): void {
+  if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
 }
 
 /** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
