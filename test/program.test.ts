@@ -131,11 +131,13 @@ const wrongArguments: readonly (readonly [args: readonly string[], fault: string
   [['--watch'], '--watch: unknown'],
   [['-p', '4000'], '-p: unknown'],
   [['--token=hush'], '--token: unknown'],
-  [['4000'], '4000: unknown'],
-  [['--port', '4000', 'my pets.json'], '"my pets.json": unknown'],
-  [['a\nb'], '"a?b": unknown'],
-  [[''], '"": unknown'],
+  [['--a\nb'], '"--a?b": unknown'],
+  [['--postgres://ann:hush@h/d'], '--postgres://…@h/d: unknown'],
+  [['4000'], 'argument 1: expected one that begins with --'],
+  [['--keys', 'one', 'hush'], 'argument 3: expected one that begins with --'],
+  [['--keys', 'one', '--', 'hush'], 'argument 4: expected one that begins with --'],
   [['--port'], '--port: expected a value after it'],
+  [['--keys', '--help'], '--keys: expected a value after it; one that begins with -- comes behind a ='],
   [['--verify', 'http://127.0.0.1:4000/v1', '--port', '4000'], '--port: does not go with --verify'],
 ]
 
@@ -145,6 +147,36 @@ for (const [args, fault] of wrongArguments) {
     assert.throws(() => handleArgs(args, 'node server.js', '1.0.0'), { message })
   })
 }
+
+test('takes a value that begins with -- behind a =', () => {
+  assert.deepEqual(
+    { ...Object(handleArgs(['--keys=--help'], 'node server.js', '1.0.0')) },
+    { keys: '--help' },
+  )
+})
+
+for (const [args, env, meant] of [
+  [['3005'], { npm_config_port: 'true' }, 'npm start -- --port 3005'],
+  [[], { npm_config_port: '3005' }, 'npm start -- --port 3005'],
+  [[], { npm_config_base_path: '/store' }, 'npm start -- --base-path /store'],
+  [['hush'], { npm_config_keys: 'true' }, 'npm start -- --keys …'],
+  [[], { npm_config_database: 'postgres://ann:hush@h/d' }, 'npm start -- --database …'],
+  [['postgres://ann:hush@h/d'], { npm_config_file: 'true' }, 'npm start -- --file postgres://…@h/d'],
+  [['3005', 'hush'], { npm_config_keys: 'true', npm_config_port: 'true' }, 'npm start -- --port … --keys …'],
+  [[], { npm_config_port: '3005', npm_lifecycle_event: 'dev' }, 'npm run dev -- --port 3005'],
+] as const) {
+  test(`says what was probably meant where npm took an argument: ${meant}`, () => {
+    const ofNpm = { npm_package_name: 'petstore', npm_lifecycle_event: 'start', ...env }
+    assert.throws(() => handleArgs(args, 'node server.js', '1.0.0', ofNpm), {
+      message: `npm took an argument; did you mean \`${meant}\`; node server.js --help lists the arguments`,
+    })
+  })
+}
+
+test('takes what npm took for another package for none of its own', () => {
+  const env = { npm_package_name: 'shop', npm_lifecycle_event: 'dev', npm_config_host: 'true' }
+  assert.deepEqual({ ...Object(handleArgs([], 'node server.js', '1.0.0', env)) }, {})
+})
 
 test('ends with exit code 1 after the line about a wrong argument, and starts nothing', () => {
   const line = '--watch: unknown; node server.js --help lists the arguments\n'
@@ -161,13 +193,27 @@ test('takes each setting as an argument, which wins over its variable', async (t
   const folder = makeFolder()
   const env = { PORT: 'wrong', PETSTORE_API_KEYS: 'from-the-environment', PETSTORE_DATA_FILE: 'other.json' }
   const args = ['--port', '0', '--keys=first,second', '--file', 'mine/pets.json', '--log', 'requests']
-  const { url, waitFor } = await startProgram(t, folder, env, [], [...args, '--cors=none', '--delay', '1'])
+  const { url, waitFor } = await startProgram(
+    t,
+    folder,
+    env,
+    [],
+    [...args, '--cors=none', '--delay', '1', '--base-path', '/store'],
+  )
   await waitFor(/mine\/pets\.json, 0 pets/)
   const headers = { authorization: 'Bearer second', origin: 'http://a.test' }
   const answer = await send(url, '/v1/pets', { headers })
   assert.equal(answer.status, 200)
   assert.equal(answer.headers.get('access-control-allow-origin'), undefined)
   await waitFor(/ GET \/v1\/pets 200/m)
+  const body = { name: 'Rex', categoryId: 1 }
+  for (const [path, id] of [
+    ['/store/v1/pets', 1],
+    ['/v1/pets', 2],
+  ] as const) {
+    const made = await send(url, path, { body, headers: { authorization: 'Bearer second' } })
+    assert.equal(made.headers.get('location'), `/store/v1/pets/${id}`)
+  }
   assert.deepEqual(readdirSync(folder), ['mine'])
 })
 
@@ -188,30 +234,72 @@ test('names the command by which it was started', () => {
   assert.equal(formatCommand(join(folder, 'node_modules', '.bin', 'petstore'), folder), 'npx petstore')
 })
 
+const v4 = (address: string) => [{ family: 'IPv4', address, internal: address.startsWith('127.') }]
+const v6 = (address: string) => [{ family: 'IPv6', address, internal: false }]
+
 test('says that other machines can reach it, and where, when it listens on every address', (t) => {
-  const loopback = { family: 'IPv4', address: '127.0.0.1', internal: true }
-  const linkLocal = { family: 'IPv6', address: 'fe80::1', internal: false }
-  const v6 = { family: 'IPv6', address: '2001:db8::5', internal: false }
-  const v4 = { family: 'IPv4', address: '192.0.2.7', internal: false }
+  const inner = {
+    lo: v4('127.0.0.1'),
+    docker0: v4('172.17.0.1'),
+    'br-1f2e3d4c5b6a': v4('172.18.0.1'),
+    wg0: v4('10.8.0.2'),
+  }
+  const linkLocal = { eth1: v4('169.254.7.7'), eth2: v6('fe80::1') }
   t.after(syncBuiltinESMExports)
-  for (const [host, addresses, expected] of [
-    ['0.0.0.0', [loopback, linkLocal, v6, v4], 'for example at http://192.0.2.7:3000'],
-    ['0.0.0.0', [loopback, linkLocal, v6], "at any of this machine's addresses"],
-    ['::', [loopback, linkLocal, v6, v4], 'for example at http://192.0.2.7:3000'],
-    ['::', [loopback, linkLocal, v6], 'for example at http://[2001:db8::5]:3000'],
-    ['::', [loopback, linkLocal], "at any of this machine's addresses"],
+  for (const [host, interfaces, expected] of [
+    ['0.0.0.0', { ...inner, ...linkLocal, eth0: v4('192.0.2.7') }, 'probably at http://192.0.2.7:3000'],
+    [
+      '0.0.0.0',
+      {
+        ...inner,
+        eth0: v4('203.0.113.4'),
+        eth3: v4('10.1.2.3'),
+        br0: v4('172.20.0.3'),
+        wlan0: v4('192.168.1.20'),
+      },
+      'probably at http://192.168.1.20:3000 or http://10.1.2.3:3000 or http://203.0.113.4:3000 or http://172.20.0.3:3000',
+    ],
+    ['0.0.0.0', { ...inner, ...linkLocal, eth0: v6('2001:db8::5') }, "at any of this machine's addresses"],
+    [
+      '::',
+      { ...inner, wlan0: [...v6('2001:db8::5'), ...v4('192.0.2.7')] },
+      'probably at http://192.0.2.7:3000',
+    ],
+    ['::', { ...inner, ...linkLocal, eth0: v6('2001:db8::5') }, 'probably at http://[2001:db8::5]:3000'],
+    ['::', { ...inner, ...linkLocal }, "at any of this machine's addresses"],
+    ['0.0.0.0', undefined, "at any of this machine's addresses"],
   ] as const) {
-    const interfaces = t.mock.method(os, 'networkInterfaces', () => ({ eth0: addresses }))
+    const { mock } = t.mock.method(os, 'networkInterfaces', () => {
+      // As where the system denies the call.
+      if (interfaces === undefined) throw new Error('uv_interface_addresses returned Unknown system error 97')
+      return interfaces
+    })
     syncBuiltinESMExports()
     const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'a' })
     const text = formatStartText(config, formatUrl(host, 3000), '', undefined)
-    interfaces.mock.restore()
+    mock.restore()
     const [first, second] = text.split('\n')
     assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
     assert.equal(second, `Other machines can reach it too, ${expected}`)
   }
   const alone = formatStartText(parseConfig({}), 'http://127.0.0.1:3000', '', 'a')
   assert.doesNotMatch(alone, /Other machines/)
+})
+
+function formatWithKeys(host: string, isTerminal: boolean): string {
+  const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'mine,other' })
+  return formatStartText(config, 'http://a', '', undefined, isTerminal)
+}
+
+test('prints a key of the environment on a terminal only, and only if no other machine can use it', () => {
+  const shown = formatWithKeys('127.0.0.1', true)
+  assert.match(
+    shown,
+    /^Page: http:\/\/a\/#key=mine\nTry:\n {2}curl\S* -H "Authorization: Bearer mine" "http:\/\/a\/v1\/pets"$/m,
+  )
+  assert.doesNotMatch(shown, /for this run|other/)
+  for (const hidden of [formatWithKeys('127.0.0.1', false), formatWithKeys('192.0.2.7', true)])
+    assert.doesNotMatch(hidden, /mine|other/)
 })
 
 test('prints a curl and a link to the page that work with the created key', async (t) => {
@@ -655,6 +743,7 @@ test('responds and stops while its terminal is stopped, and says how many lines 
     if (terminal.exitCode === null) process.kill(pid, 'SIGKILL')
   })
   const url = await read(/listens on (\S+)\r\n/)
+  assert.equal(await read(/^Page: \S+\/#key=(\S+)\r$/m), key)
   const [stop, goOn] = ['\x13', '\x11']
   terminal.stdin.write(stop)
   await logMuch(url)

@@ -1,13 +1,18 @@
 /** The arguments of the program: one for each setting, `--verify`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ConfigError, settings, type Arguments } from '../options/settings.ts'
+import { ConfigError, maskUser, settings, type Arguments } from '../options/settings.ts'
 
 /**
  * Returns a text to print, or the values of the arguments that are given, by their names without dashes. Throws a ConfigError of one
- * line that names what is wrong.
+ * line that names what is wrong. A text that is no argument may be a secret, so it is not shown.
  */
-export function handleArgs(args: readonly string[], command: string, version: string): string | Arguments {
+export function handleArgs(
+  args: readonly string[],
+  command: string,
+  version: string,
+  env: NodeJS.ProcessEnv = {},
+): string | Arguments {
   const refuse = (fault: string): never => {
     throw new ConfigError(`${fault}; ${command} --help lists the arguments`)
   }
@@ -24,18 +29,42 @@ export function handleArgs(args: readonly string[], command: string, version: st
   })
   if (values['help'] === true) return formatHelp(command)
   if (values['version'] === true) return version
+  const meant = findTakenByNpm(names, args, env)
+  if (meant !== undefined) return refuse(`npm took an argument; did you mean \`${meant}\``)
   const given: Arguments = {}
   for (const token of tokens) {
-    if (token.kind === 'positional') return refuse(`${quote(token.value)}: unknown`)
+    if (token.kind === 'positional')
+      return refuse(`argument ${token.index + 1}: expected one that begins with --`)
     if (token.kind === 'option-terminator') continue
-    // Its value may be a secret that somebody meant for another argument, so it is not shown.
-    if (!names.includes(token.name)) return refuse(`${quote(token.rawName)}: unknown`)
+    if (!names.includes(token.name)) return refuse(`${quote(maskUser(token.rawName))}: unknown`)
     if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`)
+    if (!token.inlineValue && token.value.startsWith('--'))
+      return refuse(`${token.rawName}: expected a value after it; one that begins with -- comes behind a =`)
     given[token.name] = token.value
   }
   const other = Object.keys(given).find((name) => name !== 'verify' && name !== 'keys')
   if ('verify' in given && other !== undefined) return refuse(`--${other}: does not go with --verify`)
   return given
+}
+
+/**
+ * `npm start --port 4000` gives the name to npm, which tells it by `npm_config_port=true`, and the value alone to the program; with
+ * `--port=4000`, npm takes both. Returns what was probably meant; undefined if npm has taken nothing.
+ */
+function findTakenByNpm(names: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv) {
+  const { npm_package_name: ours, npm_lifecycle_event: script = '' } = env
+  const taken = names.flatMap((name) => {
+    const value = env[`npm_config_${name.replaceAll('-', '_')}`]
+    return value === undefined || ours !== 'petstore'
+      ? []
+      : [{ name, value: value === 'true' ? args[0] : value }]
+  })
+  if (taken.length === 0) return undefined
+  const meant = taken.map(({ name, value = '' }) => {
+    const isShown = taken.length === 1 && value !== '' && !/^(?:keys|database)$/.test(name)
+    return `--${name} ${isShown ? quote(maskUser(value)) : '…'}`
+  })
+  return `npm ${script === 'start' ? script : `run ${script}`} -- ${meant.join(' ')}`
 }
 
 /** How a person would start this script from the working directory. */
@@ -82,5 +111,5 @@ Options:
 
 /** As it is, or in quotes if it is not plain. Control characters become `?`, so that it stays on one line. */
 function quote(text: string): string {
-  return /^[\w./:,@%+=~*-]+$/.test(text) ? text : `"${text.replaceAll(/\p{Cc}/gu, '?')}"`
+  return /^[\w./:,@%+=~*…-]+$/.test(text) ? text : `"${text.replaceAll(/\p{Cc}/gu, '?')}"`
 }

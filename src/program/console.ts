@@ -3,7 +3,7 @@
  * reads hold up no response and no stop: lines wait up to a bound; beyond it they are dropped, and a line says how many.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
-import { networkInterfaces } from 'node:os'
+import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os'
 import { Writable } from 'node:stream'
 import { formatUrl } from '../http/listener.ts'
 import { isLoopback, type Config } from '../options/settings.ts'
@@ -121,15 +121,28 @@ export function formatStartText(
   return lines.filter((line) => line !== false).join('\n')
 }
 
-/** Names an address that other machines can use, if this machine has one. */
+/** Interfaces for containers, virtual machines and tunnels: others in the network do not reach this machine there. */
+const innerInterfaces =
+  /^(?:docker|podman|br-|virbr|bridge\d{3}|veth|cni|cali|flannel|lxc|lxd|vmnet|vboxnet|vmware|virtualbox|vethernet \((?:wsl|def)|tun|tap|utun|wg|ppp|zt|tailscale|nordlynx)/i
+
+/** Names the addresses that other machines can probably use, those of usual local networks first. */
 function describeReach(host: string, port: string): string {
-  const addresses = Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone.
-    .filter(({ family }) => family === 'IPv4' || host.includes(':'))
-    .filter(({ address, internal }) => !internal && !address.startsWith('fe80:'))
-  const { address } = addresses.find(({ family }) => family === 'IPv4') ?? addresses[0] ?? {}
-  return address === undefined
+  const ranks = [/^192\.168\./, /^10\./, /./]
+  const rankOf = (address: string): number => ranks.findIndex((rank) => rank.test(address))
+  let addresses: readonly NetworkInterfaceInfo[] = []
+  try {
+    addresses = Object.entries(networkInterfaces())
+      .flatMap(([name, list = []]) => (innerInterfaces.test(name) ? [] : list))
+      // A link-local address is useless without its zone, or means that no network gave one.
+      .filter(({ address, internal }) => !internal && !/^(?:fe80:|169\.254\.)/.test(address))
+  } catch {
+    // Some phones and units of systemd deny the call.
+  }
+  const ofIPv4 = addresses.filter(({ family }) => family === 'IPv4')
+  // A listener on `::` accepts IPv4 connections as well.
+  const usable = ofIPv4.length === 0 && host.includes(':') ? addresses : ofIPv4
+  const best = usable.map(({ address }) => address).toSorted((a, b) => rankOf(a) - rankOf(b))
+  return best.length === 0
     ? "at any of this machine's addresses"
-    : `for example at ${formatUrl(address, port)}`
+    : `probably at ${best.map((address) => formatUrl(address, port)).join(' or ')}`
 }

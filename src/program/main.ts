@@ -35,7 +35,7 @@ export async function runProgram(): Promise<void> {
   let args: Arguments = {}
   try {
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const request = handleArgs(process.argv.slice(2), command, packageVersion)
+    const request = handleArgs(process.argv.slice(2), command, packageVersion, process.env)
     if (typeof request === 'string') return console.say(request)
     args = request
     const { verify, keys = process.env['PETSTORE_API_KEY'] } = args
@@ -159,6 +159,8 @@ export async function verifyServer(address: string, keys = ''): Promise<number> 
   if (!existsSync(suite)) throw new ConfigError(noSuite)
   const [key] = keys.split(',', 1)
   if (!key) throw new ConfigError(noKey)
+  if (address.includes('@'))
+    throw new ConfigError('--verify: expected the address of a server, without a user and a password')
   const env = { ...process.env, PETSTORE_URL: address, PETSTORE_API_KEY: key }
   const run = spawn(process.execPath, ['--test-reporter=spec', suite], { env, stdio: 'inherit' })
   const [code]: unknown[] = await once(run, 'exit')
