@@ -29,8 +29,17 @@ export function handleArgs(
   })
   if (values['help'] === true) return formatHelp(command)
   if (values['version'] === true) return version
-  const meant = findTakenByNpm(names, args, env)
-  if (meant !== undefined) return refuse(`npm took an argument; did you mean \`${meant}\``)
+  // `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too.
+  const isNpmStart = env['npm_package_name'] === 'petstore' && env['npm_lifecycle_event'] === 'start'
+  const variableOf = (name: string): string => env[`npm_config_${name.replaceAll('-', '_')}`] ?? ''
+  const [taken, ...others] = names.filter((name) => isNpmStart && variableOf(name) !== '')
+  if (taken !== undefined) {
+    const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
+    const shown = others.length > 0 || /keys|database/.test(taken) ? '…' : quote(maskUser(value))
+    return refuse(
+      `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``,
+    )
+  }
   const given: Arguments = {}
   for (const token of tokens) {
     if (token.kind === 'positional')
@@ -45,26 +54,6 @@ export function handleArgs(
   const other = Object.keys(given).find((name) => name !== 'verify' && name !== 'keys')
   if ('verify' in given && other !== undefined) return refuse(`--${other}: does not go with --verify`)
   return given
-}
-
-/**
- * `npm start --port 4000` gives the name to npm, which tells it by `npm_config_port=true`, and the value alone to the program; with
- * `--port=4000`, npm takes both. Returns what was probably meant; undefined if npm has taken nothing.
- */
-function findTakenByNpm(names: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv) {
-  const { npm_package_name: ours, npm_lifecycle_event: script = '' } = env
-  const taken = names.flatMap((name) => {
-    const value = env[`npm_config_${name.replaceAll('-', '_')}`]
-    return value === undefined || ours !== 'petstore'
-      ? []
-      : [{ name, value: value === 'true' ? args[0] : value }]
-  })
-  if (taken.length === 0) return undefined
-  const meant = taken.map(({ name, value = '' }) => {
-    const isShown = taken.length === 1 && value !== '' && !/^(?:keys|database)$/.test(name)
-    return `--${name} ${isShown ? quote(maskUser(value)) : '…'}`
-  })
-  return `npm ${script === 'start' ? script : `run ${script}`} -- ${meant.join(' ')}`
 }
 
 /** How a person would start this script from the working directory. */

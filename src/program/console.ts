@@ -3,7 +3,7 @@
  * reads hold up no response and no stop: lines wait up to a bound; beyond it they are dropped, and a line says how many.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
-import { networkInterfaces, type NetworkInterfaceInfo } from 'node:os'
+import { networkInterfaces } from 'node:os'
 import { Writable } from 'node:stream'
 import { formatUrl } from '../http/listener.ts'
 import { isLoopback, type Config } from '../options/settings.ts'
@@ -28,31 +28,28 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     let dropped = 0
     const print = (message: string): void => {
       const time = hasTimes && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''
-      if (dropped === 0 && stream.writableLength < maxWaitingBytes) stream.write(`${time}${message}\n`)
-      else {
-        if (dropped === 0) stream.once('drain', tellDropped)
-        dropped += message.split('\n').length
-      }
+      if (dropped === 0 && stream.writableLength < maxWaitingBytes)
+        return void stream.write(`${time}${message}\n`)
+      if (dropped === 0) stream.once('drain', tellDropped)
+      dropped += message.split('\n').length
     }
     const tellDropped = (): void => {
       const message = `${dropped} lines were dropped here, since nobody read them`
       dropped = 0
       print(message)
     }
-    const written = (): Promise<void> => new Promise((resolve) => void stream.write('', () => resolve()))
-    return { print, written }
+    return { print, stream }
   }
   const [output, errors] = [open(process.stdout), open(process.stderr)]
   return {
     say: output.print,
     sayError: errors.print,
     /** From now on, a message begins with the time, unless the journal adds it. */
-    addTimes: (): void => {
-      hasTimes = true
-    },
+    addTimes: () => void (hasTimes = true),
     /** Exits once all is written, or after maxMs, whatever else keeps the process alive (as in a worker of a cluster). */
     exit: async (code: number, maxMs: number): Promise<never> => {
-      await Promise.race([Promise.all([output.written(), errors.written()]), delay(maxMs)])
+      const written = [output, errors].map(({ stream }) => new Promise((end) => void stream.write('', end)))
+      await Promise.race([Promise.all(written), delay(maxMs)])
       process.exit(code)
     },
   }
@@ -127,22 +124,20 @@ const innerInterfaces =
 
 /** Names the addresses that other machines can probably use, those of usual local networks first. */
 function describeReach(host: string, port: string): string {
-  const ranks = [/^192\.168\./, /^10\./, /./]
+  const ranks = [/^192\.168\./, /^10\./, /\./, /:/]
   const rankOf = (address: string): number => ranks.findIndex((rank) => rank.test(address))
-  let addresses: readonly NetworkInterfaceInfo[] = []
+  let urls: readonly string[] = []
   try {
-    addresses = Object.entries(networkInterfaces())
+    urls = Object.entries(networkInterfaces())
       .flatMap(([name, list = []]) => (innerInterfaces.test(name) ? [] : list))
-      // A link-local address is useless without its zone, or means that no network gave one.
-      .filter(({ address, internal }) => !internal && !/^(?:fe80:|169\.254\.)/.test(address))
+      // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone, or means that no network
+      // gave one.
+      .filter(({ family, internal }) => !internal && (family === 'IPv4' || host.includes(':')))
+      .flatMap(({ address }) => (/^(?:fe80:|169\.254\.)/.test(address) ? [] : address))
+      .toSorted((a, b) => rankOf(a) - rankOf(b))
+      .map((address) => formatUrl(address, port))
   } catch {
     // Some phones and units of systemd deny the call.
   }
-  const ofIPv4 = addresses.filter(({ family }) => family === 'IPv4')
-  // A listener on `::` accepts IPv4 connections as well.
-  const usable = ofIPv4.length === 0 && host.includes(':') ? addresses : ofIPv4
-  const best = usable.map(({ address }) => address).toSorted((a, b) => rankOf(a) - rankOf(b))
-  return best.length === 0
-    ? "at any of this machine's addresses"
-    : `probably at ${best.map((address) => formatUrl(address, port)).join(' or ')}`
+  return urls.length === 0 ? "at any of this machine's addresses" : `probably at ${urls.join(' or ')}`
 }

@@ -73,7 +73,7 @@ function onPets(done: number): void {
 }
 
 async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
-  const { say, sayError, addTimes, exit } = console
+  const { say, sayError, addTimes } = console
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
   const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
   const options = {
@@ -85,10 +85,7 @@ async function serve(config: Config, database: Database | undefined, console: Co
     ...(log === 'requests' && { onResponse: printEntries(say) }),
   }
   const announce = (server: StorageServer, pets: string): void => {
-    stopOnSignals(server, () => {
-      say('stopped')
-      return exit(0, 500)
-    })
+    stopOnSignals(server, console)
     say(formatStartText(config, server.url, pets, createdKey, process.stdout.isTTY))
     addTimes()
   }
@@ -102,7 +99,7 @@ async function serve(config: Config, database: Database | undefined, console: Co
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
-function stopOnSignals(server: StorageServer, end: () => Promise<never>): void {
+function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
   // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
   // passes the signal on. So a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
@@ -114,7 +111,8 @@ function stopOnSignals(server: StorageServer, end: () => Promise<never>): void {
       // was not acknowledged.
       clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
       await server.close().catch(() => process.exit(1))
-      await end()
+      say('stopped')
+      await exit(0, 500)
     } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
