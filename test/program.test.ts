@@ -183,10 +183,23 @@ test('ends with exit code 1 after the line about a wrong argument, and starts no
   assert.deepEqual(runWithArguments(['--watch']), ['', line, 1])
 })
 
+test('takes no URL for the path of a file, and makes no folders of it', () => {
+  const args = ['--log', 'info', '--file', 'postgres://ann:hush@127.0.0.1:1/d']
+  const sentence =
+    '--file: expected the path of a file, got "postgres://…@127.0.0.1:1/d"; the URL of a database is for PETSTORE_DATABASE_URL\n'
+  assert.deepEqual(runWithArguments(args), ['', sentence, 1])
+})
+
 test('says in one sentence that a program copied alone has no suite to verify a server with', () => {
   const sentence =
     '--verify: the contract suite, contract.test.js, is not beside this program; the package petstore has both, and so has dist after a build\n'
   assert.deepEqual(runWithArguments(['--verify', 'http://127.0.0.1:1/v1', '--keys', 'a']), ['', sentence, 1])
+})
+
+test('verifies no address that has a password, and does not print it', () => {
+  const sentence = '--verify: expected the address of a server, without a user and a password\n'
+  const args = ['--verify', 'http://ann:hush@127.0.0.1:1/v1', '--keys', 'a']
+  assert.deepEqual(runWithArguments(args), ['', sentence, 1])
 })
 
 test('takes each setting as an argument, which wins over its variable', async (t) => {

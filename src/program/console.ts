@@ -22,9 +22,10 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard
     // Whoever reads the output may stop reading (`| head -1`). Without this listener, the next line would end the service.
     stream.on('error', () => {})
-    const { dev, ino } = fstatSync(standard.fd)
-    // So systemd says where the journal adds a time. A shell that systemd has started inherits the variable, but not the stream.
-    const isJournal = env['JOURNAL_STREAM'] === `${dev}:${ino}`
+    // By this, systemd says where the journal adds a time. A shell that systemd has started inherits the variable, but not the stream.
+    const journal = env['JOURNAL_STREAM']
+    const place = journal === undefined ? undefined : fstatSync(standard.fd)
+    const isJournal = place !== undefined && journal === `${place.dev}:${place.ino}`
     let dropped = 0
     const print = (message: string): void => {
       const time = hasTimes && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''

@@ -152,13 +152,14 @@ const noKey = '--verify: needs a key of that server too, by --keys or PETSTORE_A
 
 /** Uses the first of the comma-separated keys. The suite prints what it finds; returns the exit code. */
 export async function verifyServer(address: string, keys = ''): Promise<number> {
+  // The suite would print them.
+  if (address.includes('@'))
+    throw new ConfigError('--verify: expected the address of a server, without a user and a password')
   // npx starts the program by a symbolic link in another folder.
   const suite = join(dirname(realpathSync(process.argv[1] ?? '')), 'contract.test.js')
   if (!existsSync(suite)) throw new ConfigError(noSuite)
   const [key] = keys.split(',', 1)
   if (!key) throw new ConfigError(noKey)
-  if (address.includes('@'))
-    throw new ConfigError('--verify: expected the address of a server, without a user and a password')
   const env = { ...process.env, PETSTORE_URL: address, PETSTORE_API_KEY: key }
   const run = spawn(process.execPath, ['--test-reporter=spec', suite], { env, stdio: 'inherit' })
   const [code]: unknown[] = await once(run, 'exit')
