@@ -108,7 +108,10 @@ const badSettings: readonly (readonly [string, readonly string[]])[] = [
     'PETSTORE_CORS_ORIGINS',
     ['https://*.a.test', 'https://.a.test', 'ws://a.test', 'ftp://a.test', 'https://(a|b).test'],
   ],
-  ['PETSTORE_BASE_PATH', ['/', 'store', '/store/', '//store', '/a b', '/a?b', '/%', 'https://a.test/store']],
+  [
+    'PETSTORE_BASE_PATH',
+    ['/', 'store', '/store/', '//store', '/a b', '/a?b', '/%', '/..', '/a/./b', 'https://a.test/store'],
+  ],
   [
     'PETSTORE_DELAY',
     ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', '5 0'],
@@ -292,31 +295,23 @@ test('prints no key in a message', () => {
 })
 
 test('prints neither user nor password of a URL that is given for another setting', () => {
-  const password = `${'long'.repeat(30)}hush`
   const urls = [
-    'postgres://ann:hush@h/d',
-    `postgres://ann:${password}@h/d`,
-    'postgres://ann:hu/sh@sh#@h/d',
-    'ann:hush@h/d',
-    'postgres://ann:hush@h/d,https://a.test',
+    'postgres://b0b:h4sh@h/d',
+    `postgres://b0b:${'l0ng'.repeat(30)}@h/d`,
+    'postgres://b0b:h4/sh@h4#@h/d',
+    'b0b:h4sh@h/d',
+    'postgres://b0b:h4sh@h/d,https://a.test',
   ]
-  for (const url of urls) {
-    for (const { variable, argument } of Object.values(settings)) {
-      // A path may have an @.
-      if (argument === 'file' && !url.includes('://')) continue
-      for (const [env, args] of [
-        [{ [variable]: url }, {}],
-        [{}, { [argument]: url }],
-      ]) {
-        if (argument === 'database') continue
-        assert.throws(
-          () => parseConfig(env ?? {}, args),
-          ({ message }: Error) =>
-            !/ann|hu|sh|long/.test(message.replaceAll(/PETSTORE_\w+|without|should/g, '')),
-          `${argument} ${url}`,
-        )
-      }
-    }
+  for (const { variable, argument } of Object.values(settings).filter(
+    ({ argument: name }) => name !== 'database',
+  )) {
+    // The path of a file may have an @.
+    for (const url of urls.filter((each) => argument !== 'file' || each.includes('://')))
+      for (const parse of [
+        () => parseConfig({ [variable]: url }),
+        () => parseConfig({}, { [argument]: url }),
+      ])
+        assert.throws(parse, ({ message }: Error) => !/b0b|h4|l0ng/.test(message), `${argument} ${url}`)
   }
   assert.deepEqual(errorsOf({ PORT: 'postgres://ann:hush@h/d' }), [
     'PORT: expected a port from 0 to 65535, got "postgres://…@h/d"',

@@ -133,8 +133,8 @@ function pathFault(text: string): string | undefined {
     : undefined
 }
 
-/** Path segments as a request target spells them (RFC 3986 section 3.3), because the path goes into headers unchanged. */
-const basePathPattern = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
+/** Path segments as a request target spells them (RFC 3986 section 3.3), because the path goes into headers unchanged; clients resolve `.` and `..`. */
+const basePathPattern = /^(?:\/(?!\.\.?(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 
 function basePathFault(text: string): string | undefined {
   if (basePathPattern.test(text)) return undefined
