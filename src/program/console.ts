@@ -14,7 +14,7 @@ import { errorCode } from '../system/errors.ts'
 /** How much waits to be written. */
 const maxWaitingBytes = 2 ** 20
 /** How often a stopped terminal is tried again. */
-const retryMs = 50
+const retryMs = 10
 
 export function openConsole(env: NodeJS.ProcessEnv) {
   let hasTimes = false
