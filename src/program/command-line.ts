@@ -45,7 +45,7 @@ export function handleArgs(
     if (token.kind === 'positional')
       return refuse(`argument ${token.index + 1}: expected one that begins with --`)
     if (token.kind === 'option-terminator') continue
-    if (!names.includes(token.name)) return refuse(`${quote(maskUser(token.rawName))}: unknown`)
+    if (!names.includes(token.name)) return refuse(`${token.rawName.replace(/[^\w-].*/s, '…')}: unknown`)
     if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`)
     if (!token.inlineValue && token.value.startsWith('--'))
       return refuse(`${token.rawName}: expected a value after it; one that begins with -- comes behind a =`)

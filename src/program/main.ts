@@ -129,7 +129,7 @@ function endAtOnce(signal: NodeJS.Signals): void {
   // In a container this may be process 1, which the kernel does not let end itself by a signal.
   exitUnlessBusy()
   clock.setInterval(exitUnlessBusy, 20)
-  clock.setTimeout(() => process.abort(), 500)
+  clock.setTimeout(() => process.abort(), 100)
 }
 
 /** `process.exit` would wait for a call that is under way in the thread pool, and a disk may never respond. */
