@@ -7,26 +7,14 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runInThisContext } from 'node:vm'
 import { build, type Metafile } from 'esbuild'
-import * as index from './index.ts'
-import { builtPage } from './page/load-page.ts'
-import * as postgres from './postgres.ts'
-import { openApiText, packageVersion, petsSchemaText } from './system/bundled-texts.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = process.argv[2] ?? join(root, 'dist')
 
-/** What embedding code imports. */
-const libraries = { index, postgres }
-
-/** What the bundles have instead of the code of these modules, which read files, or build the page. */
-const bundledValues = {
-  'load-page.ts': { builtPage },
-  'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
-}
-
 const [, major, minor] = /"node": ">=(\d+)\.(\d+)"/.exec(read('package.json')) ?? []
-if (minor === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.12"')
+if (minor === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.19"')
 
 /**
  * Runs before anything that an old Node lacks. Written in ES5, so that every Node can run it. A program prints the message and
@@ -38,6 +26,22 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
   var message = "Petstore needs Node ${major}.${minor} or newer; this is " + process.versions.node;
   ${isProgram ? 'console.error(message);\n  process.exit(1);' : 'throw new Error(message);'}
 })();`
+
+// An older Node cannot load the rest either.
+runInThisContext(formatNodeCheck(true))
+const index = await import('./index.ts')
+const postgres = await import('./postgres.ts')
+const { builtPage } = await import('./page/load-page.ts')
+const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
+
+/** What embedding code imports. */
+const libraries = { index, postgres }
+
+/** What the bundles have instead of the code of these modules, which read files, or build the page. */
+const bundledValues = {
+  'load-page.ts': { builtPage },
+  'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
+}
 
 /** A program may be copied beside a package.json with `"type": "module"`. Then Node runs it as an ES module, which has no `require`. */
 const requireAnywhere = `var require = typeof require === "function" ? require :

@@ -153,10 +153,10 @@ function runOn(version: string, file: string): { printed: readonly string[]; out
 }
 
 for (const name of ['server.js', 'contract.test.js', 'index.js', 'postgres.js']) {
-  for (const version of ['16.20.2', '18.20.8', '20.9.0', '20.11.1']) {
+  for (const version of ['16.20.2', '18.20.8', '20.9.0', '20.18.3']) {
     test(`refuses Node ${version} in one line, before anything is loaded: ${name}`, () => {
       const { printed, outcome } = runOn(version, name)
-      const message = `Petstore needs Node 20.12 or newer; this is ${version}`
+      const message = `Petstore needs Node 20.19 or newer; this is ${version}`
       // What is imported throws it; a program prints it.
       assert.deepEqual(
         { printed, outcome },
@@ -167,7 +167,7 @@ for (const name of ['server.js', 'contract.test.js', 'index.js', 'postgres.js'])
     })
   }
 
-  for (const version of ['20.12.0', '22.0.0', '100.0.0']) {
+  for (const version of ['20.19.0', '22.0.0', '100.0.0']) {
     test(`accepts Node ${version}: ${name}`, () => {
       const { printed, outcome } = runOn(version, name)
       assert.deepEqual(printed, [])
@@ -187,6 +187,16 @@ for (const name of ['server.js', 'contract.test.js', 'index.js', 'postgres.js'])
     }
   })
 }
+
+test('a build on an older Node ends with that line, before it loads what an older Node cannot', () => {
+  const old = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "18.20.8" })'
+  const loaders = [old, import.meta.resolve('./translated.mjs')].flatMap((url) => ['--import', url])
+  const script = join(root, 'src/build.ts')
+  const args = ['--disable-warning=ExperimentalWarning', ...loaders, script, join(makeFolder(), 'dist')]
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+  assert.deepEqual([status, stdout, stderr], [1, '', 'Petstore needs Node 20.19 or newer; this is 18.20.8\n'])
+  assert.doesNotMatch(readFileSync(script, 'utf8'), /^import .* from '\./m)
+})
 
 /** pg, and what it consists of. */
 const ofDatabase = [

@@ -2,16 +2,27 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+  type Stats,
+} from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer } from 'node:net'
 import os from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { formatUrl } from '../src/http/listener.ts'
 import { parseConfig, settings } from '../src/options/settings.ts'
 import { handleArgs, formatCommand } from '../src/program/command-line.ts'
-import { formatStartText } from '../src/program/start-text.ts'
+import { formatStartText } from '../src/program/console.ts'
 import { buildOnce } from './built.ts'
 import {
   cleanEnvironment,
@@ -120,11 +131,13 @@ const wrongArguments: readonly (readonly [args: readonly string[], fault: string
   [['--watch'], '--watch: unknown'],
   [['-p', '4000'], '-p: unknown'],
   [['--token=hush'], '--token: unknown'],
-  [['4000'], '4000: unknown'],
-  [['--port', '4000', 'my pets.json'], '"my pets.json": unknown'],
-  [['a\nb'], '"a?b": unknown'],
-  [[''], '"": unknown'],
+  [['--a\nb'], '--a…: unknown'],
+  [['--postgres://ann:hu=sh@h/d'], '--postgres…: unknown'],
+  [['4000'], 'argument 1: expected one that begins with --'],
+  [['--keys', 'one', 'hush'], 'argument 3: expected one that begins with --'],
+  [['--keys', 'one', '--', 'hush'], 'argument 4: expected one that begins with --'],
   [['--port'], '--port: expected a value after it'],
+  [['--keys', '--help'], '--keys: expected a value after it; one that begins with -- comes behind a ='],
   [['--verify', 'http://127.0.0.1:4000/v1', '--port', '4000'], '--port: does not go with --verify'],
 ]
 
@@ -135,9 +148,46 @@ for (const [args, fault] of wrongArguments) {
   })
 }
 
+test('takes a value that begins with -- behind a =', () => {
+  assert.deepEqual(
+    { ...Object(handleArgs(['--keys=--help'], 'node server.js', '1.0.0')) },
+    { keys: '--help' },
+  )
+})
+
+for (const [args, env, meant] of [
+  [['3005'], { npm_config_port: 'true' }, 'npm start -- --port 3005'],
+  [[], { npm_config_port: '3005' }, 'npm start -- --port 3005'],
+  [[], { npm_config_base_path: '/store' }, 'npm start -- --base-path /store'],
+  [['hush'], { npm_config_keys: 'true' }, 'npm start -- --keys …'],
+  [[], { npm_config_database: 'postgres://ann:hush@h/d' }, 'npm start -- --database …'],
+  [['postgres://ann:hush@h/d'], { npm_config_file: 'true' }, 'npm start -- --file postgres://…@h/d'],
+  [['3005', 'hush'], { npm_config_keys: 'true', npm_config_port: 'true' }, 'npm start -- --port … --keys …'],
+  [[], { npm_config_port: 'true' }, 'npm start -- --port …'],
+] as const) {
+  test(`says what was probably meant where npm took an argument: ${meant}`, () => {
+    const ofNpm = { npm_package_name: 'petstore', npm_lifecycle_event: 'start', ...env }
+    assert.throws(() => handleArgs(args, 'node server.js', '1.0.0', ofNpm), {
+      message: `npm took ${meant.split(' ')[3]}; did you mean \`${meant}\`; node server.js --help lists the arguments`,
+    })
+  })
+}
+
+test('takes what npm took for another package for none of its own', () => {
+  const env = { npm_package_name: 'shop', npm_lifecycle_event: 'dev', npm_config_host: 'true' }
+  assert.deepEqual({ ...Object(handleArgs([], 'node server.js', '1.0.0', env)) }, {})
+})
+
 test('ends with exit code 1 after the line about a wrong argument, and starts nothing', () => {
   const line = '--watch: unknown; node server.js --help lists the arguments\n'
   assert.deepEqual(runWithArguments(['--watch']), ['', line, 1])
+})
+
+test('takes no URL for the path of a file, and makes no folders of it', () => {
+  const args = ['--log', 'info', '--file', 'postgres://ann:hush@127.0.0.1:1/d']
+  const sentence =
+    '--file: expected the path of a file, got "postgres://…@127.0.0.1:1/d"; the URL of a database is for PETSTORE_DATABASE_URL\n'
+  assert.deepEqual(runWithArguments(args), ['', sentence, 1])
 })
 
 test('says in one sentence that a program copied alone has no suite to verify a server with', () => {
@@ -146,17 +196,37 @@ test('says in one sentence that a program copied alone has no suite to verify a 
   assert.deepEqual(runWithArguments(['--verify', 'http://127.0.0.1:1/v1', '--keys', 'a']), ['', sentence, 1])
 })
 
+test('verifies no address that has a password, and does not print it', () => {
+  const sentence = '--verify: expected the address of a server, without a user and a password\n'
+  const args = ['--verify', 'http://ann:hush@127.0.0.1:1/v1', '--keys', 'a']
+  assert.deepEqual(runWithArguments(args), ['', sentence, 1])
+})
+
 test('takes each setting as an argument, which wins over its variable', async (t) => {
   const folder = makeFolder()
   const env = { PORT: 'wrong', PETSTORE_API_KEYS: 'from-the-environment', PETSTORE_DATA_FILE: 'other.json' }
   const args = ['--port', '0', '--keys=first,second', '--file', 'mine/pets.json', '--log', 'requests']
-  const { url, waitFor } = await startProgram(t, folder, env, [], [...args, '--cors=none', '--delay', '1'])
+  const { url, waitFor } = await startProgram(
+    t,
+    folder,
+    env,
+    [],
+    [...args, '--cors=none', '--delay', '1', '--base-path', '/store'],
+  )
   await waitFor(/mine\/pets\.json, 0 pets/)
   const headers = { authorization: 'Bearer second', origin: 'http://a.test' }
   const answer = await send(url, '/v1/pets', { headers })
   assert.equal(answer.status, 200)
   assert.equal(answer.headers.get('access-control-allow-origin'), undefined)
   await waitFor(/ GET \/v1\/pets 200/m)
+  const body = { name: 'Rex', categoryId: 1 }
+  for (const [path, id] of [
+    ['/store/v1/pets', 1],
+    ['/v1/pets', 2],
+  ] as const) {
+    const made = await send(url, path, { body, headers: { authorization: 'Bearer second' } })
+    assert.equal(made.headers.get('location'), `/store/v1/pets/${id}`)
+  }
   assert.deepEqual(readdirSync(folder), ['mine'])
 })
 
@@ -177,30 +247,72 @@ test('names the command by which it was started', () => {
   assert.equal(formatCommand(join(folder, 'node_modules', '.bin', 'petstore'), folder), 'npx petstore')
 })
 
+const v4 = (address: string) => [{ family: 'IPv4', address, internal: address.startsWith('127.') }]
+const v6 = (address: string) => [{ family: 'IPv6', address, internal: false }]
+
 test('says that other machines can reach it, and where, when it listens on every address', (t) => {
-  const loopback = { family: 'IPv4', address: '127.0.0.1', internal: true }
-  const linkLocal = { family: 'IPv6', address: 'fe80::1', internal: false }
-  const v6 = { family: 'IPv6', address: '2001:db8::5', internal: false }
-  const v4 = { family: 'IPv4', address: '192.0.2.7', internal: false }
+  const inner = {
+    lo: v4('127.0.0.1'),
+    docker0: v4('172.17.0.1'),
+    'br-1f2e3d4c5b6a': v4('172.18.0.1'),
+    wg0: v4('10.8.0.2'),
+  }
+  const linkLocal = { eth1: v4('169.254.7.7'), eth2: v6('fe80::1') }
   t.after(syncBuiltinESMExports)
-  for (const [host, addresses, expected] of [
-    ['0.0.0.0', [loopback, linkLocal, v6, v4], 'for example at http://192.0.2.7:3000'],
-    ['0.0.0.0', [loopback, linkLocal, v6], "at any of this machine's addresses"],
-    ['::', [loopback, linkLocal, v6, v4], 'for example at http://192.0.2.7:3000'],
-    ['::', [loopback, linkLocal, v6], 'for example at http://[2001:db8::5]:3000'],
-    ['::', [loopback, linkLocal], "at any of this machine's addresses"],
+  for (const [host, interfaces, expected] of [
+    ['0.0.0.0', { ...inner, ...linkLocal, eth0: v4('192.0.2.7') }, 'probably at http://192.0.2.7:3000'],
+    [
+      '0.0.0.0',
+      {
+        ...inner,
+        eth0: v4('203.0.113.4'),
+        eth3: v4('10.1.2.3'),
+        br0: v4('172.20.0.3'),
+        wlan0: v4('192.168.1.20'),
+      },
+      'probably at http://192.168.1.20:3000 or http://10.1.2.3:3000 or http://203.0.113.4:3000 or http://172.20.0.3:3000',
+    ],
+    ['0.0.0.0', { ...inner, ...linkLocal, eth0: v6('2001:db8::5') }, "at any of this machine's addresses"],
+    [
+      '::',
+      { ...inner, wlan0: [...v6('2001:db8::5'), ...v4('192.0.2.7')] },
+      'probably at http://192.0.2.7:3000 or http://[2001:db8::5]:3000',
+    ],
+    ['::', { ...inner, ...linkLocal, eth0: v6('2001:db8::5') }, 'probably at http://[2001:db8::5]:3000'],
+    ['::', { ...inner, ...linkLocal }, "at any of this machine's addresses"],
+    ['0.0.0.0', undefined, "at any of this machine's addresses"],
   ] as const) {
-    const interfaces = t.mock.method(os, 'networkInterfaces', () => ({ eth0: addresses }))
+    const { mock } = t.mock.method(os, 'networkInterfaces', () => {
+      // As where the system denies the call.
+      if (interfaces === undefined) throw new Error('uv_interface_addresses returned Unknown system error 97')
+      return interfaces
+    })
     syncBuiltinESMExports()
     const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'a' })
     const text = formatStartText(config, formatUrl(host, 3000), '', undefined)
-    interfaces.mock.restore()
+    mock.restore()
     const [first, second] = text.split('\n')
     assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
     assert.equal(second, `Other machines can reach it too, ${expected}`)
   }
   const alone = formatStartText(parseConfig({}), 'http://127.0.0.1:3000', '', 'a')
   assert.doesNotMatch(alone, /Other machines/)
+})
+
+function formatWithKeys(host: string, isTerminal: boolean): string {
+  const config = parseConfig({ HOST: host, PETSTORE_API_KEYS: 'mine,other' })
+  return formatStartText(config, 'http://a', '', undefined, isTerminal)
+}
+
+test('prints a key of the environment on a terminal only, and only if no other machine can use it', () => {
+  const shown = formatWithKeys('127.0.0.1', true)
+  assert.match(
+    shown,
+    /^Page: http:\/\/a\/#key=mine\nTry:\n {2}curl\S* -H "Authorization: Bearer mine" "http:\/\/a\/v1\/pets"$/m,
+  )
+  assert.doesNotMatch(shown, /for this run|other/)
+  for (const hidden of [formatWithKeys('127.0.0.1', false), formatWithKeys('192.0.2.7', true)])
+    assert.doesNotMatch(hidden, /mine|other/)
 })
 
 test('prints a curl and a link to the page that work with the created key', async (t) => {
@@ -272,7 +384,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 
     program.child.kill(signal)
     assert.deepEqual(await program.ended, { code: 0, signal: null })
-    assert.match(program.output(), /\nstopped\n$/)
+    assert.match(program.output(), /\n\S+Z stopped\n$/)
     await Promise.all([silent.closed, half.closed, kept.closed])
   })
 }
@@ -354,18 +466,36 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   })
 }
 
-test('ends at the second signal even as process 1 of a container', async (t) => {
-  const container = ['unshare', '--pid', '--fork', '--kill-child']
-  if (spawnSync('unshare', [...container.slice(1), 'true']).status !== 0) {
-    t.skip('needs Linux, and the right to make a process namespace')
-    return
-  }
-  const program = await startHanging(t, { wrapper: container })
+const container = ['unshare', '--pid', '--fork', '--kill-child']
+const hasContainer = spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
+const needsContainer = {
+  skip: hasContainer ? false : 'needs Linux, and the right to make a process namespace',
+}
+
+/** Sends two signals to the process 1 of a container. */
+async function stopTwice(program: StartedProgram): Promise<void> {
   const { pid } = program.child
   const inside = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'))
   process.kill(inside, 'SIGTERM')
   await refusesConnections(program.url)
   process.kill(inside, 'SIGTERM')
+}
+
+test('ends at the second signal as process 1 of a container, with exit code 1', needsContainer, async (t) => {
+  const folder = makeFolder()
+  const program = await startProgram(t, folder, holdClock(folder), container)
+  const client = await connectRaw(t, program.url)
+  client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 9\r\n`)
+  client.write('Expect: 100-continue\r\n\r\n')
+  assert.equal((await client.read()).status, 100)
+  await stopTwice(program)
+  assert.deepEqual(await program.ended, { code: 1, signal: null })
+  assert.doesNotMatch(program.output(), /trace/i)
+})
+
+test('ends at the second signal as process 1 when a sync never returns', needsContainer, async (t) => {
+  const program = await startHanging(t, { wrapper: container })
+  await stopTwice(program)
   const { code, signal } = await program.ended
   assert.notEqual(signal ?? code, 0)
 })
@@ -542,30 +672,153 @@ test('goes on serving when nobody reads its output any more', async (t) => {
   assert.deepEqual(await once(program.child, 'exit'), [0, null])
 })
 
-test('goes on serving behind `| head -1`', async (t) => {
-  const folder = makeFolder()
-  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
-  const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
-  const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })
+/** Collects what is printed, and waits for a pattern in it. */
+function follow(stream: Readable): { text: () => string; read: (pattern: RegExp) => Promise<string> } {
   let output = ''
   let wake: (() => void) | undefined
-  shell.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text
-    wake?.()
-  })
+  for (const event of ['data', 'end']) {
+    stream.setEncoding('utf8').on(event, (text = '') => {
+      output += text
+      wake?.()
+    })
+  }
   const read = async (pattern: RegExp): Promise<string> => {
     for (;;) {
       const [, found] = pattern.exec(output) ?? []
       if (found !== undefined) return found
+      assert.equal(stream.readableEnded, false, output)
       await new Promise<void>((resolve) => {
         wake = resolve
       })
     }
   }
+  return { text: () => output, read }
+}
+
+test('goes on serving behind `| head -1`', async (t) => {
+  const folder = makeFolder()
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
+  const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })
+  const { read } = follow(shell.stdout)
   const pid = Number(await read(/pid (\d+)\n/))
   t.after(() => shell.kill('SIGKILL'))
   const url = await read(/listens on (\S+)\n/)
   for (let i = 0; i < 5; i++) assert.equal((await send(url, '/v1/pets')).status, 200)
   process.kill(pid, 'SIGTERM')
   assert.equal(await read(/ended (\d+)\n/), '0')
+})
+
+const longRequests = 200
+const longPath = `/${'a'.repeat(15_000)}`
+
+/** Makes the service log three times as much as may wait for a reader, each line of 15 kB. */
+async function logMuch(url: string): Promise<void> {
+  const responses = await Promise.all(Array.from({ length: longRequests }, () => send(url, longPath)))
+  assert.ok(responses.every(({ status }) => status === 404))
+}
+
+test('responds and stops while nobody reads its output, and says how many lines it dropped', async (t) => {
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const stdio = ['ignore', 'pipe', 'inherit'] as const
+  const child = spawn(process.execPath, [entry], { cwd: makeFolder(), env, stdio: [...stdio] })
+  t.after(() => child.kill('SIGKILL'))
+  const { read, text } = follow(child.stdout)
+  const url = await read(/listens on (\S+)\n/)
+  child.stdout.pause()
+  await logMuch(url)
+  child.stdout.resume()
+  const dropped = Number(await read(/^\S+Z (\d+) lines were dropped here, since nobody read them$/m))
+  const printed = text().split(` GET ${longPath} 404 `).length - 1
+  assert.equal(printed + dropped, longRequests)
+  assert.ok(dropped > longRequests / 4, `${dropped} lines were dropped`)
+  await send(url, '/v1/pets')
+  await read(/^\S+Z \S+ GET (\/v1\/pets) 200 /m)
+
+  child.stdout.pause()
+  await logMuch(url)
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
+test('responds and stops while its terminal is stopped, and says how many lines it dropped', async (t) => {
+  if (spawnSync('script', ['--version']).error !== undefined) {
+    t.skip('needs script of util-linux')
+    return
+  }
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
+  const command = `echo pid $$; exec "${process.execPath}" "${entry}"`
+  const terminal = spawn('script', ['-qefc', command, '/dev/null'], { cwd: makeFolder(), env })
+  t.after(() => terminal.kill('SIGKILL'))
+  const { read } = follow(terminal.stdout)
+  const pid = Number(await read(/pid (\d+)\r\n/))
+  t.after(() => {
+    if (terminal.exitCode === null) process.kill(pid, 'SIGKILL')
+  })
+  const url = await read(/listens on (\S+)\r\n/)
+  assert.equal(await read(/^Page: \S+\/#key=(\S+)\r$/m), key)
+  const [stop, goOn] = ['\x13', '\x11']
+  terminal.stdin.write(stop)
+  await logMuch(url)
+  terminal.stdin.write(goOn)
+  const dropped = Number(await read(/^\S+Z (\d+) lines were dropped here, since nobody read them\r$/m))
+  assert.ok(dropped > longRequests / 4, `${dropped} lines were dropped`)
+
+  terminal.stdin.write(stop)
+  await logMuch(url)
+  process.kill(pid, 'SIGTERM')
+  assert.deepEqual(await once(terminal, 'exit'), [0, null])
+})
+
+test('begins each line after the start text with the time, unless the journal does', async (t) => {
+  const start = /^Petstore listens on \S+\nVersion: .*\nData file: .*\nPage: .*\nTry.*\n {2}curl .*\n/
+  const run = async (findStream: (place: Stats) => string): Promise<string> => {
+    const folder = makeFolder()
+    const log = join(folder, 'log')
+    const descriptor = openSync(log, 'a')
+    const env = {
+      ...cleanEnvironment(),
+      PORT: '0',
+      PETSTORE_API_KEYS: key,
+      PETSTORE_LOG: 'requests',
+      JOURNAL_STREAM: findStream(fstatSync(descriptor)),
+    }
+    const stdio = ['ignore', descriptor, descriptor] as const
+    const child = spawn(process.execPath, [entry], { cwd: folder, env, stdio: [...stdio] })
+    t.after(() => child.kill('SIGKILL'))
+    const read = (): string => readFileSync(log, 'utf8')
+    while (!start.test(read())) {
+      assert.equal(child.exitCode, null, read())
+      await new Promise(setImmediate)
+    }
+    await send(/listens on (\S+)/.exec(read())?.[1] ?? '', '/healthz')
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    return read().replace(start, '')
+  }
+  const lines = (await run(({ dev, ino }) => `${dev}:${ino + 1}`)).trimEnd().split('\n')
+  assert.equal(lines.length, 2)
+  for (const line of lines)
+    assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?:127\.0\.0\.1 GET \/healthz 200 |stopped$)/)
+  const bare = await run(({ dev, ino }) => `${dev}:${ino}`)
+  assert.match(bare, /^127\.0\.0\.1 GET \/healthz 200 \d+\.\d ms\nstopped\n$/)
+})
+
+test('ends after a refused start even where something else keeps the process alive', async (t) => {
+  const folder = makeFolder()
+  writeFileSync(join(folder, 'keep.cjs'), 'setInterval(() => {}, 1_000_000)')
+  const env = { NODE_OPTIONS: '--require ./keep.cjs', PORT: 'x' }
+  const program = runProgram(t, folder, env)
+  assert.deepEqual(await program.ended, { code: 1, signal: null })
+  assert.equal(program.output(), 'PORT: expected a port from 0 to 65535, got "x"\n')
+})
+
+test('prints the stack of a bug, even one to which Node gave a code', async (t) => {
+  const folder = makeFolder()
+  const script = `const net = require('node:net')
+    net.Server.prototype.listen = () => { Buffer.alloc('bug') }`
+  writeFileSync(join(folder, 'bug.cjs'), script)
+  const program = runProgram(t, folder, { NODE_OPTIONS: '--require ./bug.cjs' })
+  assert.equal((await program.ended).code, 1)
+  assert.match(program.output(), /^TypeError \[ERR_INVALID_ARG_TYPE\]: .*\n +at /m)
 })

@@ -19,6 +19,7 @@ const defaults: Config = {
   dataFile: 'data/pets.json',
   databaseUrl: '',
   corsOrigins: '*',
+  basePath: '',
   delayMs: 0,
   log: 'info',
   hints: [],
@@ -68,7 +69,12 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
     'https://a.test, http://b.test:8080',
     { corsOrigins: ['https://a.test', 'http://b.test:8080'] },
   ],
+  ['PETSTORE_CORS_ORIGINS', 'http://[::1]:5173', { corsOrigins: ['http://[::1]:5173'] }],
+  ['PETSTORE_CORS_ORIGINS', 'http://my_box.local.', { corsOrigins: ['http://my_box.local.'] }],
+  ['PETSTORE_BASE_PATH', '/store', { basePath: '/store' }],
+  ['PETSTORE_BASE_PATH', '/a/b-c/~d%20e', { basePath: '/a/b-c/~d%20e' }],
   ['PETSTORE_DATA_FILE', '~pets.json', { dataFile: '~pets.json' }],
+  ['PETSTORE_DATA_FILE', 'me@home/pets.json', { dataFile: 'me@home/pets.json' }],
   ['PETSTORE_DELAY', '0', { delayMs: 0 }],
   ['PETSTORE_DELAY', '300', { delayMs: 300 }],
   ['PETSTORE_DELAY', '200-800', { delayMs: [200, 800] }],
@@ -93,11 +99,19 @@ for (const [name, text, expected] of goodSettings) {
 
 const badSettings: readonly (readonly [string, readonly string[]])[] = [
   ['PORT', ['abc', '-1', '65536', '1e3', '080', '30 00', '0x10', '１', '99999999999']],
-  ['HOST', ['a b', '127.0.0.1\n,', 'a\u0000b']],
+  ['HOST', ['a b', '127.0.0.1\n,', 'a\u0000b', 'http://127.0.0.1', 'u:p@h']],
   ['PETSTORE_API_KEYS', [',', 'a,,b', 'a,', 'a b', 'schlüssel', 'a;b', '=a', '"a"', 'a\nb']],
   ['PETSTORE_API_KEYS', ['k'.repeat(15_361)]],
   ['PETSTORE_DATA_FILE', ['a\u0000b', '~', '~/pets.json']],
   ['PETSTORE_CORS_ORIGINS', ['example.org', 'https://a.test/', 'https://a.test,*', ',', 'null,']],
+  [
+    'PETSTORE_CORS_ORIGINS',
+    ['https://*.a.test', 'https://.a.test', 'ws://a.test', 'ftp://a.test', 'https://(a|b).test'],
+  ],
+  [
+    'PETSTORE_BASE_PATH',
+    ['/', 'store', '/store/', '//store', '/a b', '/a?b', '/%', '/..', '/a/./b', 'https://a.test/store'],
+  ],
   [
     'PETSTORE_DELAY',
     ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', '5 0'],
@@ -162,6 +176,30 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
     'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://b.test/"; write https://b.test; ' +
       'expected an origin such as https://example.org, got "https://c.test/shop"; write https://c.test; ' +
       'expected an origin such as https://example.org, got "localhost:5173"',
+  ],
+  [
+    { PETSTORE_CORS_ORIGINS: 'https://*.example.org' },
+    'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://*.example.org"; write out each origin, or * alone for all',
+  ],
+  [
+    { PETSTORE_CORS_ORIGINS: 'wss://example.org/live' },
+    'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "wss://example.org/live"; write https://example.org',
+  ],
+  [
+    { PETSTORE_CORS_ORIGINS: 'https://.+\\.example\\.org' },
+    String.raw`PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://.+\\.example\\.org"`,
+  ],
+  [
+    { PETSTORE_BASE_PATH: '/store/' },
+    'PETSTORE_BASE_PATH: expected a path such as /store, got "/store/"; write /store',
+  ],
+  [
+    { PETSTORE_BASE_PATH: 'pet/store' },
+    'PETSTORE_BASE_PATH: expected a path such as /store, got "pet/store"; write /pet/store',
+  ],
+  [
+    { PETSTORE_BASE_PATH: 'https://a.test/store' },
+    'PETSTORE_BASE_PATH: expected a path such as /store, got "https://a.test/store"',
   ],
   [
     { PETSTORE_DELAY: '0.3' },
@@ -254,6 +292,37 @@ test('prints no key in a message', () => {
   assert.equal(lines.length, 3)
   assert.ok(!lines.join('\n').includes('hush'), lines.join('\n'))
   assert.ok(!lines.join('\n').includes('not a key'), lines.join('\n'))
+})
+
+test('prints neither user nor password of a URL that is given for another setting', () => {
+  const urls = [
+    'postgres://b0b:h4sh@h/d',
+    `postgres://b0b:${'l0ng'.repeat(30)}@h/d`,
+    'postgres://b0b:h4/sh@h4#@h/d',
+    'b0b:h4sh@h/d',
+    'postgres://b0b:h4sh@h/d,https://a.test',
+  ]
+  for (const { variable, argument } of Object.values(settings).filter(
+    ({ argument: name }) => name !== 'database',
+  )) {
+    // The path of a file may have an @.
+    for (const url of urls.filter((each) => argument !== 'file' || each.includes('://')))
+      for (const parse of [
+        () => parseConfig({ [variable]: url }),
+        () => parseConfig({}, { [argument]: url }),
+      ])
+        assert.throws(parse, ({ message }: Error) => !/b0b|h4|l0ng/.test(message), `${argument} ${url}`)
+  }
+  assert.deepEqual(errorsOf({ PORT: 'postgres://ann:hush@h/d' }), [
+    'PORT: expected a port from 0 to 65535, got "postgres://…@h/d"',
+  ])
+  assert.deepEqual(errorsOf({ PETSTORE_DATA_FILE: 'postgres://ann:hush@h/d' }), [
+    'PETSTORE_DATA_FILE: expected the path of a file, got "postgres://…@h/d"; the URL of a database is for PETSTORE_DATABASE_URL',
+  ])
+  for (const name of ['import', 'export'])
+    assert.throws(() => parseConfig({}, { [name]: 'postgres://ann:hush@h/d' }), {
+      message: `--${name}: expected the path of a file, got "postgres://…@h/d"; the URL of a database is for PETSTORE_DATABASE_URL`,
+    })
 })
 
 test('takes a setting whose name is written in other letters for the setting where case does not count, as on Windows', () => {

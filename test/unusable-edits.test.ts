@@ -208,12 +208,12 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   const { url, waitFor, output } = await startProgram(t, folder)
   const path = join(folder, 'data/pets.json')
   writeFileSync(path, '{"pets": [{"name": "Rex", "categoryId": 1}, {"name": "Mia", "categoryId": 2}]}')
-  await waitFor(/^reloaded 2 pets: 2 added, 0 removed, 0 changed$/m)
+  await waitFor(/^\S+Z reloaded 2 pets: 2 added, 0 removed, 0 changed$/m)
   const good = readFileSync(path, 'utf8')
   const bad = good.replace('"Rex",', '"Rex"')
   writeFileSync(path, bad)
   await waitFor(
-    /^data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; no pet can be added until this is fixed; the last valid pets are still served, and are kept in \S+ until then$/m,
+    /^\S+Z data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; no pet can be added until this is fixed; the last valid pets are still served, and are kept in \S+ until then$/m,
   )
   const refused = await send(url, '/v1/pets', { body: { name: 'x', categoryId: 1 } })
   const message = assertRefusal(refused, 503, 'data_file_invalid')

@@ -38,13 +38,12 @@ export function createRequestLog(
 }
 
 /**
- * For onResponse: prints each entry as a line, such as `2026-11-24T09:00:00.000Z 127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the
- * word `poll`, stand behind it.
+ * For onResponse: prints each entry as a line, such as `127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the word `poll`, stand
+ * behind it.
  */
 export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
   return ({ client, method, path, status, code, isPoll, milliseconds: ms }) => {
-    const time = new Date(clock.now()).toISOString()
     const notes = `${code === undefined ? '' : ` ${code}`}${isPoll ? ' poll' : ''}`
-    say(`${time} ${client} ${method} ${path} ${status} ${ms.toFixed(1)} ms${notes}`)
+    say(`${client} ${method} ${path} ${status} ${ms.toFixed(1)} ms${notes}`)
   }
 }

@@ -124,15 +124,19 @@ export function isPreflight(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * What keeps a text from being an origin as a browser sends it (scheme and host in small letters, no path: RFC 6454 section 6.2), if
- * anything, and the origin that was probably meant.
+ * What keeps a text from being the origin of a page as a browser sends it (scheme and host in small letters, no path: RFC 6454 section
+ * 6.2), if anything, and the origin that was probably meant.
  */
 export function originFault(text: string): string | undefined {
-  const meant = URL.canParse(text) ? new URL(text).origin : undefined
-  if (meant === text) return undefined
+  // A WebSocket has the origin of its page.
+  const url = text.replace(/^ws(?=s?:)/i, 'http')
+  const meant = URL.canParse(url) ? new URL(url).origin : ''
+  // A URL may have more in its host, such as `*`, but no page comes from there.
+  const canBe = /^https?:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?)(?::\d+)?$/.test(meant)
+  if (canBe && meant === text) return undefined
   const fault = `expected an origin such as https://example.org, got ${describe(text)}`
-  // A URL such as file:///a has no origin, for which the standard has the text "null".
-  return meant === undefined || meant === 'null' ? fault : `${fault}; write ${meant}`
+  if (canBe) return `${fault}; write ${meant}`
+  return text.includes('*') ? `${fault}; write out each origin, or * alone for all` : fault
 }
 
 /** `*` for any origin, or the origins themselves, none included. */

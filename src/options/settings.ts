@@ -47,8 +47,8 @@ export const settings = {
     argument: 'host',
     fallback: '127.0.0.1',
     meaning: 'address to listen on; 0.0.0.0 listens on all addresses',
-    // Whether a host of this name exists is for the system to say, but white space in it is a typo.
-    schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}]+$/u),
+    // Whether a host of this name exists is for the system to say, but white space in it is a typo, and a URL another setting's value.
+    schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}/@]+$/u),
   },
   apiKeys: {
     variable: 'PETSTORE_API_KEYS',
@@ -90,6 +90,13 @@ export const settings = {
     ),
     parse: (text: string) => (text === '*' ? text : splitList(text === 'none' ? '' : text)),
   },
+  basePath: {
+    variable: 'PETSTORE_BASE_PATH',
+    argument: 'base-path',
+    fallback: '',
+    meaning: 'path that a proxy removes, such as /store',
+    schema: expectedValid('a path such as /store', basePathFault),
+  },
   delayMs: {
     variable: 'PETSTORE_DELAY',
     argument: 'delay',
@@ -114,7 +121,9 @@ function splitList(text: string): string[] {
 
 /** What keeps a text from being the path of a file, if anything. */
 function pathFault(text: string): string | undefined {
-  const fault = `expected the path of a file, got ${describe(text)}`
+  const fault = `expected the path of a file, got ${describe(maskUser(text))}`
+  // It would become folders, with the password in a name.
+  if (/^[a-z][\w+.-]+:\/\//i.test(text)) return `${fault}; the URL of a database is for PETSTORE_DATABASE_URL`
   if (text.trim() === '' || text.includes('\0')) return fault
   // `set PETSTORE_DATA_FILE="pets.json"` of Windows, and env files of Docker, keep the quotes.
   if (/^(["']).*\1$/.test(text)) return `${fault}: leave out the quotes around it`
@@ -122,6 +131,21 @@ function pathFault(text: string): string | undefined {
   return /^~(?:[/\\]|$)/.test(text)
     ? `${fault}: no shell expanded the "~"; write out your home folder`
     : undefined
+}
+
+/** Path segments as a request target spells them (RFC 3986 section 3.3), because the path goes into headers unchanged; clients resolve `.` and `..`. */
+const basePathPattern = /^(?:\/(?!\.\.?(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
+
+function basePathFault(text: string): string | undefined {
+  if (basePathPattern.test(text)) return undefined
+  const fault = `expected a path such as /store, got ${describe(text)}`
+  const meant = `/${text.split('/').filter(Boolean).join('/')}`
+  return basePathPattern.test(meant) && !text.includes('://') ? `${fault}; write ${meant}` : fault
+}
+
+/** Without the user and the password of a URL, since somebody may give one for another setting. */
+export function maskUser(text: string): string {
+  return text.replace(/^([^/@]*:\/\/)?.*@/s, '$1…@')
 }
 
 /** A number of milliseconds, or a range of them: `[minimum, maximum]`. */
@@ -171,7 +195,9 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
     const { name, text } = find(setting)
     const result = parseText(setting, text || setting.fallback)
     if (result.success) return [option, result.output]
-    lines.push(`${name}: ${describeFaults(setting, text, result.issues)}`)
+    const shown = maskUser(text)
+    const { issues = result.issues } = parseText(setting, shown)
+    lines.push(`${name}: ${describeFaults(setting, shown, issues)}`)
     return [option, parseText(setting, setting.fallback).output]
   })
   // Each value is one that the setting's own schema made.
@@ -187,6 +213,10 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
       : values.log === 'silent' &&
         `${find(settings.log).name} is silent: nobody would see a key that is created for the run`
     if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
+  }
+  for (const name of ['import', 'export']) {
+    const fault = pathFault(args[name] ?? 'pets.json')
+    if (fault !== undefined) lines.push(`--${name}: ${fault}`)
   }
   const [file, database] = [find(settings.dataFile), find(settings.databaseUrl)]
   if (file.text !== '' && database.text !== '')

@@ -23,6 +23,8 @@ interface CommonOptions {
   readonly apiKeys: readonly string[]
   /** Origins whose pages may read the responses; `*` by default, an empty list for none. */
   readonly corsOrigins?: '*' | readonly string[]
+  /** The path that the listener is mounted under, or that a proxy removes, such as `/store`. It becomes part of Location and Link. */
+  readonly basePath?: string
   /** Holds back each response under `/v1` for this long, at most 10,000 ms. With a range, the time is random. */
   readonly delayMs?: DelayMs
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
@@ -57,10 +59,7 @@ export interface StorageOptions extends CommonOptions {
   readonly dataFile?: never
 }
 
-export type PetStoreOptions<Source = MemoryOptions | FileOptions> = Source & {
-  /** The path that the listener is mounted under, such as `/store`. It becomes part of Location and Link. */
-  readonly basePath?: string
-}
+export type PetStoreOptions<Source = MemoryOptions | FileOptions> = Source
 
 export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source & {
   /** 0, the default, picks a free port. */

@@ -1,13 +1,18 @@
 /** The arguments of the program: one for each setting, `--verify`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ConfigError, settings, type Arguments } from '../options/settings.ts'
+import { ConfigError, maskUser, settings, type Arguments } from '../options/settings.ts'
 
 /**
  * Returns a text to print, or the values of the arguments that are given, by their names without dashes. Throws a ConfigError of one
- * line that names what is wrong.
+ * line that names what is wrong. A text that is no argument may be a secret, so it is not shown.
  */
-export function handleArgs(args: readonly string[], command: string, version: string): string | Arguments {
+export function handleArgs(
+  args: readonly string[],
+  command: string,
+  version: string,
+  env: NodeJS.ProcessEnv = {},
+): string | Arguments {
   const refuse = (fault: string): never => {
     throw new ConfigError(`${fault}; ${command} --help lists the arguments`)
   }
@@ -24,13 +29,26 @@ export function handleArgs(args: readonly string[], command: string, version: st
   })
   if (values['help'] === true) return formatHelp(command)
   if (values['version'] === true) return version
+  // `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too.
+  const isNpmStart = env['npm_package_name'] === 'petstore' && env['npm_lifecycle_event'] === 'start'
+  const variableOf = (name: string): string => env[`npm_config_${name.replaceAll('-', '_')}`] ?? ''
+  const [taken, ...others] = names.filter((name) => isNpmStart && variableOf(name) !== '')
+  if (taken !== undefined) {
+    const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
+    const shown = others.length > 0 || /keys|database/.test(taken) ? '…' : quote(maskUser(value))
+    return refuse(
+      `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``,
+    )
+  }
   const given: Arguments = {}
   for (const token of tokens) {
-    if (token.kind === 'positional') return refuse(`${quote(token.value)}: unknown`)
+    if (token.kind === 'positional')
+      return refuse(`argument ${token.index + 1}: expected one that begins with --`)
     if (token.kind === 'option-terminator') continue
-    // Its value may be a secret that somebody meant for another argument, so it is not shown.
-    if (!names.includes(token.name)) return refuse(`${quote(token.rawName)}: unknown`)
+    if (!names.includes(token.name)) return refuse(`${token.rawName.replace(/[^\w-].*/s, '…')}: unknown`)
     if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`)
+    if (!token.inlineValue && token.value.startsWith('--'))
+      return refuse(`${token.rawName}: expected a value after it; one that begins with -- comes behind a =`)
     given[token.name] = token.value
   }
   const other = Object.keys(given).find((name) => name !== 'verify' && name !== 'keys')
@@ -82,5 +100,5 @@ Options:
 
 /** As it is, or in quotes if it is not plain. Control characters become `?`, so that it stays on one line. */
 function quote(text: string): string {
-  return /^[\w./:,@%+=~*-]+$/.test(text) ? text : `"${text.replaceAll(/\p{Cc}/gu, '?')}"`
+  return /^[\w./:,@%+=~*…-]+$/.test(text) ? text : `"${text.replaceAll(/\p{Cc}/gu, '?')}"`
 }

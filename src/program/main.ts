@@ -18,9 +18,9 @@ import { describeError } from '../postgres/postgres-storage.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
-import { errorCode, isError } from '../system/errors.ts'
+import { isError, isSystemError } from '../system/errors.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
-import { formatStartText } from './start-text.ts'
+import { formatStartText, openConsole } from './console.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
@@ -28,38 +28,40 @@ import { formatStartText } from './start-text.ts'
  */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
+type Console = ReturnType<typeof openConsole>
+
 /** Serves until a signal stops it, or does what else its arguments ask for. Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
-  // Whoever reads the output may stop reading (`| head -1`). Without these listeners, the next line would end the service.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const console = openConsole(process.env)
   let args: Arguments = {}
   try {
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const request = handleArgs(process.argv.slice(2), command, packageVersion)
-    if (typeof request === 'string') return console.log(request)
+    const request = handleArgs(process.argv.slice(2), command, packageVersion, process.env)
+    if (typeof request === 'string') return console.say(request)
     args = request
     const { verify, keys = process.env['PETSTORE_API_KEY'] } = args
-    if (verify === undefined) await start(args)
+    if (verify === undefined) await start(args, console)
     else process.exitCode = await verifyServer(verify, keys)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
     const name = /^(PORT|HOST):/.exec(message)?.[1]?.toLowerCase() ?? ''
     // The sentence about an address begins with the variable.
-    console.error(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
-    process.exitCode = 1
+    console.sayError(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
+    await console.exit(1, 1_000)
   }
 }
 
-async function start(args: Arguments): Promise<void> {
+async function start(args: Arguments, console: Console): Promise<void> {
   const { import: importPath, export: exportPath } = args
   const path = importPath ?? exportPath
   // Serving nobody, an import and an export need no keys: what is given here is used by nothing.
   const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args })
   const { databaseUrl, log } = config
-  const say = log === 'silent' ? () => {} : console.log
+  const say = log === 'silent' ? () => {} : console.say
   const open = () => openDatabase(databaseUrl, process.env, say)
-  if (path === undefined) return serve(config, databaseUrl === '' ? undefined : await open(), say)
+  if (path === undefined)
+    return serve(config, databaseUrl === '' ? undefined : await open(), { ...console, say })
   if (databaseUrl === '' || (importPath !== undefined && exportPath !== undefined))
     throw new ConfigError('--import, --export: expected one of them, and a database')
   const verb = importPath === undefined ? 'export' : 'import'
@@ -81,7 +83,8 @@ function onPets(done: number): void {
   if (process.stdout.isTTY) process.stdout.write(`\r${done} pets\r`)
 }
 
-async function serve(config: Config, database: Database | undefined, say: (message: string) => void) {
+async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
+  const { say, sayError, addTimes } = console
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
   const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
   const options = {
@@ -89,12 +92,13 @@ async function serve(config: Config, database: Database | undefined, say: (messa
     ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,
-    onError: console.error,
+    onError: sayError,
     ...(log === 'requests' && { onResponse: printEntries(say) }),
   }
   const announce = (server: StorageServer, pets: string): void => {
-    stopOnSignals(server, () => say('stopped'))
-    say(formatStartText(config, server.url, pets, createdKey))
+    stopOnSignals(server, console)
+    say(formatStartText(config, server.url, pets, createdKey, process.stdout.isTTY))
+    addTimes()
   }
   if (database === undefined) {
     const server = await startPetStore({ ...options, dataFile })
@@ -106,7 +110,7 @@ async function serve(config: Config, database: Database | undefined, say: (messa
 }
 
 /** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
-function stopOnSignals(server: StorageServer, onStopped: () => void): void {
+function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
   // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
   // passes the signal on. So a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
@@ -118,14 +122,14 @@ function stopOnSignals(server: StorageServer, onStopped: () => void): void {
       // was not acknowledged.
       clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
       await server.close().catch(() => process.exit(1))
-      onStopped()
-      process.exit(0)
+      say('stopped')
+      await exit(0, 500)
     } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 }
 
-/** Ends the process by the signal. `process.exit` would wait for a file system call that is still under way. */
+/** Ends the process by the signal, or by an exit code. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
   try {
@@ -134,7 +138,14 @@ function endAtOnce(signal: NodeJS.Signals): void {
     // Windows cannot send a SIGHUP (ENOSYS).
   }
   // In a container this may be process 1, which the kernel does not let end itself by a signal.
-  process.abort()
+  exitUnlessBusy()
+  clock.setInterval(exitUnlessBusy, 20)
+  clock.setTimeout(() => process.abort(), 100)
+}
+
+/** `process.exit` would wait for a call that is under way in the thread pool, and a disk may never respond. */
+function exitUnlessBusy(): void {
+  if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
 }
 
 /** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
@@ -143,7 +154,7 @@ function describeFailure(error: unknown): string | undefined {
   const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]
   if (kinds.some((kind) => error instanceof kind)) return error.message
   // Not a system error, so a bug in this program: its stack is to be printed.
-  return errorCode(error) === '' ? undefined : `The start failed: ${error.message}`
+  return isSystemError(error) ? `The start failed: ${error.message}` : undefined
 }
 
 const noSuite =
@@ -152,6 +163,9 @@ const noKey = '--verify: needs a key of that server too, by --keys or PETSTORE_A
 
 /** Uses the first of the comma-separated keys. The suite prints what it finds; returns the exit code. */
 export async function verifyServer(address: string, keys = ''): Promise<number> {
+  // The suite would print them.
+  if (address.includes('@'))
+    throw new ConfigError('--verify: expected the address of a server, without a user and a password')
   // npx starts the program by a symbolic link in another folder.
   const suite = join(dirname(realpathSync(process.argv[1] ?? '')), 'contract.test.js')
   if (!existsSync(suite)) throw new ConfigError(noSuite)

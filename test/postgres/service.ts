@@ -17,7 +17,7 @@ export interface Server {
   readonly child: ChildProcess
   /** What it printed up to the start text's end. */
   readonly startText: string
-  /** What it printed after that. */
+  /** What it printed after that, without the times. */
   readonly messages: readonly string[]
   /** What it printed on standard error. */
   readonly errors: () => string
@@ -40,7 +40,7 @@ export function spawnProgram(
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
   const lines: string[] = []
   const reader = createInterface({ input: child.stdout })
-  reader.on('line', (text) => lines.push(text))
+  reader.on('line', (text) => lines.push(text.replace(/^\d{4}-\d\d-\d\dT\S+Z /, '')))
   const line = async (pattern: RegExp): Promise<string> => {
     const ended = once(reader, 'close')
     for (;;) {

@@ -1,0 +1,144 @@
+/**
+ * What the program prints: the start text, and lines. A terminal that somebody has stopped (Ctrl-S, a stalled ssh) and a pipe that nobody
+ * reads hold up no response and no stop: lines wait up to a bound; beyond it they are dropped, and a line says how many.
+ */
+import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { Writable } from 'node:stream'
+import { formatUrl } from '../http/listener.ts'
+import { isLoopback, type Config } from '../options/settings.ts'
+import { packageVersion } from '../system/bundled-texts.ts'
+import { clock, delay } from '../system/clock.ts'
+import { errorCode } from '../system/errors.ts'
+
+/** How much waits to be written. */
+const maxWaitingBytes = 2 ** 20
+/** How often a stopped terminal is tried again. */
+const retryMs = 10
+
+export function openConsole(env: NodeJS.ProcessEnv) {
+  let hasTimes = false
+  const open = (standard: NodeJS.WriteStream & { readonly fd: number }) => {
+    const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard
+    // Whoever reads the output may stop reading (`| head -1`). Without this listener, the next line would end the service.
+    stream.on('error', () => {})
+    // By this, systemd says where the journal adds a time. A shell that systemd has started inherits the variable, but not the stream.
+    const journal = env['JOURNAL_STREAM']
+    const place = journal === undefined ? undefined : fstatSync(standard.fd)
+    const isJournal = place !== undefined && journal === `${place.dev}:${place.ino}`
+    let dropped = 0
+    const print = (message: string): void => {
+      const time = hasTimes && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''
+      if (dropped === 0 && stream.writableLength < maxWaitingBytes)
+        return void stream.write(`${time}${message}\n`)
+      if (dropped === 0) stream.once('drain', tellDropped)
+      dropped += message.split('\n').length
+    }
+    const tellDropped = (): void => {
+      const message = `${dropped} lines were dropped here, since nobody read them`
+      dropped = 0
+      print(message)
+    }
+    return { print, stream }
+  }
+  const [output, errors] = [open(process.stdout), open(process.stderr)]
+  return {
+    say: output.print,
+    sayError: errors.print,
+    /** From now on, a message begins with the time, unless the journal adds it. */
+    addTimes: () => void (hasTimes = true),
+    /** Exits once all is written, or after maxMs, whatever else keeps the process alive (as in a worker of a cluster). */
+    exit: async (code: number, maxMs: number): Promise<never> => {
+      const written = [output, errors].map(({ stream }) => new Promise((end) => void stream.write('', end)))
+      await Promise.race([Promise.all(written), delay(maxMs)])
+      process.exit(code)
+    },
+  }
+}
+
+/** A stream to a terminal that waits without blocking; undefined where that cannot be had, as on Windows. */
+function openTerminal(fd: number): Writable | undefined {
+  for (const path of [`/proc/self/fd/${fd}`, '/dev/tty']) {
+    try {
+      // Opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell.
+      return createTerminal(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY))
+    } catch {
+      // On macOS there is no /proc, and after `su` the terminal belongs to another user.
+    }
+  }
+  return undefined
+}
+
+function createTerminal(fd: number): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      const writeRest = (rest: Buffer): void => {
+        try {
+          while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
+          done()
+        } catch (error) {
+          if (errorCode(error) === 'EAGAIN') clock.setTimeout(writeRest, retryMs, rest)
+          else done(error instanceof Error ? error : null)
+        }
+      }
+      writeRest(chunk)
+    },
+  })
+}
+
+/**
+ * The url is for a client on this machine, and `pets` says where they are and how many, as `Data file: /srv/pets.json, 12 pets`.
+ * `createdKey` is the key that was created for this run; undefined if the environment has keys. Those are shown only on a terminal, where
+ * no log keeps them, and only if others cannot reach the service.
+ */
+export function formatStartText(
+  { hints, host, apiKeys }: Config,
+  url: string,
+  pets: string,
+  createdKey: string | undefined,
+  isTerminal = false,
+): string {
+  const key = createdKey ?? (isTerminal && isLoopback(host) ? apiKeys[0] : undefined)
+  // In PowerShell, `curl` may be a command of its own.
+  const curl = process.platform === 'win32' ? 'curl.exe' : 'curl'
+  const lines = [
+    `Petstore listens on ${url}`,
+    // `0.0.0.0`, `::`, and other spellings of them.
+    /^[0:.]+$/.test(host) && `Other machines can reach it too, ${describeReach(host, new URL(url).port)}`,
+    `Version: ${packageVersion}`,
+    pets,
+    createdKey !== undefined &&
+      `API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`,
+    ...hints.map((hint) => `Note: ${hint}`),
+    // A browser never sends the part after `#`; the page reads the key from it.
+    `Page: ${url}/${key === undefined ? '' : `#key=${key}`}`,
+    key === undefined ? 'Try, with your API key instead of YOUR_API_KEY:' : 'Try:',
+    // Without the quotes, zsh would take the brackets of an IPv6 address for a pattern.
+    `  ${curl} -H "Authorization: Bearer ${key ?? 'YOUR_API_KEY'}" "${url}/v1/pets"`,
+  ]
+  return lines.filter((line) => line !== false).join('\n')
+}
+
+/** Interfaces for containers, virtual machines and tunnels: others in the network do not reach this machine there. */
+const innerInterfaces =
+  /^(?:docker|podman|br-|virbr|bridge\d{3}|veth|cni|cali|flannel|lxc|lxd|vmnet|vboxnet|vmware|virtualbox|vethernet \((?:wsl|def)|tun|tap|utun|wg|ppp|zt|tailscale|nordlynx)/i
+
+/** Names the addresses that other machines can probably use, those of usual local networks first. */
+function describeReach(host: string, port: string): string {
+  const ranks = [/^192\.168\./, /^10\./, /\./, /:/]
+  const rankOf = (address: string): number => ranks.findIndex((rank) => rank.test(address))
+  let urls: readonly string[] = []
+  try {
+    urls = Object.entries(networkInterfaces())
+      .flatMap(([name, list = []]) => (innerInterfaces.test(name) ? [] : list))
+      // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone, or means that no network
+      // gave one.
+      .filter(({ family, internal }) => !internal && (family === 'IPv4' || host.includes(':')))
+      .flatMap(({ address }) => (/^(?:fe80:|169\.254\.)/.test(address) ? [] : address))
+      .toSorted((a, b) => rankOf(a) - rankOf(b))
+      .map((address) => formatUrl(address, port))
+  } catch {
+    // Some phones and units of systemd deny the call.
+  }
+  return urls.length === 0 ? "at any of this machine's addresses" : `probably at ${urls.join(' or ')}`
+}
