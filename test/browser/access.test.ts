@@ -28,7 +28,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       const { url } = await startStore(t, [petLines[0] ?? '', long])
       const page = await visitStore(t, url, options)
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
-      await page.getByLabel('categoryId').fill('w'.repeat(60))
+      await page.locator('#add').getByLabel('categoryId').fill('w'.repeat(60))
       await page.getByRole('button', { name: 'Add a pet' }).click()
       await waitForText(page.locator('#categoryId-error'), 'expected')
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
