@@ -1,7 +1,7 @@
 /** The reference: the service's own OpenAPI document as text for people, and each operation as a form. */
 import type { ApiKey } from './api-key.ts'
 import { createCopyButton } from './copy.ts'
-import { type Child, cloneTemplate, createElement, fill, getElement, inline } from './dom.ts'
+import { type Child, cloneTemplate, createElement, fill, find, getElement, inline } from './dom.ts'
 import type { Document, Entry, Response } from './openapi-document.ts'
 import { connectTryForm } from './try-form.ts'
 import { base } from './wire.ts'
@@ -33,6 +33,7 @@ function createOverview(description: string, entries: readonly Entry[]): Node {
   const address = new URL('v1', base).href
   fill(overview, '.prose', ...paragraphs(description))
   fill(overview, '.bar code', address)
+  find(overview, 'a', HTMLAnchorElement).href = new URL('openapi.json', base).href
   const copy = createCopyButton('Copy', 'base address', () => address)
   fill(overview, '.bar', copy)
   fill(overview, 'ul').prepend(
@@ -90,9 +91,8 @@ function createDate(date: Date): HTMLElement {
 }
 
 function createResponse([status, { description }]: readonly [string, Response]): readonly Node[] {
-  const name = status === 'default' ? 'other' : status
   const outcome = status.startsWith('2') ? 'good' : 'bad'
-  const term = createElement('dt', { class: 'code', 'data-outcome': outcome }, name)
+  const term = createElement('dt', { 'data-outcome': outcome }, status === 'default' ? 'other' : status)
   return [term, createElement('dd', {}, ...inline(description))]
 }
 
