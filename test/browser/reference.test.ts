@@ -54,7 +54,7 @@ test('leads to the schemas in openapi.json', async (t) => {
   const page = await visit(t, url)
   const link = page.getByRole('link', { name: 'Schemas, in openapi.json' })
   const response = await fetch((await link.getAttribute('href')) ?? '')
-  assert.deepEqual(Object.keys(JSON.parse(await response.text()).components.schemas).slice(0, 1), ['NewPet'])
+  assert.ok('NewPet' in JSON.parse(await response.text()).components.schemas)
 })
 
 test('says since when getPet is deprecated and when it goes', async (t) => {
