@@ -52,6 +52,8 @@ mkdirSync(folder, { recursive: true })
 // Under this project's package.json (`"type": "module"`) a `.js` file is ESM; dist/package.json makes ours CommonJS. A copied
 // server.js without any package.json is CommonJS by default.
 write('package.json', '{ "type": "commonjs" }\n')
+// For generators of clients, which then need no running service.
+write('openapi.json', openApiText)
 for (const [name, exports] of Object.entries(libraries)) {
   write(`${name}.mjs`, `export { ${Object.keys(exports).join(', ')} } from './${name}.js'\n`)
   write(`${name}.d.mts`, `export * from './${name}.js'\n`)

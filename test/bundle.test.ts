@@ -274,7 +274,7 @@ test('begins with its license, and those of all packages whose code it contains'
   }
 })
 
-test('is run by npx from a packed install, which has the license, the interface and the suite that verifies a server', async (t) => {
+test('is run by npx from a packed install, which has the license, the interface, its OpenAPI document and the suite that verifies a server', async (t) => {
   const source = makeFolder()
   cpSync(dist, join(source, 'dist'), { recursive: true })
   for (const name of ['package.json', 'LICENSE', 'README.md', 'data', 'src/api/interface.md']) {
@@ -304,6 +304,9 @@ test('is run by npx from a packed install, which has the license, the interface 
     assert.ok(existsSync(join(modules, 'petstore', name)))
 
   const { url } = await startApp(t)
+  const printDocument = "process.stdout.write(fs.readFileSync(require.resolve('petstore/openapi.json')))"
+  const document = npm(dirname(modules), `node -e "${printDocument}"`)
+  assert.equal(document, await (await fetch(`${url}/openapi.json`)).text())
   const verify = (args: string, more: NodeJS.ProcessEnv = {}) =>
     new Promise<readonly [code: number, output: string]>((resolve) => {
       const options = { cwd: dirname(modules), env: { ...env, ...more } }

@@ -86,7 +86,7 @@ export interface Client {
   base: string
   key: string
   send(path: string, call?: Call): Promise<Answer>
-  /** The refusals of the three operations so far. Each of them must have an Error body. */
+  /** The refusals of the operations so far. Each of them must have an Error body. */
   refusals: Answer[]
   /** Ids that creations were answered with so far, in decimal. */
   addedIds: string[]

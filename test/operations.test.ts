@@ -1,4 +1,4 @@
-/** The three operations and what src/api/interface.md decides where something is left open, over real sockets. */
+/** The operations and what src/api/interface.md decides where something is left open, over real sockets. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { deprecation, sunset } from '../src/api/operations.ts'

@@ -138,6 +138,27 @@ test('src/api/interface.md has each error code with its status, and no other', (
   )
 })
 
+test('the page has each text that the tests in test/browser look for', () => {
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  const source = files
+    .filter((file) => /\.(?:ts|html|json)$/.test(file))
+    .map((file) => read(`src/${file}`).replaceAll(/\s+/g, ' '))
+    .join(' ')
+  const names = /getBy(?:Role\('(?:button|link|heading|region|article)', \{ name: |Label\()'([^']+)'/g
+  const sentences = /(?:waitForText\([^\n]+, |getByText\()'([A-Z][A-Za-z]* [A-Za-z ,.]+)'/g
+  const tests = readdirSync(join(root, 'test/browser')).filter((file) => file.endsWith('.test.ts'))
+  const texts = tests.flatMap((file) => {
+    const text = read(`test/browser/${file}`)
+    return [...findAll(text, names), ...findAll(text, sentences)].map((found) => [file, found] as const)
+  })
+  assert.ok(texts.length > 60)
+  for (const [file, text] of texts) {
+    // A request or a pet of the test, or two texts that are put together.
+    if (/^(?:GET|Added|No pets with) /.test(text)) continue
+    for (const part of text.split(': ')) assert.ok(source.includes(part), `test/browser/${file}: ${part}`)
+  }
+})
+
 /** A folder of src, or a file beside them. */
 function roomOf(file: string): string {
   return file.split('/')[0] ?? ''

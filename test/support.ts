@@ -19,6 +19,7 @@ import { fileURLToPath } from 'node:url'
 import { clock } from '../src/system/clock.ts'
 import { startPetStore } from '../src/pet-store-server.ts'
 import type { PetStoreServer, PetStoreServerOptions } from '../src/options/types.ts'
+import { openApiText } from '../src/system/bundled-texts.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()
@@ -165,7 +166,49 @@ export async function startApp(
   const common = { apiKeys: [key], onMessage: (line: string) => lines.push(line), ...rest }
   const server = await startPetStore(dataFile === undefined ? { ...common, pets } : { ...common, dataFile })
   t.after(() => server.close())
-  return { server, url: server.url, lines, send: (path, request) => send(server.url, path, request) }
+  const sendDescribed = async (path: string, request?: RequestOptions): Promise<ReceivedAnswer> => {
+    const answer = await send(server.url, path, request)
+    assertDescribed(request?.method ?? (request?.body === undefined ? 'GET' : 'POST'), path, answer)
+    return answer
+  }
+  return { server, url: server.url, lines, send: sendDescribed }
+}
+
+interface DescribedResponse {
+  readonly $ref?: string
+  readonly content?: {
+    readonly 'application/json': { readonly examples: Readonly<Record<string, unknown>> }
+  }
+}
+
+interface Described {
+  readonly paths: Readonly<
+    Record<
+      string,
+      Readonly<Record<string, { readonly responses: Readonly<Record<string, DescribedResponse>> }>>
+    >
+  >
+  readonly components: { readonly responses: Readonly<Record<string, DescribedResponse>> }
+}
+
+/** Fails for a status or an error code of an operation that src/api/openapi.json does not have. */
+function assertDescribed(method: string, target: string, { status, text }: ReceivedAnswer): void {
+  const { paths, components }: Described = JSON.parse(openApiText)
+  const [path = ''] = target.split('?')
+  const [, item] =
+    Object.entries(paths).find(([template]) =>
+      new RegExp(`^/v1${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path),
+    ) ?? []
+  const operation = item?.[method === 'HEAD' ? 'get' : method.toLowerCase()]
+  if (operation === undefined) return
+  const response = operation.responses[status] ?? operation.responses[status < 400 ? '' : 'default']
+  const place = `src/api/openapi.json, ${method} ${path}`
+  assert.ok(response !== undefined, `${place}, lacks ${status}`)
+  if (status < 400 || text === '') return
+  const { code }: { code: string } = JSON.parse(text)
+  const { content } = components.responses[response.$ref?.split('/').at(-1) ?? ''] ?? response
+  const codes = Object.keys(content?.['application/json'].examples ?? {})
+  assert.ok(codes.includes(code), `${place}, ${status}, lacks an example of ${code}`)
 }
 
 /** Starts a plain server of `node:http`, closes it after the test, and gives its address. */

@@ -28,7 +28,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       const { url } = await startStore(t, [petLines[0] ?? '', long])
       const page = await visitStore(t, url, options)
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
-      await page.getByLabel('categoryId').fill('w'.repeat(60))
+      await page.locator('#add').getByLabel('categoryId').fill('w'.repeat(60))
       await page.getByRole('button', { name: 'Add a pet' }).click()
       await waitForText(page.locator('#categoryId-error'), 'expected')
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
@@ -110,6 +110,24 @@ test('breaks no label in two at 390 px, however long the number beside it', asyn
   assert.equal(widths[0], widths[1])
 })
 
+for (const width of [320, 390]) {
+  test(`breaks no number of 16 digits at ${width} px`, async (t) => {
+    const { url } = await startStore(t, [
+      petLines[0] ?? '',
+      '{"id":9007199254740991,"name":"Long","categoryId":9007199254740993}',
+    ])
+    const page = await visitStore(t, url, { viewport: { width, height: 844 } })
+    const lines = await page.locator('td.id, td.category').evaluateAll((cells) =>
+      cells.map((cell) => {
+        const range = document.createRange()
+        range.selectNodeContents(cell)
+        return range.getClientRects().length
+      }),
+    )
+    assert.deepEqual(lines, [1, 1, 1, 1])
+  })
+}
+
 for (const width of [390, 1280]) {
   test(`has the numbers in columns, aligned on the right, at ${width} px`, async (t) => {
     const { url } = await startStore(t, [
@@ -163,7 +181,7 @@ for (const width of [390, 1280]) {
 }
 
 for (const width of [360, 1280]) {
-  for (const place of ['store', 'reference', 'createPet', 'schema-PetStatus']) {
+  for (const place of ['store', 'reference', 'createPet', 'getPet']) {
     test(`a link to #${place} leads there once the page is complete, at ${width} px`, async (t) => {
       const { url } = await startStore(t)
       const page = await visitStore(t, url, { viewport: { width, height: 740 } })

@@ -54,14 +54,14 @@ test('says so too when the tab is loaded anew with a key that no longer works', 
 test('asks for the key again when it is no longer good, and keeps what was typed', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  await page.getByLabel('name').fill('half a na')
+  await page.locator('#add').getByLabel('name').fill('half a na')
   const body = JSON.stringify({ code: 'unauthorized', message: 'Not any more.', status: 401 })
   await page.route('**/v1/pets*', (route) => route.fulfill({ status: 401, body }), { times: 1 })
   await waitForText(page.locator('#store-error'), 'This key no longer works')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'key')
   await enterKey(page)
   await findRow(page, 'Rex').waitFor()
-  assert.equal(await page.getByLabel('name').inputValue(), 'half a na')
+  assert.equal(await page.locator('#add').getByLabel('name').inputValue(), 'half a na')
 })
 
 test('says when the server does not answer, and goes on by itself when it does again', async (t) => {
@@ -73,7 +73,7 @@ test('says when the server does not answer, and goes on by itself when it does a
     `No response from ${new URL(url).host}. Is the server running? Retrying automatically.`,
   )
   await waitForText(page.locator('#connection'), 'Not connected')
-  await page.getByLabel('name').fill('Rex')
+  await page.locator('#add').getByLabel('name').fill('Rex')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#add-error'), 'No response: it is not known whether the pet was added.')
   await page.unroute('**/v1/pets*')
@@ -113,8 +113,8 @@ test('takes the error of a creation back when the data file is valid again', asy
   const error = page.locator('#add-error')
   await editText(`{"pets":[\n${petLines[0]},\n]}\n`)
   await waitForText(page.locator('#connection'), 'Data file error')
-  await page.getByLabel('name').fill('Zoe')
-  await page.getByLabel('categoryId').fill('1')
+  await page.locator('#add').getByLabel('name').fill('Zoe')
+  await page.locator('#add').getByLabel('categoryId').fill('1')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(error, /line 3, column 1/)
   await waitForPolls(page, 2)
@@ -122,7 +122,7 @@ test('takes the error of a creation back when the data file is valid again', asy
   await edit(petLines)
   await waitForText(page.locator('#connection'), 'Watching for changes')
   assert.equal(await error.textContent(), '')
-  assert.equal(await page.getByLabel('name').inputValue(), 'Zoe')
+  assert.equal(await page.locator('#add').getByLabel('name').inputValue(), 'Zoe')
 })
 
 test('corrects the error of a creation when the data file gets another fault', async (t) => {
@@ -131,8 +131,8 @@ test('corrects the error of a creation when the data file gets another fault', a
   const error = page.locator('#add-error')
   await editText(`{"pets":[\n${petLines[0]},\n]}\n`)
   await waitForText(page.locator('#connection'), 'line 3, column 1')
-  await page.getByLabel('name').fill('Zoe')
-  await page.getByLabel('categoryId').fill('1')
+  await page.locator('#add').getByLabel('name').fill('Zoe')
+  await page.locator('#add').getByLabel('categoryId').fill('1')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(error, 'The data file is not valid (line 3, column 1')
   await editText(`{"pets":[\n${petLines[0]},\n${petLines[1]},\n]}\n`)

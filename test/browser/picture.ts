@@ -51,8 +51,8 @@ async function takePicture(context: BrowserContext): Promise<Buffer> {
   // Like the system fonts of most readers, which this machine may not have (Debian: fonts-inter, fonts-jetbrains-mono).
   const content = 'body { font-family: Inter, system-ui } :root { --mono: "JetBrains Mono", monospace }'
   await page.addStyleTag({ content })
-  await page.getByLabel('name').fill('Milo')
-  await page.getByLabel('categoryId').fill('9007199254740993')
+  await page.locator('#add').getByLabel('name').fill('Milo')
+  await page.locator('#add').getByLabel('categoryId').fill('9007199254740993')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await page.locator('#added', { hasText: 'Added' }).waitFor()
   await page.locator('#rows [data-mark]').waitFor()

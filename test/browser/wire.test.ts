@@ -34,8 +34,8 @@ test('keeps a creation in view, and the list that then showed the pet one step l
   const page = await visitStore(t, url)
   await page.getByLabel('Per page').selectOption('20')
   await readTable(page, 12)
-  await page.getByLabel('name').fill('Zoe')
-  await page.getByLabel('categoryId').fill('1')
+  await page.locator('#add').getByLabel('name').fill('Zoe')
+  await page.locator('#add').getByLabel('categoryId').fill('1')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(findRow(page, 'Zoe'), 'new')
   await waitForText(page.locator('#wire-summary'), /^POST \/v1\/pets: 201 Created, \d+ ms$/)
@@ -104,8 +104,8 @@ async function isOver(page: Page, name: string): Promise<boolean> {
 test('copies request, answer and curl as they went over the wire', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url, { permissions: ['clipboard-read'] })
-  await page.getByLabel('name').fill("Rex's friend")
-  await page.getByLabel('categoryId').fill('9007199254740993')
+  await page.locator('#add').getByLabel('name').fill("Rex's friend")
+  await page.locator('#add').getByLabel('categoryId').fill('9007199254740993')
   await page.getByRole('button', { name: 'Add a pet' }).click()
   await waitForText(page.locator('#added'), 'Added')
   const body = '{"name":"Rex\'s friend","categoryId":9007199254740993}'

@@ -1,6 +1,8 @@
 /** The packed package in test runners: the documents' examples, and timers that a test fakes. */
-import { copyFileSync } from 'node:fs'
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { copyFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { findFreePort, makeProject, readExample, runToEnd } from './tools.ts'
@@ -54,6 +56,38 @@ test('resets the store of a worker of Playwright before each test, ids too, as t
     '--workers=1',
   )
   assert.match(output, /2 passed/)
+})
+
+test('resets the store behind a page before each test, as the example does', async (t) => {
+  const html = `<!doctype html><title>Pets</title><ul></ul><button>Add Mia</button><script>
+    const headers = { authorization: 'Bearer test-key', 'content-type': 'application/json' }
+    const show = async () => {
+      const pets = await (await fetch('/v1/pets', { headers })).json()
+      const items = pets.map(({ id, name }) => Object.assign(document.createElement('li'), { textContent: id + ' ' + name }))
+      document.querySelector('ul').replaceChildren(...items)
+    }
+    document.querySelector('button').onclick = async () => {
+      await fetch('/v1/pets', { method: 'POST', headers, body: '{"name":"Mia","categoryId":2}' })
+      await show()
+    }
+    void show()
+  </script>`
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'text/html').end(html)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+  // Chromium's sandbox does not start as root, who is the only user of a container.
+  const use = { launchOptions: { executablePath, args: ['--no-sandbox'] } }
+  const folder = makeProject({
+    'playwright.config.mjs': `export default ${JSON.stringify({ use })}`,
+    'page.spec.mjs': readExample("'**/v1/**'").replace('5173', String(address.port)),
+  })
+  const args = ['test', '--reporter=line', '--workers=1']
+  assert.match(await runToEnd(t, folder, 'node_modules/.bin/playwright', ...args), /2 passed/)
 })
 
 test("runs the example's hook in Jest", async (t) => {

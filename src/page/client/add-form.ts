@@ -4,7 +4,7 @@
  */
 import type { ApiKey } from './api-key.ts'
 import { createElement, getElement, isEnabled, markInvalid, setDisabled, setText, waiting } from './dom.ts'
-import { formatTyped } from './exact-json.ts'
+import { formatMembers } from './exact-json.ts'
 import { createName } from './pet-table.ts'
 import {
   creationRequest,
@@ -38,17 +38,7 @@ export interface List {
   reloadLater(): void
 }
 
-export interface AddForm {
-  /** Corrects what the form says by a page of the list that has just come. */
-  correctMessages(page: PetPage): void
-  /** The statuses to choose from. */
-  setStatuses(statuses: readonly string[]): void
-  /** Leaves what was typed. */
-  clearMessages(): void
-  clear(): void
-}
-
-export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddForm {
+export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
   const form = getElement('add', HTMLFormElement)
   const error = getElement('add-error', HTMLElement)
   const success = getElement('added', HTMLElement)
@@ -170,14 +160,16 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List): AddFo
   })
 
   return {
-    correctMessages(page) {
+    /** Corrects what the form says by a page of the list that has just come. */
+    correctMessages(page: PetPage): void {
       const isOver =
         errorCause === 'server' || (errorCause === 'data file' && page.dataFileError === undefined)
       if (isOver) clearMessages()
       else if (errorCause === 'data file') updateFault(page.dataFileError)
       void correctSuccess(page)
     },
-    setStatuses(statuses) {
+    /** The statuses to choose from. */
+    setStatuses(statuses: readonly string[]): void {
       const options = statuses.map((status) => createElement('option', {}, status))
       getElement('status', HTMLSelectElement).append(...options)
     },
@@ -190,16 +182,12 @@ function messagesFor(errors: readonly FieldError[], field: string | undefined): 
   return errors.filter((error) => error.field === field).map(({ message }) => message)
 }
 
-/** The fields as they were typed; empty ones are left out. */
 function formatBody(): string {
-  const name = getElement('name', HTMLInputElement).value
-  const categoryId = getElement('categoryId', HTMLInputElement).value.trim()
-  const status = getElement('status', HTMLSelectElement).value
-  const members: string[] = []
-  if (name !== '') members.push(`"name":${JSON.stringify(name)}`)
-  if (categoryId !== '') members.push(`"categoryId":${formatTyped(categoryId)}`)
-  if (status !== '') members.push(`"status":${JSON.stringify(status)}`)
-  return `{${members.join()}}`
+  return formatMembers([
+    ['name', getElement('name', HTMLInputElement).value, true],
+    ['categoryId', getElement('categoryId', HTMLInputElement).value, false],
+    ['status', getElement('status', HTMLSelectElement).value, true],
+  ])
 }
 
 function isOnPage(pet: Pet, { pets }: PetPage): boolean {

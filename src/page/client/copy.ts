@@ -3,11 +3,8 @@ import { getElement, createElement } from './dom.ts'
 
 /** `text` is called when the button is pressed. `what` tells screen readers which of several copy buttons this is. */
 export function createCopyButton(label: string, what: string, text: () => string): HTMLButtonElement {
-  const button = createElement(
-    'button',
-    { type: 'button', class: 'secondary', 'aria-label': `${label}: ${what}` },
-    label,
-  )
+  const attributes = { type: 'button', class: 'secondary', 'aria-label': `${label}: ${what}` }
+  const button = createElement('button', attributes, label)
   let timer: number | undefined
   button.addEventListener('click', async () => {
     const isCopied = await copy(text())
@@ -33,11 +30,8 @@ async function copy(text: string): Promise<boolean> {
 
 function copyBySelection(text: string): boolean {
   const focused = document.activeElement
-  const textarea = createElement(
-    'textarea',
-    { class: 'visually-hidden', 'aria-hidden': 'true', tabindex: '-1' },
-    text,
-  )
+  const attributes = { class: 'visually-hidden', 'aria-hidden': 'true', tabindex: '-1' }
+  const textarea = createElement('textarea', attributes, text)
   document.body.append(textarea)
   textarea.select()
   const isCopied = document.execCommand('copy')

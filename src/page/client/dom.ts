@@ -1,14 +1,12 @@
 /** Reads and creates elements. Text is always inserted as text, never as markup. */
 
-/** The element with this id. The script is built into the page, so a missing element is a bug: it throws. */
+/** The element with this id. */
 export function getElement<T extends Element>(id: string, type: new () => T): T {
-  const element = document.getElementById(id)
-  if (!(element instanceof type)) throw new TypeError(`#${id} is not a ${type.name}`)
-  return element
+  return find(document, `#${id}`, type)
 }
 
-/** What an element is created with: a string becomes text, undefined is left out. */
-export type Child = Node | string | undefined
+/** What an element is filled with: a string becomes text, what is missing is left out. */
+export type Child = Node | string | false | undefined
 
 export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -17,7 +15,28 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  element.append(...children.filter((child) => child !== undefined))
+  return append(element, children)
+}
+
+/** What the template with this id holds, to be filled before it is inserted. */
+export function cloneTemplate(id: string): DocumentFragment {
+  return document.importNode(getElement(id, HTMLTemplateElement).content, true)
+}
+
+/** The first element that the selector finds. Markup and script are built together, so a missing one is a bug: it throws. */
+export function find<T extends Element>(parent: ParentNode, selector: string, type: new () => T): T {
+  const element = parent.querySelector(selector)
+  if (!(element instanceof type)) throw new TypeError(`${selector} is not a ${type.name}`)
+  return element
+}
+
+/** Appends the children to the first element that the selector finds, and returns it. */
+export function fill(parent: ParentNode, selector: string, ...children: readonly Child[]): HTMLElement {
+  return append(find(parent, selector, HTMLElement), children)
+}
+
+function append<T extends Element>(element: T, children: readonly Child[]): T {
+  element.append(...children.filter((child) => child !== undefined && child !== false))
   return element
 }
 
@@ -43,6 +62,11 @@ export function setDisabled(button: HTMLElement, isDisabled: boolean): void {
 
 export function isEnabled(button: HTMLElement): boolean {
   return button.getAttribute('aria-disabled') !== 'true'
+}
+
+/** The only Markdown in the document's descriptions is code spans and paragraphs. */
+export function inline(text = ''): readonly Child[] {
+  return text.split('`').map((part, i) => (i % 2 === 1 ? createElement('code', {}, part) : part))
 }
 
 /** What is said while the user waits for a response. */

@@ -16,8 +16,20 @@ function isUnsafe(token: string): boolean {
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
 /** What the user typed, as a JSON value: a number with the same digits, or a string. */
-export function formatTyped(text: string): string {
+function formatTyped(text: string): string {
   return jsonNumber.test(text) ? text : JSON.stringify(text)
+}
+
+/** A field of a form. What is typed for a string is one, also if it looks like a number. */
+export type Typed = readonly [name: string, text: string, isString: boolean]
+
+/** An object of members as the user typed them; empty ones are left out. */
+export function formatMembers(members: readonly Typed[]): string {
+  const texts = members.map(([name, text, isString]) => {
+    const value = isString ? text && JSON.stringify(text) : text.trim() && formatTyped(text.trim())
+    return value && `${JSON.stringify(name)}:${value}`
+  })
+  return `{${texts.filter((text) => text !== '').join()}}`
 }
 
 /** The same JSON text with each item of the outermost array or object on a line of its own. */

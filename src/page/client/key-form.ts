@@ -2,17 +2,8 @@
 import type { ApiKey } from './api-key.ts'
 import { getElement, markInvalid, setText } from './dom.ts'
 
-export interface KeyForm {
-  /** Shows the form. */
-  ask(): void
-  /** Shows the bar instead of the form. */
-  showKey(): void
-  showError(error: string): void
-  focus(): void
-}
-
 /** `onKey` is called with each key that is typed, `onForget` when the user wants it forgotten. */
-export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onForget: () => void): KeyForm {
+export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onForget: () => void) {
   const form = getElement('key-form', HTMLFormElement)
   const input = getElement('key', HTMLInputElement)
   const bar = getElement('key-bar', HTMLElement)
@@ -30,16 +21,18 @@ export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onFo
   })
 
   return {
-    ask() {
+    /** Shows the form. */
+    ask(): void {
       form.hidden = false
       bar.hidden = true
     },
-    showKey() {
+    /** Shows the bar instead of the form. */
+    showKey(): void {
       form.hidden = true
       bar.hidden = false
       input.value = ''
     },
-    showError(error) {
+    showError(error: string): void {
       setText(getElement('key-error', HTMLElement), error)
       markInvalid(input, error !== '')
     },

@@ -6,17 +6,8 @@ import { base } from './wire.ts'
 const pageSizes = [5, 10, 20, 50, 100]
 const firstPageSize = 10
 
-export interface ListFilter {
-  /** The address of the first page of what is chosen. */
-  firstPageUrl(): URL
-  /** Chooses all statuses. */
-  chooseAll(): void
-  /** The statuses to filter by. Until it is called, the list can only be shown unfiltered. */
-  setStatuses(statuses: readonly string[]): void
-}
-
 /** `onChange` is called after each choice. */
-export function createListFilter(onChange: () => void): ListFilter {
+export function createListFilter(onChange: () => void) {
   const form = getElement('filter', HTMLFormElement)
   const pageSize = getElement('page-size', HTMLSelectElement)
   pageSize.append(...pageSizes.map((size) => createElement('option', {}, String(size))))
@@ -25,7 +16,8 @@ export function createListFilter(onChange: () => void): ListFilter {
   form.addEventListener('submit', (event) => event.preventDefault())
 
   return {
-    firstPageUrl() {
+    /** The address of the first page of what is chosen. */
+    firstPageUrl(): URL {
       const choice = new FormData(form)
       const url = new URL('v1/pets', base)
       url.searchParams.set('limit', String(choice.get('limit')))
@@ -33,10 +25,11 @@ export function createListFilter(onChange: () => void): ListFilter {
       if (status !== '') url.searchParams.set('status', status)
       return url
     },
-    chooseAll() {
+    chooseAll(): void {
       getElement('all-statuses', HTMLInputElement).checked = true
     },
-    setStatuses(statuses) {
+    /** The statuses to filter by. Until it is called, the list can only be shown unfiltered. */
+    setStatuses(statuses: readonly string[]): void {
       const choices = statuses.map((status) => {
         const input = createElement('input', { type: 'radio', name: 'status', value: status })
         return createElement('label', {}, input, createElement('span', {}, status))

@@ -1,5 +1,5 @@
 /** One page of pets as a table. What has changed since the last poll is marked. */
-import { type Child, getElement, createElement, isolate, setText } from './dom.ts'
+import { cloneTemplate, createElement, fill, getElement, isolate, setText } from './dom.ts'
 import type { Pet, PetPage } from './pets.ts'
 
 /** How many characters of a name are shown unfolded: about three lines on a narrow screen. */
@@ -81,19 +81,13 @@ function findChanges(pets: readonly Pet[], before: readonly Pet[]): Changes {
 }
 
 function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined): HTMLElement {
-  return createElement(
-    'tr',
-    mark === undefined ? { role: 'row' } : { role: 'row', 'data-mark': mark },
-    createCell('id', 'Id', id),
-    createCell(
-      'name',
-      'Name',
-      createName(name),
-      ...(mark === undefined ? [] : [' ', createElement('span', { class: 'mark' }, mark)]),
-    ),
-    createCell('category', 'Category', categoryId),
-    createCell('state', 'Status', createElement('span', { class: 'chip', 'data-status': status }, status)),
-  )
+  const row = fill(cloneTemplate('row-template'), 'tr')
+  if (mark !== undefined) row.dataset['mark'] = mark
+  fill(row, '.id', id)
+  fill(row, '.name', createName(name), mark && ' ', mark && createElement('span', { class: 'mark' }, mark))
+  fill(row, '.category', categoryId)
+  fill(row, '.state', createElement('span', { class: 'chip', 'data-status': status }, status))
+  return row
 }
 
 /** A long name is folded, and whole at a click. A name of which nothing would be seen is described. */
@@ -107,15 +101,8 @@ export function createName(name: string): HTMLElement {
   return createElement('details', {}, createElement('summary', {}, isolate(name)))
 }
 
-function createCell(type: string, label: string, ...children: readonly Child[]): HTMLElement {
-  return createElement('td', { role: 'cell', class: type, 'data-label': label }, ...children)
-}
-
 function createEmptyRow(status: string): HTMLElement {
-  const text = status === '' ? 'No pets.' : `No pets with the status ${status}.`
-  return createElement(
-    'tr',
-    { role: 'row' },
-    createElement('td', { role: 'cell', class: 'empty', colspan: '4' }, text),
-  )
+  const row = fill(cloneTemplate('empty-row-template'), 'tr')
+  fill(row, 'td', status === '' ? 'No pets.' : `No pets with the status ${status}.`)
+  return row
 }

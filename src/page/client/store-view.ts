@@ -23,28 +23,14 @@ interface Place {
   readonly previous?: Place
 }
 
-export interface StoreView {
-  /** As if the key had been typed into the form. Resolves once the response is shown. */
-  openWithKey(key: string): Promise<void>
-  /** With the key that this tab has stored; without one, asks for it. Resolves once the response is shown. */
-  openWithStoredKey(): Promise<void>
-  /** The statuses to filter by and to choose from. Until it is called, the list can only be shown unfiltered. */
-  setStatuses(statuses: readonly string[]): void
-}
-
-export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
+export function createStoreView(apiKey: ApiKey, wire: WireView) {
   const storeError = getElement('store-error', HTMLElement)
   const content = getElement('store-content', HTMLElement)
   const previous = getElement('previous', HTMLElement)
   const next = getElement('next', HTMLElement)
   const keyForm = createKeyForm(apiKey, openWithKey, forgetKey)
   const filter = createListFilter(loadFirstPage)
-  const addForm = createAddForm(apiKey, wire, {
-    isAccepted,
-    reload: reloadAfterCreation,
-    showPageOf,
-    reloadLater,
-  })
+  const addForm = createAddForm(apiKey, wire, { isAccepted, reload, showPageOf, reloadLater })
 
   let requested: Place = firstPage()
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
@@ -54,6 +40,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
   let awaited = new AbortController()
   let pollTimer: number | undefined
 
+  /** As if the key had been typed into the form. Resolves once the response is shown. */
   async function openWithKey(text: string): Promise<void> {
     const key = parseKey(text)
     const keyFault = findKeyFault(key)
@@ -170,7 +157,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
     }
   }
 
-  async function reloadAfterCreation(): Promise<PetPage | undefined> {
+  async function reload(): Promise<PetPage | undefined> {
     await loadList(requested, 'creation')
     return shown?.page
   }
@@ -206,12 +193,14 @@ export function createStoreView(apiKey: ApiKey, wire: WireView): StoreView {
 
   return {
     openWithKey,
-    async openWithStoredKey() {
+    /** With the key that this tab has stored; without one, asks for it. Resolves once the response is shown. */
+    async openWithStoredKey(): Promise<void> {
       if (apiKey.value === '') return keyForm.ask()
       keyForm.showKey()
       await loadList(requested, 'user')
     },
-    setStatuses(statuses) {
+    /** The statuses to filter by and to choose from. Until it is called, the list can only be shown unfiltered. */
+    setStatuses(statuses: readonly string[]): void {
       addForm.setStatuses(statuses)
       filter.setStatuses(statuses)
     },

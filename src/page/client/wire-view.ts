@@ -16,18 +16,9 @@ import {
 /** How many exchanges one can go back. */
 const maxExchanges = 50
 
-export interface WireView {
-  /** Adds an exchange, and shows it. */
-  add(exchange: Exchange): void
-  /**
-   * Shows a request whose response is awaited, unless `isBehind`: then it can be reached with the button Later. The function
-   * that it returns puts the exchange in its place, or nothing when the request was aborted.
-   */
-  begin(request: WireRequest, isBehind?: boolean): (exchange: Exchange | undefined) => void
-  clear(): void
-}
+export type WireView = ReturnType<typeof createWireView>
 
-export function createWireView(apiKey: ApiKey): WireView {
+export function createWireView(apiKey: ApiKey) {
   const panel = getElement('wire', HTMLElement)
   const placeholder = getElement('wire-empty', HTMLElement)
   const summary = getElement('wire-summary', HTMLElement)
@@ -35,14 +26,9 @@ export function createWireView(apiKey: ApiKey): WireView {
   const earlier = getElement('wire-earlier', HTMLElement)
   const later = getElement('wire-later', HTMLElement)
   const lineBreaks = getElement('wire-line-breaks', HTMLInputElement)
-  const showRequest = createMessageView(
-    'wire-request',
-    'The browser adds headers of its own, such as User-Agent.',
-  )
-  const showResponse = createMessageView(
-    'wire-response',
-    'Browsers report header names in lower case, sorted.',
-  )
+  const hint = 'The browser adds headers of its own, such as User-Agent.'
+  const showRequest = createMessageView(getElement('wire-request', HTMLElement), hint)
+  const showResponse = createMessageView(getElement('wire-response', HTMLElement))
   /** The oldest first. */
   let exchanges: Exchange[] = []
   /** The index of the one that is shown. */
@@ -58,10 +44,8 @@ export function createWireView(apiKey: ApiKey): WireView {
     const text = exchange === undefined ? '' : summarize(exchange)
     summary.textContent = text
     link.textContent = text
-    const isAwaited = exchange !== undefined && exchange.milliseconds === undefined
-    const isGood = exchange?.response?.status.toString().startsWith('2')
-    summary.dataset['outcome'] = isAwaited ? 'awaited' : isGood ? 'good' : 'bad'
-    panel.setAttribute('aria-busy', String(isAwaited))
+    summary.dataset['outcome'] = outcomeOf(exchange)
+    panel.setAttribute('aria-busy', String(outcomeOf(exchange) === 'awaited'))
     // Without an exchange too: the key and the pets must not remain in the document, hidden or not.
     showRequest(exchange && describeRequest(exchange.request, apiKey.mask(exchange.key)), lineBreaks.checked)
     showResponse(exchange && describeResponse(exchange), lineBreaks.checked)
@@ -91,6 +75,7 @@ export function createWireView(apiKey: ApiKey): WireView {
   lineBreaks.addEventListener('change', render)
   apiKey.subscribe(render)
 
+  /** Adds an exchange, and shows it unless `isBehind`. */
   function add(exchange: Exchange, isBehind = false): void {
     exchanges.push(exchange)
     const dropped = Math.max(exchanges.length - maxExchanges, 0)
@@ -100,7 +85,11 @@ export function createWireView(apiKey: ApiKey): WireView {
 
   return {
     add,
-    begin(request, isBehind = false) {
+    /**
+     * Shows a request whose response is awaited, unless `isBehind`: then it can be reached with the button Later. The function
+     * that it returns puts the exchange in its place, or nothing when the request was aborted.
+     */
+    begin(request: WireRequest, isBehind = false): (exchange: Exchange | undefined) => void {
       const awaited: Exchange = { request, key: apiKey.value, response: undefined, milliseconds: undefined }
       add(awaited, isBehind)
       return (exchange) => {
@@ -112,14 +101,20 @@ export function createWireView(apiKey: ApiKey): WireView {
         if (exchange !== undefined) add(exchange, isBehind)
       }
     },
-    clear() {
+    clear(): void {
       exchanges = []
       go(0)
     },
   }
 }
 
-function summarize({ request: { method, url }, response, milliseconds }: Exchange): string {
+/** What a summary's colour says. */
+export function outcomeOf(exchange: Exchange | undefined): 'awaited' | 'good' | 'bad' {
+  if (exchange !== undefined && exchange.milliseconds === undefined) return 'awaited'
+  return exchange?.response?.status.toString().startsWith('2') ? 'good' : 'bad'
+}
+
+export function summarize({ request: { method, url }, response, milliseconds }: Exchange): string {
   const start = `${method} ${url.pathname}${url.search}: `
   if (milliseconds === undefined) return `${start}waiting for the response`
   const outcome = response === undefined ? 'no response' : `${response.status} ${response.reason}`
@@ -127,16 +122,16 @@ function summarize({ request: { method, url }, response, milliseconds }: Exchang
 }
 
 /** Shows a message in three parts, of which the headers are folded, so that the body is seen first. */
-function createMessageView(
-  id: string,
-  hint: string,
+export function createMessageView(
+  element: HTMLElement,
+  hint = 'Browsers report header names in lower case, sorted.',
 ): (message: Message | undefined, withLineBreaks: boolean) => void {
   const start = createElement('pre', { class: 'start' })
   const count = createElement('summary', {})
   const headers = createElement('pre', {})
   const fold = createElement('details', {}, count, headers, createElement('p', { class: 'hint' }, hint))
   const body = createElement('pre', { class: 'body' })
-  getElement(id, HTMLElement).append(start, fold, body)
+  element.append(start, fold, body)
   return (message = { start: '', headers: [], body: '' }, withLineBreaks) => {
     start.textContent = message.start
     fold.hidden = message.headers.length === 0

@@ -2,7 +2,7 @@
 type Headers = readonly (readonly [name: string, value: string])[]
 
 export interface WireRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: string
   readonly url: URL
   /** Without the key. */
   readonly headers: Headers
@@ -102,10 +102,11 @@ export function formatMessage({ start, headers, body }: Message): string {
 
 /** The request as a command for a POSIX shell; `-i` prints the response headers too. */
 export function formatCurl(request: WireRequest, key: string): string {
-  const { url, body } = request
+  const { method, url, body } = request
   const parts = [`curl -i ${quote(url.href)}`]
   for (const [name, value] of withKey(request, key)) parts.push(`-H ${quote(`${name}: ${value}`)}`)
-  // With -d, curl sends a POST.
+  // With -d, curl sends a POST, and without it a GET.
+  if (method !== (body === undefined ? 'GET' : 'POST')) parts.push(`-X ${method}`)
   if (body !== undefined) parts.push(`-d ${quote(body)}`)
   return parts.join(' \\\n  ')
 }

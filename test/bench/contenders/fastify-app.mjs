@@ -1,4 +1,4 @@
-/** The three operations in Fastify 5, with schemas for query, body and responses, over any store. */
+/** The operations in Fastify 5, with schemas for query, body and responses, over any store. */
 import fastify from 'fastify'
 import { listen, setup } from './listen.mjs'
 
