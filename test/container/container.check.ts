@@ -161,9 +161,12 @@ test('a second container on the same volume is refused, whatever network it is i
 
 test('restarts end with on-failure:5, and once the file is mended, it starts', async () => {
   const volume = makeVolume()
+  const container = run(volume, '--restart', 'on-failure:5')
+  await untilServing(container)
   const file = join(podman('volume', 'inspect', '-f', '{{.Mountpoint}}', volume), 'pets.json')
   writeFileSync(file, '{ "pets": [ { "name": ] }')
-  const container = run(volume, '--restart', 'on-failure:5')
+  // `podman kill` would count as a wish that it stays down.
+  process.kill(Number(podman('inspect', '-f', '{{.State.Pid}}', container)), 'SIGKILL')
   await waitUntil('it has been restarted five times', async () => {
     const [state, count] = podman('inspect', '-f', '{{.State.Status}} {{.RestartCount}}', container).split(
       ' ',

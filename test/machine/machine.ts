@@ -16,7 +16,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
@@ -192,10 +191,15 @@ export async function makeMachine(project: string): Promise<Machine> {
     run: (command) => orThrow(command, attempt(command)),
     runAtHome: (command) => orThrow(command, runHere(project, 'bash', '-c', command)),
     async reboot() {
-      // It ends the connection, mostly before it has said so.
+      const readBoot = (): Promise<string> => orThrow('boot', attempt('cat /proc/sys/kernel/random/boot_id'))
+      const before = await readBoot()
+      // It ends the connection, mostly before it has said so, and may take another one while it goes down.
       await attempt('sudo systemctl reboot')
-      await runHere(folder, 'ssh', '-O', 'exit', 'raspberrypi.local')
-      await connectSsh()
+      await waitUntil('the machine has booted again', async () => {
+        await runHere(folder, 'ssh', '-O', 'exit', 'raspberrypi.local')
+        await connectSsh()
+        return (await readBoot()) !== before || undefined
+      })
     },
   }
 }
