@@ -47,7 +47,7 @@ export class VolatileDisk {
       // A machine without power closes nothing in order.
       socket.on('error', () => {})
       void serve(socket).catch((error: unknown) => {
-        if (!(error instanceof Ended)) throw error
+        if (!(error instanceof Ended) && !socket.destroyed) throw error
       })
     })
       .listen(path)
@@ -125,27 +125,18 @@ type Read = (length: number) => Promise<Buffer>
 class Ended extends Error {}
 
 function createReader(socket: Socket): Read {
-  let chunks: Buffer[] = []
-  let received = 0
-  let isEnded = false
-  let wake = (): void => {}
-  socket.on('data', (chunk) => {
-    chunks.push(chunk)
-    received += chunk.length
-    wake()
-  })
-  socket.on('close', () => {
-    isEnded = true
-    wake()
-  })
+  const incoming: AsyncIterator<Buffer> = socket[Symbol.asyncIterator]()
+  let rest: Buffer = Buffer.alloc(0)
   return async (length) => {
-    while (received < length) {
-      if (isEnded) throw new Ended()
-      await new Promise<void>((resolve) => (wake = resolve))
+    const chunks: Buffer[] = [rest]
+    for (let missing = length - rest.length; missing > 0;) {
+      const next = await incoming.next()
+      if (next.done === true) throw new Ended()
+      chunks.push(next.value)
+      missing -= next.value.length
     }
     const all = Buffer.concat(chunks)
-    chunks = [all.subarray(length)]
-    received -= length
+    rest = all.subarray(length)
     return all.subarray(0, length)
   }
 }

@@ -93,7 +93,7 @@ test('a backup is restored, also where the file was gone', async () => {
   await untilSaid(/is missing/)
   await machine.run(restore)
   await machine.run(row('give the file back to the service, after root has made it anew')[0] ?? '')
-  await waitUntil('creations work', async () => / 201$/.test(await create('Back')) || undefined)
+  await waitUntil('creations work', async () => (await create('Back')).endsWith(' 201') || undefined)
 })
 
 test('a refused start says why, tries again, and ends when the file is mended', async () => {
@@ -101,9 +101,9 @@ test('a refused start says why, tries again, and ends when the file is mended', 
   await machine.run(
     `sudo sh -c 'echo "{ \\"pets\\": [ { \\"name\\": ] }" >${file}'; sudo systemctl start petstore`,
   )
-  await waitUntil('it was tried seven times', async () => {
+  await waitUntil('it was tried three times', async () => {
     const tries = await machine.run('systemctl show -P NRestarts petstore')
-    return Number(tries) >= 7 || undefined
+    return Number(tries) >= 3 || undefined
   })
   assert.match(await readMessages(), /pets\.json:1:23: expected a value/)
   await machine.run(`sudo cp good.json ${file}`)
@@ -122,15 +122,15 @@ test('others can connect, and it says where', async () => {
 
 test('an upgrade under load loses nothing', async (t) => {
   const confirmed: Confirmed = new Map()
-  let isOver = false
+  const state = { isOver: false }
   const load = (async () => {
-    while (!isOver) {
+    while (!state.isOver) {
       await createUntilDeath(
         machine.url,
         key,
         confirmed,
         () => {},
-        () => isOver,
+        () => state.isOver,
       )
       await untilServing()
     }
@@ -139,7 +139,7 @@ test('an upgrade under load loses nothing', async (t) => {
   await machine.run(block('sudo install -m 644 server.js'))
   const before = confirmed.size
   await waitUntil('pets are created again', async () => confirmed.size > before + 20 || undefined)
-  isOver = true
+  state.isOver = true
   await load
   assert.deepEqual(await findLost(machine.url, key, confirmed), [])
   t.diagnostic(`${confirmed.size} pets confirmed, 0 lost`)

@@ -28,17 +28,8 @@ const diskBytes = 3 * 2 ** 30
 const images = join(import.meta.dirname, 'dist')
 
 const packages = [
-  ...[
-    'systemd',
-    'systemd-sysv',
-    'libnss-systemd',
-    'dbus',
-    'udev',
-    'kmod',
-    'e2fsprogs',
-    'linux-image-cloud-amd64',
-  ],
-  ...['initramfs-tools', 'openssh-server', 'sudo', 'curl', 'jq', 'logrotate', 'nodejs'],
+  'systemd,systemd-sysv,libnss-systemd,dbus,udev,kmod,e2fsprogs,linux-image-cloud-amd64,initramfs-tools',
+  'openssh-server,sudo,curl,jq,logrotate,nodejs',
 ]
 
 const files: Readonly<Record<string, string>> = {
@@ -50,36 +41,36 @@ const files: Readonly<Record<string, string>> = {
     '[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n',
 }
 
+function runOrThrow(command: string, ...args: readonly string[]): void {
+  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+}
+
 /** Makes the disk's first content, if it is not there yet; takes a minute. */
 function makeImage(): void {
   if (existsSync(join(images, 'disk'))) return
   mkdirSync(images, { recursive: true })
   const folder = mkdtempSync(join(tmpdir(), 'petstore-debian-'))
   try {
-    const run = (command: string, ...args: readonly string[]): void =>
-      void execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
     const rootFolder = join(folder, 'root')
     const without = '--dpkgopt=path-exclude=/usr/share/{doc,man,locale}/*'
     const options = ['--mode=root', '--variant=minbase', `--include=${packages.join()}`, without]
-    run('mmdebstrap', ...options, debian, rootFolder, 'http://deb.debian.org/debian')
+    runOrThrow('mmdebstrap', ...options, debian, rootFolder, 'http://deb.debian.org/debian')
     for (const [name, text] of Object.entries(files)) writeFileSync(join(rootFolder, name), text)
-    run('chroot', rootFolder, 'useradd', '--create-home', '--shell', '/bin/bash', 'pi')
-    run('chroot', rootFolder, 'systemctl', 'enable', 'systemd-networkd', 'ssh')
-    run('chroot', rootFolder, 'ssh-keygen', '-A')
+    runOrThrow('chroot', rootFolder, 'useradd', '--create-home', '--shell', '/bin/bash', 'pi')
+    runOrThrow('chroot', rootFolder, 'systemctl', 'enable', 'systemd-networkd', 'ssh')
+    runOrThrow('chroot', rootFolder, 'ssh-keygen', '-A')
     rmSync(join(images, 'key'), { force: true })
-    run('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', join(images, 'key'))
+    runOrThrow('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', join(images, 'key'))
     mkdirSync(join(rootFolder, 'home/pi/.ssh'))
     writeFileSync(join(rootFolder, 'home/pi/.ssh/authorized_keys'), readFileSync(join(images, 'key.pub')))
-    run('chroot', rootFolder, 'chown', '-R', 'pi:pi', '/home/pi/.ssh')
+    runOrThrow('chroot', rootFolder, 'chown', '-R', 'pi:pi', '/home/pi/.ssh')
     for (const name of ['vmlinuz', 'initrd.img']) {
-      const [file = ''] = readdirSync(join(rootFolder, 'boot')).filter((entry) =>
-        entry.startsWith(`${name}-`),
-      )
-      run('cp', join(rootFolder, 'boot', file), join(images, name))
+      const file = readdirSync(join(rootFolder, 'boot')).find((entry) => entry.startsWith(`${name}-`)) ?? ''
+      runOrThrow('cp', join(rootFolder, 'boot', file), join(images, name))
     }
     const image = join(folder, 'disk')
-    run('mke2fs', '-q', '-t', 'ext4', '-d', rootFolder, image, String(diskBytes / 1024))
-    run('cp', '--sparse=always', image, join(images, 'disk.part'))
+    runOrThrow('mke2fs', '-q', '-t', 'ext4', '-d', rootFolder, image, String(diskBytes / 1024))
+    runOrThrow('cp', '--sparse=always', image, join(images, 'disk.part'))
     renameSync(join(images, 'disk.part'), join(images, 'disk'))
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -90,6 +81,12 @@ export interface Ran {
   readonly code: number | null
   /** Standard output and error. */
   readonly output: string
+}
+
+async function orThrow(what: string, running: Promise<Ran>): Promise<string> {
+  const { code, output } = await running
+  if (code !== 0) throw new Error(`${what}: exit code ${code}\n${output}`)
+  return output
 }
 
 export interface Machine {
@@ -120,12 +117,18 @@ export async function makeMachine(project: string): Promise<Machine> {
   disk.listen(join(folder, 'disk'))
   let qemu: ChildProcess | undefined
 
-  const config = [
-    ...['Host raspberrypi.local', 'HostName 127.0.0.1', `Port ${sshPort}`, 'User pi'],
-    ...[`IdentityFile ${join(images, 'key')}`, 'StrictHostKeyChecking no', 'UserKnownHostsFile /dev/null'],
-    ...['LogLevel ERROR', 'ConnectTimeout 10', `ControlPath ${join(folder, 'ssh')}`],
-  ]
-  writeFileSync(join(folder, 'config'), `${config.join('\n')}\n`)
+  const config = `Host raspberrypi.local
+    HostName 127.0.0.1
+    Port ${sshPort}
+    User pi
+    IdentityFile ${join(images, 'key')}
+    ControlPath ${join(folder, 'ssh')}
+    StrictHostKeyChecking no
+    UserKnownHostsFile /dev/null
+    ConnectTimeout 10
+    LogLevel ERROR
+`
+  writeFileSync(join(folder, 'config'), config)
   mkdirSync(join(folder, 'bin'))
   for (const name of ['ssh', 'scp']) {
     const script = `#!/bin/sh\nexec /usr/bin/${name} -F '${join(folder, 'config')}' "$@"\n`
@@ -144,11 +147,6 @@ export async function makeMachine(project: string): Promise<Machine> {
     return { code, output: out + errors }
   }
   const attempt = (command: string): Promise<Ran> => runHere(folder, 'ssh', 'raspberrypi.local', command)
-  const orThrow = async (what: string, running: Promise<Ran>): Promise<string> => {
-    const { code, output } = await running
-    if (code !== 0) throw new Error(`${what}: exit code ${code}\n${output}`)
-    return output
-  }
 
   /** One connection that all commands share, since each of their own would take the machine a second. */
   const connectSsh = async (): Promise<void> => {
@@ -161,18 +159,15 @@ export async function makeMachine(project: string): Promise<Machine> {
   const start = async (): Promise<void> => {
     const drive = `driver=nbd,node-name=disk,server.type=unix,server.path=${join(folder, 'disk')}`
     const forwards = `hostfwd=tcp:127.0.0.1:${sshPort}-:22,hostfwd=tcp:127.0.0.1:${port}-:3000`
-    qemu = spawn(
-      'qemu-system-x86_64',
-      [
-        ...['-accel', 'tcg,thread=multi', '-smp', '2', '-m', '768', '-nodefaults', '-display', 'none'],
-        ...['-kernel', join(images, 'vmlinuz'), '-initrd', join(images, 'initrd.img')],
-        ...['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet mitigations=off'],
-        ...['-serial', `file:${join(folder, 'console')}`, '-device', 'virtio-rng-pci'],
-        ...['-blockdev', drive, '-device', 'virtio-blk-pci,drive=disk,write-cache=on'],
-        ...['-netdev', `user,id=net,restrict=on,${forwards}`, '-device', 'virtio-net-pci,netdev=net'],
-      ],
-      { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] },
-    )
+    const args = [
+      ['-accel', 'tcg,thread=multi', '-smp', '2', '-m', '768', '-nodefaults', '-display', 'none'],
+      ['-kernel', join(images, 'vmlinuz'), '-initrd', join(images, 'initrd.img')],
+      ['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet mitigations=off'],
+      ['-serial', `file:${join(folder, 'console')}`, '-device', 'virtio-rng-pci'],
+      ['-blockdev', drive, '-device', 'virtio-blk-pci,drive=disk,write-cache=on'],
+      ['-netdev', `user,id=net,restrict=on,${forwards}`, '-device', 'virtio-net-pci,netdev=net'],
+    ]
+    qemu = spawn('qemu-system-x86_64', args.flat(), { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
     await connectSsh()
   }
 
