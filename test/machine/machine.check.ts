@@ -1,0 +1,208 @@
+/**
+ * The service installed by the commands of src/program/README.md, as they stand there, and used as an operator would; then power cuts.
+ * The steps build on each other, in one machine.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test, type TestContext } from 'node:test'
+import { waitUntil } from '../postgres/processes.ts'
+import { createRandom, root } from '../support.ts'
+import { type Confirmed, createUntilDeath, findLost } from './load.ts'
+import { makeMachine } from './machine.ts'
+
+const rounds = 10
+const guide = readFileSync(join(root, 'src/program/README.md'), 'utf8')
+const random = createRandom(20301205)
+const file = '/var/lib/petstore/pets.json'
+
+/** The block of commands that begins so. */
+function block(start: string): string {
+  const blocks = Array.from(guide.matchAll(/^```sh\n(.*?)^```/gms), ([, commands = '']) => commands)
+  const found = blocks.find((commands) => commands.startsWith(start))
+  assert.ok(found !== undefined, `src/program/README.md has no commands that begin with ${start}`)
+  return found
+}
+
+/** The commands in the row of the table that tells how to do this. */
+function row(what: string): readonly string[] {
+  const found = guide.split('\n').find((line) => line.startsWith(`| ${what} |`))
+  assert.ok(found !== undefined, `src/program/README.md has no row: ${what}`)
+  return Array.from(found.matchAll(/`([^`]+)`/g), ([, command = '']) => command)
+}
+
+const machine = await makeMachine(root)
+after(() => machine.cut(() => false))
+await machine.start()
+let key = ''
+
+const atHome = 'curl -sS -m 60 -H "Authorization: Bearer'
+const list = (): Promise<string> => machine.run(`${atHome} ${key}" http://127.0.0.1:3000/v1/pets?limit=100`)
+const create = (name: string): Promise<string> =>
+  machine.run(
+    `${atHome} ${key}" -H 'Content-Type: application/json' -d '{"name":"${name}","categoryId":1}' -w ' %{http_code}' http://127.0.0.1:3000/v1/pets`,
+  )
+const readMessages = (): Promise<string> => machine.run(row('see its messages')[0] ?? '')
+
+async function untilSaid(pattern: RegExp): Promise<void> {
+  await waitUntil(`it says ${pattern}`, async () => pattern.test(await readMessages()) || undefined)
+}
+
+async function untilListed(pattern: RegExp): Promise<void> {
+  await waitUntil(`${pattern} is listed`, async () => pattern.test(await list()) || undefined)
+}
+
+/** Resolves when the service answers through the machine's network. */
+async function untilServing(): Promise<void> {
+  await waitUntil('the service answers', async () => {
+    const response = await fetch(`${machine.url}/healthz`, { signal: AbortSignal.timeout(10_000) })
+    return response.ok || undefined
+  })
+}
+
+test('it is installed, and starts', async () => {
+  await machine.runAtHome(block('npm run build'))
+  const printed = await machine.run(block('sudo install -D'))
+  key = /^PETSTORE_API_KEYS=(\S+)$/m.exec(printed)?.[1] ?? ''
+  await untilSaid(/Data file: .*, 0 pets/)
+  assert.match(await create('Rex'), / 201$/)
+})
+
+test('the pets are edited, by an editor and by a program, and the owner stays', async () => {
+  const [edit = ''] = row('edit the pets')
+  await machine.run(`EDITOR='sed -i s/Rex/Max/' ${edit}`)
+  await untilListed(/"Max"/)
+  assert.match(await create('sold'), / 201$/)
+  await machine.run(`EDITOR='sed -i /sold/s/available/sold/' ${edit}`)
+  await untilListed(/"sold","categoryId":1,"status":"sold"/)
+  const owner = await machine.run(`sudo stat -c '%U %a' ${file}`)
+  await machine.run(block("sudo sh -c 'cd"))
+  await untilListed(/^\[\{"id":1,"name":"Max",[^}]*\}\]$/)
+  assert.equal(await machine.run(`sudo stat -c '%U %a' ${file}`), owner)
+  assert.match(await create('Mia'), / 201$/)
+})
+
+test('a backup is restored, also where the file was gone', async () => {
+  const [backUp = ''] = row('back up')
+  const restore = (row('restore')[0] ?? '').replace('pets-2026-11-24.json', 'pets-$(date +%F).json')
+  await machine.run(backUp)
+  assert.match(await create('Late'), / 201$/)
+  await machine.run(restore)
+  await untilListed(/^(?!.*Late).*Mia/)
+  await machine.run(`sudo rm ${file}`)
+  await untilSaid(/is missing/)
+  await machine.run(restore)
+  await machine.run(row('give the file back to the service, after root has made it anew')[0] ?? '')
+  await waitUntil('creations work', async () => (await create('Back')).endsWith(' 201') || undefined)
+})
+
+test('a refused start says why, tries again, and ends when the file is mended', async () => {
+  await machine.run(`sudo cp ${file} good.json && sudo systemctl stop petstore`)
+  await machine.run(
+    `sudo sh -c 'echo "{ \\"pets\\": [ { \\"name\\": ] }" >${file}'; sudo systemctl start petstore`,
+  )
+  await waitUntil('it was tried three times', async () => {
+    const tries = await machine.run('systemctl show -P NRestarts petstore')
+    return Number(tries) >= 3 || undefined
+  })
+  assert.match(await readMessages(), /pets\.json:1:23: expected a value/)
+  await machine.run(`sudo cp good.json ${file}`)
+  await waitUntil('it serves', async () => /"Mia"/.test(await list()) || undefined)
+})
+
+test('others can connect, and it says where', async () => {
+  const unit = '/etc/systemd/system/petstore.service'
+  const [, , , reload = ''] = row('let other machines connect')
+  await machine.run(
+    `sudo sed -i 's/^#Environment=HOST/Environment=HOST/' ${unit} && ${reload} && sudo systemctl restart petstore`,
+  )
+  await untilSaid(/Other machines can reach it too, for example at http:\/\/10\.0\.2\.15:3000/)
+  await untilServing()
+})
+
+test('an upgrade under load loses nothing', async (t) => {
+  const confirmed: Confirmed = new Map()
+  const state = { isOver: false }
+  const load = (async () => {
+    while (!state.isOver) {
+      await createUntilDeath(
+        machine.url,
+        key,
+        confirmed,
+        () => {},
+        () => state.isOver,
+      )
+      await untilServing()
+    }
+  })()
+  await waitUntil('pets are created', async () => confirmed.size > 20 || undefined)
+  await machine.run(block('sudo install -m 644 server.js'))
+  const before = confirmed.size
+  await waitUntil('pets are created again', async () => confirmed.size > before + 20 || undefined)
+  state.isOver = true
+  await load
+  assert.deepEqual(await findLost(machine.url, key, confirmed), [])
+  t.diagnostic(`${confirmed.size} pets confirmed, 0 lost`)
+})
+
+test('a log by hand is rotated while it is written', async () => {
+  const [, snippet = ''] = /in `\/etc\/logrotate.d\/petstore`:\n```\n(.*?)```/s.exec(guide) ?? []
+  await machine.run(`printf %s '${snippet}' | sudo tee /etc/logrotate.d/petstore`)
+  await machine.run(`export PORT=3001 PETSTORE_LOG=requests PETSTORE_API_KEYS=k; ${block('setsid')}`)
+  const ask = 'curl -sS -m 60 http://127.0.0.1:3001/v1/pets'
+  await waitUntil('it serves', async () => (await machine.attempt(ask)).code === 0 || undefined)
+  await machine.run('sudo logrotate --force /etc/logrotate.d/petstore')
+  await machine.run(
+    `${ask} && zcat petstore.log.1.gz | grep -q 'Petstore listens' && grep -q 'GET /v1/pets' petstore.log`,
+  )
+  // The first byte would be NUL if the program wrote on where it was.
+  assert.match(await machine.run('cat petstore.log; pkill -f "^node server.js"'), /^[^\0]+$/)
+})
+
+test('it is there again after a reboot', async () => {
+  await machine.reboot()
+  await untilServing()
+  assert.match(await list(), /"Mia"/)
+})
+
+/** Cuts the power under load, again and again, and gives how many confirmed pets were not listed afterwards. */
+async function cutPower(t: TestContext, times: number, isKept: () => boolean): Promise<number> {
+  let [created, lost] = [0, 0]
+  for (let round = 0; round < times; round++) {
+    const confirmed: Confirmed = new Map()
+    const cutAt = 20 + random(60)
+    let cut: Promise<void> | undefined
+    await createUntilDeath(machine.url, key, confirmed, () => {
+      if (confirmed.size >= cutAt) cut ??= machine.cut(isKept)
+    })
+    await cut
+    await machine.start()
+    await untilServing()
+    created += confirmed.size
+    lost += (await findLost(machine.url, key, confirmed)).length
+  }
+  t.diagnostic(`${times} power cuts, ${created} pets confirmed, ${lost} lost`)
+  return lost
+}
+
+test('no power cut loses a confirmed pet, when all is lost that was not flushed', async (t) => {
+  assert.equal(await cutPower(t, rounds / 2, () => false), 0)
+})
+
+test('no power cut loses a confirmed pet, when any half of the sectors is lost', async (t) => {
+  assert.equal(await cutPower(t, rounds / 2, () => random(2) === 0), 0)
+})
+
+test('the rig sees the loss where the file system does not flush the disk', async (t) => {
+  await machine.run('sudo sync && sudo mount -o remount,barrier=0 /')
+  assert.ok((await cutPower(t, 1, () => false)) > 0)
+})
+
+test('the rig sees the loss where the service does not sync', async (t) => {
+  await machine.run(
+    `echo "require('fs').fdatasync = (_, done) => setImmediate(done, null)" | sudo tee /opt/petstore/no-sync.cjs &&
+      echo NODE_OPTIONS=--require=/opt/petstore/no-sync.cjs | sudo tee -a /etc/petstore.env && sudo sync && sudo systemctl restart petstore`,
+  )
+  await untilServing()
+  assert.ok((await cutPower(t, 1, () => false)) > 0)
+})
