@@ -22,7 +22,7 @@ import {
   watchFileSystem,
   type Call,
 } from './file-system.ts'
-import { formatDataFile, makeOld, share } from './support.ts'
+import { copyFolder, formatDataFile, makeOld, share } from './support.ts'
 
 /** Enough pets that the first is far from the end, where the store compares some bytes. */
 const lines = Array.from({ length: 60 }, (_, index) => petLine(index + 1, `Pet${index + 100}`))
@@ -243,7 +243,7 @@ async function run(
       if (call.name === 'fdatasync') synced = calls
       if (calls++ === stopAt) {
         edit = accident.happen(path, text)
-        if (accident.isLong) passTime(50)
+        if (accident.isLong) passTime(150)
       }
       return fault?.(call)
     },
@@ -291,7 +291,7 @@ async function run(
 
   // As a kill leaves it: in a copy, since this process goes on.
   const killed = `${folder}-killed`
-  nodeFs.cpSync(folder, killed, { recursive: true })
+  copyFolder(folder, killed)
   const again = await openFileStore(join(killed, 'pets.json')).catch((error: unknown) => {
     assert.ok(error instanceof DataFileUnusable, String(error))
     return undefined

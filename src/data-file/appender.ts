@@ -77,6 +77,8 @@ export async function replaceEnd(
   /** What of the file is read: from what lies before the pets' end on, and a byte more than there should be. */
   const readEnd = (length: number): Buffer =>
     disk.readAt(descriptor, petsEnd - before.length, before.length + length + 1)
+  const clocks = readClocks()
+  const wasStopped = (): boolean => readClocks().some((ms, i) => ms - (clocks[i] ?? 0) > maxGapMs)
   let identity: Identity
   let isWritten = false
   let descriptor: number
@@ -90,7 +92,6 @@ export async function replaceEnd(
   }
   try {
     // 1. Look: nobody has edited the file. The write follows at once.
-    const clocks = readClocks()
     const { identity: known } = part ?? end
     if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known))
       return { is: 'changed', isWritten }
@@ -107,9 +108,8 @@ export async function replaceEnd(
     disk.write(descriptor, bytes, petsEnd)
     identity = disk.fstatIdentity(descriptor)
     // 3. Look: the file ends with what was written, and is as before in front of it.
-    const isLanded = readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
-    const wasStopped = readClocks().some((ms, i) => ms - (clocks[i] ?? 0) > maxGapMs)
-    if (!isLanded || wasStopped) return { is: 'changed', isWritten }
+    const isLanded = !wasStopped() && readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
+    if (!isLanded) return { is: 'changed', isWritten }
     // 4. Sync, which makes it durable. That takes milliseconds, in which the file can be edited.
     await disk.sync('fdatasync', descriptor)
     // 5. Look: it is still the file at the path, and nobody has written into it. On Windows, times are certain only when it is closed (MSDN,
@@ -127,7 +127,10 @@ export async function replaceEnd(
   } catch (error) {
     if (!isWritten) return { is: 'untouched', error }
     // Even a write that fails may have changed the file.
-    quietly(() => (identity ??= disk.fstatIdentity(descriptor)))
+    quietly(() => {
+      const seen = disk.fstatIdentity(descriptor)
+      if (!wasStopped()) identity ??= seen
+    })
     return { is: 'half-written', part: { bytes: part?.bytes ?? bytes, identity }, error }
   } finally {
     disk.close(descriptor)
