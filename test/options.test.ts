@@ -79,7 +79,7 @@ const wrongServerOptions: readonly (readonly [options: object, expected: RegExp]
   [{ port: '3000' }, /^port: expected an integer from 0 to 65535, got "3000"$/],
   [{ host: '' }, /^host: expected an address or a name of this machine, got ""$/],
   [{ host: () => {} }, /^host: expected an address or a name of this machine, got a function$/],
-  [{ basePath: '/a' }, /^basePath: is unknown, expected one of .*, timeouts$/],
+  [{ basePath: '/a/' }, /^basePath: expected a path such as \/store, got "\/a\/"$/],
   [{ timeouts: 5 }, /^timeouts: expected an object, got 5$/],
   [
     { timeouts: { idleMs: -1 } },

@@ -29,6 +29,7 @@ const commonSchemas = {
   pets: expected('an array of pets', Array.isArray),
   dataFile: settings.dataFile.schema,
   storage: expected(`an object with the methods ${storageMethods.join(', ')}`, isStorage),
+  basePath: expectedText('a path such as /store', basePathPattern),
   corsOrigins: settings.corsOrigins.schema,
   delayMs: settings.delayMs.schema,
   onMessage: callback,
@@ -37,10 +38,7 @@ const commonSchemas = {
 }
 
 /** A schema for each option: the compiler refuses a table in which one is missing. */
-export const petStoreSchemas: Readonly<Record<keyof PetStoreOptions, v.GenericSchema>> = {
-  ...commonSchemas,
-  basePath: expectedText('a path such as /store', basePathPattern),
-}
+export const petStoreSchemas: Readonly<Record<keyof PetStoreOptions, v.GenericSchema>> = commonSchemas
 
 const timeoutNames = Object.keys(defaultTimeouts)
 export const petStoreServerSchemas: Readonly<Record<keyof PetStoreServerOptions, v.GenericSchema>> = {

@@ -1,6 +1,6 @@
 /** What the program prints once it listens: the addresses, the data file, the key, and a `curl` to paste. */
 import { networkInterfaces } from 'node:os'
-import { formatUrl } from '../http/listener.ts'
+import { formatUrl } from '../pet-store-server.ts'
 import type { Config } from '../options/settings.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 
