@@ -35,7 +35,7 @@ const comparedBytes = 256
  * An edit of the same length that leaves the end as it is can fall unseen between a look and the write. That takes microseconds, unless the
  * process was stopped there.
  */
-const maxGapMs = 100
+const maxGapMs = 250
 
 /** The bytes to write at `petsEnd`: the pets, then the closing brackets again. The very first pet has no comma before it. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {

@@ -3,6 +3,7 @@
  * none of these files imports a library that users may not have.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { DelayMs } from '../http/delay.ts'
 import type { Timeouts } from '../http/limits.ts'
 import type { RequestLog } from '../http/request-log.ts'
@@ -21,10 +22,13 @@ export type { PetPage, PetQuery, PetStorage } from '../store/store.ts'
 interface CommonOptions {
   /** At least one key for clients to send as `Authorization: Bearer <key>`, each of at most 15,360 characters. */
   readonly apiKeys: readonly string[]
+  /**
+   * The path under which an app mounts the service, or a proxy shows it, such as `/store`. It becomes part of Location and Link. Requests
+   * are taken with and without it.
+   */
+  readonly basePath?: string
   /** Origins whose pages may read the responses; `*` by default, an empty list for none. */
   readonly corsOrigins?: '*' | readonly string[]
-  /** The path that the listener is mounted under, or that a proxy removes, such as `/store`. It becomes part of Location and Link. */
-  readonly basePath?: string
   /** Holds back each response under `/v1` for this long, at most 10,000 ms. With a range, the time is random. */
   readonly delayMs?: DelayMs
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
@@ -71,8 +75,16 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
 }
 
 export interface PetStoreHandle {
-  /** For `http.createServer(listener)`, or to be called by an app. */
-  readonly listener: (request: IncomingMessage, response: ServerResponse) => void
+  /** For `http.createServer(listener)`, `http2.createSecureServer(options, listener)`, or to be called by an app. */
+  readonly listener: (
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ) => void
+  /**
+   * The same for whatever speaks `Request` and `Response`: Next, Hono, MSW, `Bun.serve`, a test without a port. Further arguments are
+   * ignored. When the signal of the request is aborted it rejects with the reason, though a pet may be stored then.
+   */
+  readonly fetch: (request: Request) => Promise<Response>
   /** How many pets there are now. */
   countPets(): number
   /**
