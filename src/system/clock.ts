@@ -1,9 +1,11 @@
 /**
- * The timers and clocks of this process, taken when this module is loaded. A test that embeds the service may fake the global
- * ones afterwards (`vi.useFakeTimers()`, Jest's fake timers, `mock.timers` of node:test), and its requests are still answered.
- * So nothing else in `src` uses the global ones, but for the page's script, which runs in a browser.
+ * Node's own timers and clocks, taken when this module is loaded. A test that embeds the service may fake them
+ * afterwards (`vi.useFakeTimers()`, Jest's fake timers, `mock.timers` of node:test), and its requests are still answered. The global ones
+ * may be an environment's: that of Jest's jsdom has no setImmediate. So nothing else in `src` uses the global ones, but for the page's
+ * script, which runs in a browser.
  */
 import { performance } from 'node:perf_hooks'
+import { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } from 'node:timers'
 
 /** An object, so that a test of this project can replace its members. */
 export const clock = {
