@@ -1,8 +1,8 @@
-/** Assembles the service from store, request handler and listener, for a program to start or an app to mount. Has no global state. */
+/** Assembles the service from store, core and doors, for a program to start or an app to mount. Has no global state. */
 import { createRequestHandler } from './api/request-handler.ts'
 import { defaultTimeouts } from './http/limits.ts'
-import { checkAddress, explainListenError } from './http/listen-error.ts'
-import { createListener, formatUrl, type Listener } from './http/listener.ts'
+import { createFetch, createListener } from './http/doors.ts'
+import { createHttpServer, type HttpServer } from './http/server.ts'
 import {
   guardCallbacks,
   checkOptions,
@@ -24,6 +24,7 @@ import { createStorageStore } from './store/storage-store.ts'
 import type { Store } from './store/store.ts'
 import { openApiText, petsSchemaText } from './system/bundled-texts.ts'
 import { clock } from './system/clock.ts'
+import { errorCode } from './system/errors.ts'
 
 type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
 
@@ -39,19 +40,57 @@ export async function createPetStore(options: AnyOptions): Promise<StorageHandle
 export async function startPetStore(options: PetStoreServerOptions<StorageOptions>): Promise<StorageServer>
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
+  if (process.versions['bun'] !== undefined) throw new ListenError(bunSentence, undefined)
   checkOptions(options, petStoreServerSchemas)
   const { port: givenPort = 0, host = '127.0.0.1', timeouts } = options
-  // Now, since the store creates a missing data file: a start that a taken port refuses leaves none behind.
-  await checkAddress(givenPort, host)
-  const service = await openService(options)
-  const listener = createListener(service.requestHandler, timeouts)
-  try {
-    const { address, port } = await listener.listen(givenPort, host)
-    return { ...createHandle(service, listener, timeouts?.closeMs), url: formatUrl(address, port) }
-  } catch (error) {
-    await service.store.close()
+  const server = createHttpServer(timeouts)
+  const { address, port } = await server.listen(givenPort, host).catch((error: unknown) => {
     throw explainListenError(error, givenPort, host)
+  })
+  // Whoever connects waits for the pets, and is not let in if they cannot be used.
+  const service = await openService(options).catch(async (error: unknown) => {
+    await server.close()
+    throw error
+  })
+  server.serve(service.core)
+  return { ...createHandle(service, server, timeouts?.closeMs), url: formatUrl(address, port) }
+}
+
+const bunSentence =
+  'Bun does not run the server of Petstore: pass the fetch of createPetStore to Bun.serve, or start it with Node'
+
+/** A server's address as a URL for a client on this machine: every address (`0.0.0.0`, `::`) is reached by loopback. */
+export function formatUrl(address: string, port: number | string): string {
+  const reachable = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}
+
+/** It cannot listen. The sentence names the setting to change. */
+export class ListenError extends Error {
+  /** The system's, such as EADDRINUSE. */
+  readonly code: string
+  constructor(sentence: string, cause: unknown) {
+    super(sentence, { cause })
+    this.code = errorCode(cause)
   }
+}
+
+/** A ListenError if it is known what a person can change; otherwise the error as it is. */
+export function explainListenError(error: unknown, port: number, host: string): unknown {
+  const unknownHost = `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
+  const sentences: Partial<Record<string, string>> = {
+    EADDRINUSE: `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`,
+    EACCES:
+      port < 1024
+        ? `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
+        : // Windows sets ranges of ports aside (netsh interface ipv4 show excludedportrange protocol=tcp).
+          `PORT: ${port} is reserved by the system; choose another port`,
+    EADDRNOTAVAIL: `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`,
+    ENOTFOUND: unknownHost,
+    EAI_AGAIN: unknownHost,
+  }
+  const sentence = sentences[errorCode(error)]
+  return sentence === undefined ? error : new ListenError(sentence, error)
 }
 
 type Callbacks = ReturnType<typeof guardCallbacks>
@@ -61,7 +100,7 @@ async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
   const store = await openStore(options, callbacks)
   const texts = { page: builtPage, petsSchema: petsSchemaText, openApi: openApiText }
-  return { store, requestHandler: createRequestHandler({ ...options, ...callbacks, ...texts, store }) }
+  return { store, core: createRequestHandler({ ...options, ...callbacks, ...texts, store }) }
 }
 
 function openStore(options: AnyOptions, callbacks: Callbacks): Store | Promise<Store> {
@@ -71,26 +110,21 @@ function openStore(options: AnyOptions, callbacks: Callbacks): Store | Promise<S
 }
 
 function createHandle(
-  { store, requestHandler }: Service,
-  listener?: Listener,
+  { store, core }: Service,
+  server?: HttpServer,
   closeMs = defaultTimeouts.closeMs,
 ): StorageHandle {
   const closeOnce = async (): Promise<void> => {
     const deadline = clock.performanceNow() + closeMs
-    // This call passes the requests that only waited for the event loop to the request handler. After it, that may refuse new ones.
-    const listenerClosed = listener?.close()
-    requestHandler.beginClosing()
-    await listenerClosed
+    if (server === undefined) core.beginClosing()
+    else await server.close()
     await store.close(deadline)
   }
   let closed: Promise<void> | undefined
-  const close = (): Promise<void> => {
-    // A callback such as `onResponse` may call this while requests that arrived together are handled: the others come first.
-    closed ??= Promise.resolve().then(closeOnce)
-    return closed
-  }
+  const close = (): Promise<void> => (closed ??= closeOnce())
   return {
-    listener: (request, response) => void requestHandler.handle({ request, response }),
+    listener: createListener(core),
+    fetch: createFetch(core),
     ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
     close,
     [Symbol.asyncDispose]: close,

@@ -119,6 +119,13 @@ const preflight = (path: string, method: string, origin = ours): string =>
     'Access-Control-Request-Headers: authorization,content-type',
   ])
 
+const askToPatch = (origin: string): string =>
+  formatRequest('OPTIONS /v1/pets/1', [
+    `Origin: ${origin}`,
+    'Access-Control-Request-Method: PATCH',
+    'Access-Control-Request-Headers: traceparent, x-requested-with',
+  ])
+
 describe('a preflight', () => {
   for (const [path, methods] of Object.entries({
     '/v1/pets': 'GET, HEAD, POST, OPTIONS',
@@ -127,24 +134,40 @@ describe('a preflight', () => {
     '/healthz': 'GET, HEAD, OPTIONS',
     '*': 'GET, HEAD, POST, OPTIONS',
   }))
-    test(`of ${path} is answered without a key, and names methods and headers`, async (t) => {
+    test(`of ${path} is answered without a key, and lets the page ask`, async (t) => {
       const client = await connectRaw(t, (await startApp(t)).url)
       client.write(preflight(path, 'GET'))
       const { status, headers, body } = await client.read()
       assert.deepEqual([status, body, headers.has('content-length')], [204, '', false])
       assert.equal(headers.get('access-control-allow-origin'), '*')
-      assert.equal(headers.get('access-control-allow-methods'), methods)
+      assert.equal(headers.get('access-control-allow-methods'), 'GET')
       assert.equal(headers.get('allow'), methods)
-      assert.equal(headers.get('access-control-allow-headers'), 'Authorization, Content-Type')
+      assert.equal(headers.get('access-control-allow-headers'), 'authorization,content-type')
       assert.match(headers.get('access-control-max-age') ?? '', /^\d+$/)
     })
+
+  test('lets through whatever it asks for, so that the page reads the real response; Allow stays true', async (t) => {
+    const client = await connectRaw(t, (await startApp(t, { corsOrigins: [ours] })).url)
+    client.write(
+      askToPatch(ours) + formatRequest('PATCH /v1/pets/1', [`Origin: ${ours}`]) + askToPatch(other),
+    )
+    const { headers } = await client.read()
+    assert.equal(headers.get('access-control-allow-methods'), 'PATCH')
+    assert.equal(headers.get('access-control-allow-headers'), 'traceparent, x-requested-with')
+    assert.equal(headers.get('allow'), 'GET, HEAD, OPTIONS')
+    const refused = await client.read()
+    assert.deepEqual([refused.status, refused.headers.get('access-control-allow-origin')], [405, ours])
+    const foreign = await client.read()
+    const names = [...foreign.headers.keys()].filter((name) => name.startsWith('access-control'))
+    assert.deepEqual([foreign.status, names], [204, []])
+  })
 
   test('of an unknown path is answered, so that the page can read the 404 behind it', async (t) => {
     const client = await connectRaw(t, (await startApp(t)).url)
     client.write(preflight('/nowhere', 'GET'))
     const { status, headers } = await client.read()
     assert.deepEqual([status, headers.get('access-control-allow-origin')], [204, '*'])
-    assert.equal(headers.get('access-control-allow-methods'), 'GET, HEAD, POST, OPTIONS')
+    assert.equal(headers.get('access-control-allow-methods'), 'GET')
     client.write(formatRequest('GET /nowhere', [`Origin: ${ours}`]))
     const answer = await client.read()
     assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [404, '*'])

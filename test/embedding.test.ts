@@ -500,6 +500,18 @@ for (const [how, mount] of Object.entries(mounts)) {
   })
 }
 
+test('behind a proxy that shows it under a path, the own server takes requests with and without it, and links to it', async (t) => {
+  const store = await startPetStore({ ...memory, pets: [rex, { ...rex, id: 2 }], basePath: '/store' })
+  t.after(() => store.close())
+  assert.equal(new URL(store.url).pathname, '/')
+  for (const prefix of ['', '/store']) {
+    const page = await send(store.url, `${prefix}/v1/pets?limit=1`)
+    assert.equal(page.headers.get('link'), '</store/v1/pets?limit=1&after=1>; rel="next"')
+  }
+  const added = await send(store.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
+  assert.equal(added.headers.get('location'), '/store/v1/pets/3')
+})
+
 test('works under a path that a request spells in another way (RFC 9112 3.2.2, RFC 3986 6.2.2.2)', async (t) => {
   const store = await createPetStore({ ...memory, pets: [rex], basePath: '/store' })
   t.after(() => store.close())

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRequestHandler } from '../src/api/request-handler.ts'
-import { createListener } from '../src/http/listener.ts'
 import { errorCodes } from '../src/http/response.ts'
+import { createHttpServer } from '../src/http/server.ts'
 import { createMemoryStore } from '../src/store/local-store.ts'
 import {
   assertRefusal,
@@ -35,7 +35,7 @@ test('a 404 beside the pets says where they are', async (t) => {
     ['/store', ['/pets', '/store/pets/1', '/store/v1', '/store/v2/pets'], ['/store/v2', '/elsewhere']],
   ] as const) {
     const store = createMemoryStore([])
-    const handler = createRequestHandler({
+    const core = createRequestHandler({
       store,
       apiKeys: [key],
       page: { html: '', headers: [] },
@@ -43,9 +43,10 @@ test('a 404 beside the pets says where they are', async (t) => {
       openApi: '',
       basePath,
     })
-    const listener = createListener(handler)
-    t.after(() => listener.close())
-    const { port } = await listener.listen(0, '127.0.0.1')
+    const server = createHttpServer()
+    t.after(() => server.close())
+    const { port } = await server.listen(0, '127.0.0.1')
+    server.serve(core)
     for (const path of missing) {
       const answer = await send(`http://127.0.0.1:${port}`, path)
       assert.ok(
@@ -69,7 +70,7 @@ test('a fault of the service is 500 without a word of the fault, and the next re
   store.create = () => Promise.reject(secret)
   const faults: string[] = []
   const page = { html: '', headers: [] }
-  const handler = createRequestHandler({
+  const core = createRequestHandler({
     store,
     apiKeys: [key],
     page,
@@ -77,9 +78,10 @@ test('a fault of the service is 500 without a word of the fault, and the next re
     openApi: '{}',
     onError: (line) => faults.push(line),
   })
-  const listener = createListener(handler)
-  t.after(() => listener.close())
-  const { port } = await listener.listen(0, '127.0.0.1')
+  const server = createHttpServer()
+  t.after(() => server.close())
+  const { port } = await server.listen(0, '127.0.0.1')
+  server.serve(core)
   const url = `http://127.0.0.1:${port}`
   for (const answer of [
     await send(url, '/v1/pets/1'),

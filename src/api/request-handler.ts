@@ -1,18 +1,26 @@
-/** The service as a handler of requests: the routes, the order of the checks, and the response to each error. */
-import type { IncomingMessage } from 'node:http'
+/**
+ * The core: a function from a request to a reply, with the routes, the order of the checks, and the reply to each error. Knows no
+ * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
+ */
 import { createBearerAuth } from '../http/bearer-auth.ts'
 import { createDelay } from '../http/delay.ts'
-import type { Arrival, Handler } from '../http/handler-types.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import { checkFraming, checkBodyHead, readJsonBody } from '../http/request.ts'
 import {
+  type Arrival,
+  checkBodyHead,
+  checkFraming,
+  type Client,
+  ClientGone,
+  type Core,
+  parseBody,
+} from '../http/request.ts'
+import {
+  commonHeaders,
   createCors,
   isPreflight,
   errorCodes,
   HttpError,
   errorReply,
-  formatReply,
-  sendReply,
   textReply,
   type Reply,
 } from '../http/response.ts'
@@ -28,12 +36,7 @@ import { type Handle, operations } from './operations.ts'
 type RequestHandlerOptions = RouteSources &
   Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
 
-export interface RequestHandler extends Handler {
-  /** Requests that are held back by the delay are handled at once; new ones are refused. */
-  beginClosing(): void
-}
-
-export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
+export function createRequestHandler(options: RequestHandlerOptions): Core {
   const { apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
@@ -43,44 +46,44 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyPath = { resource: allMethods, parameter: '', search: '' }
+  /** Whose own reply comes too late. */
+  const abandoned = new WeakSet<Arrival>()
   let isClosing = false
   let isMountReported = false
 
-  function findResource(request: IncomingMessage): Match<Routes> {
-    const { method, url = '', headers } = request
-    if (method === 'OPTIONS' && url === '*') return everyPath
-    const match = findMatch(url)
+  function findResource({ method, target, headers }: Arrival): Match<Routes> {
+    if (method === 'OPTIONS' && target === '*') return everyPath
+    const match = findMatch(target)
     if (match !== undefined) return match
     // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
     if (method === 'OPTIONS' && isPreflight(headers)) return everyPath
     // Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
-    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(pathBelowBase(request))
+    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(pathBelowBase(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
   }
 
-  function findRoute(methods: Routes, { method = '', url = '' }: IncomingMessage): Route {
+  function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
     if (method === 'OPTIONS')
-      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(methods)) }
+      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(methods), headers) }
     const route = methods[method]
-    if (route === undefined) throw methodNotAllowed(method, formatAllow(methods), findPath(url))
+    if (route === undefined) throw methodNotAllowed(method, formatAllow(methods), findPath(target))
     return route
   }
 
-  function pathBelowBase({ url = '' }: IncomingMessage): string {
-    const path = findPath(url)
+  function pathBelowBase(target: string): string {
+    const path = findPath(target)
     return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
   }
 
   /**
    * Tells onError, once, if `basePath` does not end with the path that the listener is mounted under: links would lead nowhere. Express and
-   * connect remove that path from `url`, and leave it in `originalUrl`. If `url` is `/v1/pets` and `originalUrl` is `/api/v1/pets`, the
-   * mount is `/api`, and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
+   * connect remove that path from the target. If the target is `/v1/pets` and was `/api/v1/pets`, the mount is `/api`, and `basePath` has
+   * to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
    */
-  function checkMount(request: IncomingMessage): void {
-    const { originalUrl, url = '' }: { originalUrl?: unknown; url?: string | undefined } = request
-    if (typeof originalUrl !== 'string' || isMountReported || !originalUrl.endsWith(url)) return
-    const mount = originalUrl.slice(0, -url.length)
+  function checkMount({ originalTarget, target }: Arrival): void {
+    if (typeof originalTarget !== 'string' || isMountReported || !originalTarget.endsWith(target)) return
+    const mount = originalTarget.slice(0, -target.length)
     if (basePath.toLowerCase().endsWith(mount.toLowerCase())) return
     isMountReported = true
     const consequence = 'or Link, Location and openapi.json name paths that do not exist'
@@ -88,85 +91,71 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** What the client is told. An error that is not meant for it goes to onError. */
-  function toReply(error: unknown, request: IncomingMessage): Reply {
+  function toReply(error: unknown, arrival: Arrival): Reply {
     if (error instanceof HttpError || error instanceof PetStoreError) return errorReply(error)
-    reportError(error, request)
+    reportError(error, arrival)
     return errorReply({ code: 'internal_error' })
   }
 
-  function reportError(error: unknown, { method, url = '' }: IncomingMessage): void {
+  function reportError(error: unknown, { method, target }: Arrival): void {
     // Only the message of an EmbeddingError is known to hold no secret. Of any other error, only the name is reported.
     const name = isError(error) ? error.name : typeof error
     const reason = error instanceof EmbeddingError ? error.message : name
-    onError?.(`internal_error in ${method} ${findPath(url)}: ${reason}`)
+    onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  /** `start`: when its handling began (`clock.performanceNow()`). `route`: if path and method are known. */
-  function send(arrival: Arrival, reply: Reply, start: number, route?: Route): void {
-    const { request, response, endResponse } = arrival
-    // The listener has refused it (its body was broken or too slow, or the time to close was over), or the client has gone.
-    if (response.headersSent || response.destroyed) return
-    if (isClosing) response.shouldKeepAlive = false
-    const corsHeaders = cors.responseHeaders(request.headers.origin)
-    const headers = route?.headers === undefined ? corsHeaders : [...corsHeaders, ...route.headers]
-    sendReply(response, reply, headers, endResponse)
-    onResponse?.(createRequestLog(reply, start, request.socket, request))
+  /** The reply as it is sent, for the log too. `start`: when its handling began (`clock.performanceNow()`). `route`: if path and method are known. */
+  function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
+    const { status, body, encoding, code, closes = false } = reply
+    const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
+    const headers = [...commonHeaders, ...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
+    onResponse?.(createRequestLog(reply, start, client, arrival))
+    const isHead = arrival?.method === 'HEAD'
+    return { status, headers, body: isHead ? undefined : body, encoding, code, closes: closes || isClosing }
   }
 
   return {
     async handle(arrival) {
-      const { request, response, expectation = 'none', body } = arrival
-      checkMount(request)
       const start = clock.performanceNow()
-      let isBodyHeldBack = expectation !== 'none'
-      const readBody = (): Promise<unknown> => {
-        checkBodyHead(request)
-        // The client waits for this before it sends its body (RFC 9110 section 10.1.1).
-        if (isBodyHeldBack) response.writeContinue()
-        isBodyHeldBack = false
-        return readJsonBody(request, body)
+      checkMount(arrival)
+      const readBody = async (): Promise<unknown> => {
+        checkBodyHead(arrival)
+        return parseBody(await arrival.readBody())
       }
       let route: Route | undefined
       let reply: Reply
       try {
+        if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
         if (isClosing) throw new HttpError('shutting_down')
-        if (delay !== undefined && /^\/v1(?:\/|$)/.test(pathBelowBase(request))) await delay.hold(response)
-        checkFraming(request, response, expectation)
-        const { resource, parameter, search } = findResource(request)
-        route = findRoute(resource, request)
-        if (route.needsNoKey !== true) authenticate(request)
+        if (delay !== undefined && /^\/v1(?:\/|$)/.test(pathBelowBase(arrival.target)))
+          await delay.hold(arrival)
+        checkFraming(arrival)
+        const { resource, parameter, search } = findResource(arrival)
+        route = findRoute(resource, arrival)
+        if (route.needsNoKey !== true) authenticate(arrival)
         // The operation checks the rest.
         reply = await route.handle({ parameter, search, readBody })
       } catch (error) {
-        reply = toReply(error, request)
+        if (error instanceof ClientGone) return undefined
+        reply = toReply(error, arrival)
       }
-      // A client that expects 100 Continue, and gets a response instead, may send its body or its next request. There is no telling which,
-      // so the connection closes.
-      if (isBodyHeldBack) response.shouldKeepAlive = false
-      try {
-        send(arrival, reply, start, route)
-      } catch (error) {
-        // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
-        reportError(error, request)
-        response.destroy()
-      }
+      return abandoned.has(arrival) ? undefined : complete(reply, start, arrival.client, arrival, route)
     },
-    refuse(response, code) {
-      response.shouldKeepAlive = false
-      const { req: request } = response
-      // A creation whose body has arrived may be stored, now or in a moment. So it is refused with storage_failed, whose message says
-      // that the pet may be stored.
-      const isCreation = code === 'shutting_down' && request.method === 'POST' && request.complete
-      const reply = errorReply(isCreation ? storageFailure(/* isFull: */ false, perhapsStored) : { code })
-      send({ request, response }, reply, clock.performanceNow())
+    refuse(code, client) {
+      // There are no tunnels here (RFC 9110 section 9.3.6).
+      const isTunnel = code === 'method_not_allowed'
+      const error = isTunnel ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : { code }
+      return complete(errorReply(error), clock.performanceNow(), client)
     },
-    formatRefusal(code, socket) {
-      // Only Connection.refuseTunnel passes this code, for a CONNECT.
-      const isMethod = code === 'method_not_allowed'
-      const reply = errorReply(isMethod ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : { code })
-      onResponse?.(createRequestLog(reply, clock.performanceNow(), socket))
-      return formatReply(reply, cors.responseHeaders(undefined))
+    giveUp(arrival) {
+      abandoned.add(arrival)
+      const error =
+        arrival.method === 'POST'
+          ? storageFailure(/* isFull: */ false, perhapsStored)
+          : new HttpError('shutting_down')
+      return complete(errorReply(error), clock.performanceNow(), arrival.client, arrival)
     },
+    reportError,
     beginClosing() {
       isClosing = true
       delay?.end()

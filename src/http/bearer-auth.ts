@@ -1,8 +1,7 @@
 /** Bearer keys (RFC 6750, interface section 5): who may call. */
 import { hash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { maxHeadBytes } from './limits.ts'
-import { countLines } from './request.ts'
+import type { Arrival } from './request.ts'
 import { HttpError } from './response.ts'
 
 /** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
@@ -36,10 +35,9 @@ export function createBearerAuth(keys: readonly string[]) {
    */
   const goodHeaders = new Set<string>()
 
-  return (request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): void => {
+  return ({ headers, authorizationLines }: Pick<Arrival, 'headers' | 'authorizationLines'>): void => {
     // Of two Authorization lines Node would silently use the first; they count as none.
-    const authorization =
-      countLines(request, 'authorization') === 1 ? (request.headers.authorization ?? '') : ''
+    const authorization = authorizationLines > 1 ? '' : (headers['authorization'] ?? '')
     if (goodHeaders.has(authorization)) return
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]

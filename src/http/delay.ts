@@ -1,6 +1,6 @@
 /** Holds requests back for a while before they are handled, to show what slow responses do to a page. */
-import type { ServerResponse } from 'node:http'
 import { clock } from '../system/clock.ts'
+import { type Arrival, ClientGone } from './request.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000
@@ -13,22 +13,23 @@ export function createDelay(delayMs: DelayMs) {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
   const held = new Set<() => void>()
   return {
-    /** Resolves after the delay. If the client goes before, never does: the connection is destroyed, and there is nothing to send. */
-    hold({ req: { socket } }: ServerResponse): Promise<void> {
-      return new Promise((resolve) => {
-        const drop = (): void => void socket.destroy()
+    /** Resolves after the delay; rejects with a ClientGone when the client goes before. */
+    hold(arrival: Arrival): Promise<void> {
+      const { client } = arrival
+      if (client.destroyed || client.readableEnded === true) return Promise.reject(new ClientGone())
+      return new Promise((resolve, reject) => {
         const release = (): void => {
           held.delete(release)
           clock.clearTimeout(timer)
-          socket.off('end', drop).off('close', release)
-          if (!socket.destroyed) resolve()
+          arrival.onGone = undefined
+          resolve()
         }
         const timer = clock.setTimeout(release, minimum + Math.random() * (maximum - minimum))
         held.add(release)
-        socket.once('close', release)
-        // Most often, the end of what a client sends is all that can be seen of a client that has gone.
-        if (socket.readableEnded) drop()
-        else socket.once('end', drop)
+        arrival.onGone = () => {
+          reject(new ClientGone())
+          release()
+        }
       })
     },
     /** Ends all delays now. */

@@ -5,8 +5,11 @@ export const maxBodyBytes = 65_536
 /** The request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** How many requests of a connection may wait. Behind the last one it closes. Load generators pipeline up to 16; browsers do not pipeline. */
-export const maxWaitingRequests = 32
+/** How many requests of a connection may be without a response. One more ends it. Load generators pipeline up to 16; browsers do not. */
+export const maxUnanswered = 32
+
+/** How many requests may arrive in a turn of the event loop before nobody is read from until it ends. A busy server has a tenth of it. */
+export const maxArrivalsInTurn = 10_000
 
 /** In milliseconds. */
 export interface Timeouts {

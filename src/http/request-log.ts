@@ -1,7 +1,6 @@
 /** The request log: what is told of each response, and how the program prints it. Never a key or a query. */
-import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
+import type { Arrival, Client } from './request.ts'
 import type { ErrorCode, Reply } from './response.ts'
 import { findPath } from './router.ts'
 
@@ -20,30 +19,38 @@ export interface RequestLog {
   readonly code: ErrorCode | undefined
   /** Whether an open page of the service sent it by itself, to show what has changed. */
   readonly isPoll: boolean
+  /** Whether the client went before the response could be sent: a pet that it added is stored all the same. */
+  readonly isGone: boolean
   readonly milliseconds: number
 }
 
-/** The entry of a response. `start` is by `clock.performanceNow()`; the request is undefined where method and path are `-`. */
+/** The entry of a response. `start` is by `clock.performanceNow()`; the arrival is undefined where method and path are `-`. */
 export function createRequestLog(
   { status, code }: Reply,
   start: number,
-  socket: Socket,
-  request: Partial<IncomingMessage> = {},
+  { remoteAddress = '-', destroyed }: Client,
+  arrival?: Arrival,
 ): RequestLog {
-  const { method = '-', url = '-', headers } = request
-  const isPoll = headers?.['x-petstore-page'] === 'poll'
-  const client = socket.remoteAddress ?? '-'
-  const milliseconds = clock.performanceNow() - start
-  return { client, method, path: findPath(url), status, code, isPoll, milliseconds }
+  const { method = '-', target = '-', headers } = arrival ?? {}
+  return {
+    client: remoteAddress,
+    method,
+    path: findPath(target),
+    status,
+    code,
+    isPoll: headers?.['x-petstore-page'] === 'poll',
+    isGone: destroyed,
+    milliseconds: clock.performanceNow() - start,
+  }
 }
 
 /**
- * For onResponse: prints each entry as a line, such as `127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the word `poll`, stand
- * behind it.
+ * For onResponse: prints each entry as a line, such as `127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the
+ * words `poll` and `gone`, stand behind it.
  */
 export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
-  return ({ client, method, path, status, code, isPoll, milliseconds: ms }) => {
-    const notes = `${code === undefined ? '' : ` ${code}`}${isPoll ? ' poll' : ''}`
+  return ({ client, method, path, status, code, isPoll, isGone, milliseconds: ms }) => {
+    const notes = `${code === undefined ? '' : ` ${code}`}${isPoll ? ' poll' : ''}${isGone ? ' gone' : ''}`
     say(`${client} ${method} ${path} ${status} ${ms.toFixed(1)} ms${notes}`)
   }
 }

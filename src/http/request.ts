@@ -1,42 +1,116 @@
-/** What is checked of a request: whether it is well-formed, as far as Node does not check it; and its body, within the size limit, as JSON. */
+/**
+ * A request as the doors hand it to the core, and what is checked of it: whether it is well-formed, as far as the door does not check that;
+ * and its body, within the size limit, as JSON. Knows no `node:http`.
+ */
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import { describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
 import { EmbeddingError } from '../system/errors.ts'
-import type { Expectation, CollectedBody } from './handler-types.ts'
 import { maxBodyBytes } from './limits.ts'
-import { HttpError } from './response.ts'
+import { HttpError, type ErrorCode, type Reply } from './response.ts'
 
-/** Throws unless a request has one well-formed Host (RFC 9112 section 3.2), and a known coding, version and expectation. */
-export function checkFraming(
-  request: IncomingMessage,
-  response: ServerResponse,
-  expectation: Expectation,
-): void {
-  const { headers, httpVersion } = request
-  const { host = '', 'transfer-encoding': coding } = headers
-  const hosts = countLines(request, 'host')
-  if (hosts > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
-  if (hosts === 0 && httpVersion !== '1.0') throw new HttpError('malformed_request', 'Host: is required')
-  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host))
-    throw new HttpError('malformed_request', 'Host: expected a host and an optional port')
-  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
-    // The end of the body is unknown, so no request can follow it (RFC 9112 section 6.1).
-    response.shouldKeepAlive = false
-    throw new HttpError('malformed_request', 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request')
-  }
-  if (request.httpVersionMajor !== 1)
-    throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
-  if (expectation === 'unknown') throw new HttpError('expectation_failed')
+/** Who sent a request; a socket of `node:net` is one. */
+export interface Client {
+  readonly remoteAddress?: string | undefined
+  /** It has gone, and reads no response. */
+  readonly destroyed: boolean
+  /** It sends nothing more. Most often, this is all that can be seen of a client that has gone. */
+  readonly readableEnded?: boolean
 }
 
-/** How often a request has the header. By hand: request.headersDistinct makes objects of all, and costs some 3 %. */
-export function countLines({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): number {
-  let count = 0
+export interface Arrival {
+  readonly method: string
+  /** As it was sent: `/v1/pets?limit=1`, or in absolute form. */
+  readonly target: string
+  /** The target with the path that an app mounts the service under, if it takes that off and says so. */
+  originalTarget?: unknown
+  /** `1.1` or `1.0`; undefined where it has none, or HTTP/2 has made sure of the framing. */
+  readonly version: string | undefined
+  /** By their names in small letters. */
+  readonly headers: Readonly<NodeJS.Dict<string>>
+  /** How many lines of these headers there are. Of several, `headers` may have the first only. */
+  readonly hostLines: number
+  readonly authorizationLines: number
+  readonly client: Client
+  /** Rejects with an HttpError if it is too large or broken, with a ClientGone if it never ended, and with an EmbeddingError. */
+  readBody: () => Promise<Buffer>
+  /** Makes readBody reject; the rest of the body is dropped. */
+  stopBody: (reason: Error) => void
+  /** What the door has found wrong with it. */
+  fault?: ErrorCode
+  /** Set by the core while it holds the request back; to be called when the client goes. */
+  onGone?: (() => void) | undefined
+}
+
+/** The service as the doors see it. */
+export interface Core {
+  /** Never rejects. Undefined: nothing is to be sent, and the connection closed. */
+  handle(arrival: Arrival): Promise<Reply | undefined>
+  /** The reply to what could not be parsed, or to a CONNECT (method_not_allowed). */
+  refuse(code: ErrorCode, client: Client): Reply
+  /** The reply to a request that arrived in full, and takes too long: a creation may be stored, now or in a moment. */
+  giveUp(arrival: Arrival): Reply
+  /** Tells onError that the reply could not be sent. */
+  reportError(error: unknown, arrival: Arrival): void
+  /** Requests that are held back by the delay are handled at once; new ones are refused. */
+  beginClosing(): void
+}
+
+/** The client went before there was anything to respond to. */
+export class ClientGone extends Error {}
+
+/** What there is of a request of `node:http`, or of the compatibility API of `node:http2`. */
+interface Message extends Readable {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  readonly headers: object
+  readonly rawHeaders: readonly string[]
+}
+
+/** `version`: undefined for HTTP/2. */
+export function createArrival(message: Message, version: string | undefined, client: Client): Arrival {
+  const { method = '', url: target = '', headers, rawHeaders } = message
+  let hostLines = 0
+  let authorizationLines = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === name) count++
+    const name = rawHeaders[i]?.toLowerCase()
+    if (name === 'host') hostLines++
+    else if (name === 'authorization') authorizationLines++
   }
-  return count
+  let body: Promise<Buffer> | undefined
+  const arrival: Arrival = {
+    method,
+    target,
+    version,
+    // Node gives none but Set-Cookie as an array.
+    headers: headers as Arrival['headers'],
+    hostLines,
+    authorizationLines,
+    client,
+    readBody: () => (body ??= collectBody(message, arrival)),
+    stopBody: () => {},
+  }
+  return arrival
+}
+
+/** Throws unless a request has at most one Host, which is well-formed, and one in HTTP/1.1 (RFC 9112 section 3.2), and a known coding, version and expectation. */
+export function checkFraming({ version, headers, hostLines }: Arrival): void {
+  const { host, 'transfer-encoding': coding, expect = '100-continue' } = headers
+  if (hostLines > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
+  if (host === undefined && version === '1.1') throw new HttpError('malformed_request', 'Host: is required')
+  if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host ?? ''))
+    throw new HttpError('malformed_request', 'Host: expected a host and an optional port')
+  if (version === undefined) return
+  if (coding !== undefined && (version === '1.0' || coding.toLowerCase() !== 'chunked')) {
+    const fault = 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request'
+    // The end of the body is unknown, so no request can follow it (RFC 9112 section 6.1).
+    throw new HttpError('malformed_request', fault, [], true)
+  }
+  if (version !== '1.1' && version !== '1.0')
+    throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
+  // As Node finds it (RFC 9110 section 10.1.1).
+  if (version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
+    throw new HttpError('expectation_failed')
 }
 
 const whatToSend =
@@ -45,7 +119,7 @@ const whatToSend =
 const lostQuotesHint =
   '; the shell may have taken the quotes away: put the body into a file, and send it with curl -d @pet.json'
 
-const readBefore = 'the body was read before; mount the listener ahead of body parsers such as express.json()'
+export const readBefore = 'the body was read before'
 
 /** JSON is UTF-8 (RFC 8259 section 8.1): a client that names another charset has sent something else. Other parameters do not matter. */
 const jsonType = /^application\/json\s*(?:;(?!\s*charset=)[^;]*)*(?:;\s*charset="?utf-?8"?\s*(?:;.*)?)?$/i
@@ -53,7 +127,9 @@ const jsonType = /^application\/json\s*(?:;(?!\s*charset=)[^;]*)*(?:;\s*charset=
 const tooLarge = `The body is larger than ${maxBodyBytes} bytes.`
 
 /** Throws unsupported_media_type or content_too_large for a body that need not be sent. */
-export function checkBodyHead({ headers }: IncomingMessage): void {
+export function checkBodyHead(arrival: Arrival): void {
+  const { headers } = arrival
+  if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
   const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
   if (!jsonType.test(type)) {
     const fault = `Content-Type: expected application/json, got ${describe(type)}`
@@ -68,43 +144,42 @@ export function checkBodyHead({ headers }: IncomingMessage): void {
 }
 
 /**
- * A client may send its body in chunks of one byte. Node makes a Buffer of some 400 bytes for each, and keeps all that arrive
- * in one read (10,000) until somebody reads them. So this takes each chunk as it is parsed, and copies it into one buffer.
+ * The bytes of a body, as Arrival has them. A client may send it in chunks of one byte, for each of which Node makes a Buffer of some 400
+ * bytes, and keeps all that arrive in one read (10,000) until somebody reads them. So each is taken as it is parsed, and copied into one
+ * buffer.
  */
-export function collectBody(request: IncomingMessage, response?: ServerResponse): CollectedBody {
-  return new Promise((resolve) => {
+export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
     // An empty body that was read has ended, but gave no data.
-    if (request.readableDidRead || request.readableEnded) throw new EmbeddingError(readBefore)
+    if (stream.readableDidRead || stream.readableEnded)
+      throw new EmbeddingError(
+        `${readBefore}; mount the listener ahead of body parsers such as express.json()`,
+      )
     let bytes = Buffer.alloc(0)
     let size = 0
-    request.on('data', (chunk: Buffer) => {
+    const stop = (arrival.stopBody = (reason: Error): void => {
+      bytes = Buffer.alloc(0)
+      size = maxBodyBytes + 1
+      reject(reason)
+    })
+    stream.on('data', (chunk: Buffer) => {
       const start = size
       size += chunk.length
       // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
-      if (size > maxBodyBytes) return drop()
+      if (size > maxBodyBytes) return stop(new HttpError('content_too_large', tooLarge))
       if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
       chunk.copy(bytes, start)
     })
-    const drop = (): void => {
-      bytes = Buffer.alloc(0)
-      size = maxBodyBytes + 1
-      resolve(undefined)
-    }
-    // A request that is refused for want of a key, say, may go on sending its body for as long as the request may take.
-    response?.once('finish', drop)
-    request.on('end', () => resolve(bytes.subarray(0, size)))
+    // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
+    for (const event of ['aborted', 'error', 'close']) stream.once(event, () => stop(new ClientGone()))
+    stream.once('end', () => resolve(bytes.subarray(0, size)))
     // Until the first read, Node keeps what it has parsed, even if there is a 'data' listener.
-    request.read(0)
+    stream.read(0)
   })
 }
 
-/**
- * Throws malformed_json, content_too_large, and an EmbeddingError if the body was read before. `body`: if it is collected already. Never
- * settles when the client goes away in the middle of its body: nobody waits for the response.
- */
-export async function readJsonBody(request: IncomingMessage, body?: CollectedBody): Promise<unknown> {
-  const bytes = await (body ?? collectBody(request))
-  if (bytes === undefined) throw new HttpError('content_too_large', tooLarge)
+/** Throws malformed_json. */
+export function parseBody(bytes: Buffer): unknown {
   // RFC 8259 section 8.1: a byte order mark may be ignored.
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
   const text = hasMark ? bytes.subarray(3) : bytes

@@ -1,8 +1,5 @@
-/** A reply as a value, and the ways to send it; the error codes (interface section 7.1); and CORS, without credentials (Fetch standard). */
-import { STATUS_CODES, type ServerResponse, type IncomingHttpHeaders } from 'node:http'
+/** A reply as a value, for each door to send; the error codes (interface section 7.1); and CORS, without credentials (Fetch standard). */
 import { describe } from '../json/json.ts'
-import { clock } from '../system/clock.ts'
-import type { Arrival } from './handler-types.ts'
 import { maxHeadBytes } from './limits.ts'
 
 export interface Reply {
@@ -10,11 +7,13 @@ export interface Reply {
   /** Names and values in turn. */
   readonly headers: readonly string[]
   /** Absent for a 204, which has no content. A long one is bytes. */
-  readonly body?: string | Buffer
+  readonly body?: string | Buffer | undefined
   /** How to write the body, if it is text. */
-  readonly encoding?: 'latin1' | 'utf8'
+  readonly encoding?: 'latin1' | 'utf8' | undefined
   /** Of an error, for the request log. */
-  readonly code?: ErrorCode
+  readonly code?: ErrorCode | undefined
+  /** Nothing that follows on its HTTP/1 connection is answered. */
+  readonly closes?: boolean
 }
 
 /** A short text is cheaper to send as it is. From this length on it is converted to bytes, once however often it is sent. */
@@ -39,38 +38,19 @@ export function textReply(
 }
 
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
-export function errorReply({ code, message, headers }: Pick<HttpError, 'code'> & Partial<HttpError>): Reply {
+export function errorReply({
+  code,
+  message,
+  headers,
+  closes = false,
+}: Pick<HttpError, 'code'> & Partial<HttpError>): Reply {
   const { status, message: usualMessage } = errorCodes[code]
   const text = JSON.stringify({ code, message: message || usualMessage, status })
-  return { ...textReply(status, text, headers), code }
+  return { ...textReply(status, text, headers), code, closes }
 }
 
-/** Sends the reply, with the headers that every response has and `moreHeaders`: names and values in turn. */
-export function sendReply(
-  response: ServerResponse,
-  { status, headers, body, encoding = 'utf8' }: Reply,
-  moreHeaders: readonly string[],
-  endResponse: Arrival['endResponse'] = (it) => it.end(),
-): void {
-  response.writeHead(status, [...commonHeaders, ...moreHeaders, ...headers])
-  if (body === undefined || response.req.method === 'HEAD') {
-    response.end()
-    return
-  }
-  // Node sends this in the next tick, or when the response ends.
-  response.write(body, encoding)
-  endResponse(response)
-}
-
-/** The reply as the text of an HTTP/1.1 message that closes its connection, for a request that has no response. */
-export function formatReply({ status, headers, body }: Reply, moreHeaders: readonly string[]): string {
-  const closing = ['Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
-  const list = [...commonHeaders, ...moreHeaders, ...headers, ...closing]
-  const lines = list.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`))
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${String(body)}`
-}
-
-const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
+/** On every response. */
+export const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 export const errorCodes = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
@@ -106,12 +86,14 @@ export class HttpError extends Error {
   readonly code: ErrorCode
   /** Names and values in turn. */
   readonly headers: readonly string[]
+  readonly closes: boolean
 
   /** Without a message, the client gets that of the code. */
-  constructor(code: ErrorCode, message = '', headers: readonly string[] = []) {
+  constructor(code: ErrorCode, message = '', headers: readonly string[] = [], closes = false) {
     super(message)
     this.code = code
     this.headers = headers
+    this.closes = closes
   }
 }
 
@@ -119,8 +101,8 @@ const exposed =
   'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow'
 
 /** Whether an OPTIONS request asks, for a page, if another request may be sent (Fetch standard). */
-export function isPreflight(headers: IncomingHttpHeaders): boolean {
-  return headers.origin !== undefined && headers['access-control-request-method'] !== undefined
+export function isPreflight(headers: Readonly<NodeJS.Dict<string>>): boolean {
+  return headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined
 }
 
 /**
@@ -150,19 +132,22 @@ export function createCors(origins: '*' | readonly string[]) {
   return {
     /** The CORS headers of a response to this origin; undefined when none was sent, or the request could not be parsed. */
     responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,
-    /** The reply to OPTIONS, a preflight or not. `allow`: the value of its Allow header. */
-    optionsReply: (allow: string): Reply => ({
-      status: 204,
-      headers: ['Allow', allow, ...(isClosed ? [] : preflightHeaders(allow))],
-    }),
+    /**
+     * The reply to OPTIONS. `allow`: the value of its Allow header. A preflight is let through with whatever method and headers it asks for:
+     * the page then sees what the real response says of them.
+     */
+    optionsReply(allow: string, headers: Readonly<NodeJS.Dict<string>>): Reply {
+      const { origin = '', 'access-control-request-method': method } = headers
+      const isAsked = method !== undefined && (origins === '*' || allowed.has(origin))
+      const wanted = headers['access-control-request-headers'] ?? 'Authorization, Content-Type'
+      const given = ['Access-Control-Allow-Methods', method ?? allow, 'Access-Control-Allow-Headers', wanted]
+      return { status: 204, headers: ['Allow', allow, ...(isAsked ? [...given, ...maxAge] : [])] }
+    },
   }
 }
 
+const maxAge = ['Access-Control-Max-Age', '600']
+
 function allowOrigin(origin: string): readonly string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposed]
-}
-
-function preflightHeaders(allow: string): readonly string[] {
-  const allowHeaders = ['Access-Control-Allow-Headers', 'Authorization, Content-Type']
-  return ['Access-Control-Allow-Methods', allow, ...allowHeaders, 'Access-Control-Max-Age', '600']
 }

@@ -3,6 +3,7 @@
  * none of these files imports a library that users may not have.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { DelayMs } from '../http/delay.ts'
 import type { Timeouts } from '../http/limits.ts'
 import type { RequestLog } from '../http/request-log.ts'
@@ -71,8 +72,16 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
 }
 
 export interface PetStoreHandle {
-  /** For `http.createServer(listener)`, or to be called by an app. */
-  readonly listener: (request: IncomingMessage, response: ServerResponse) => void
+  /** For `http.createServer(listener)`, `http2.createSecureServer(options, listener)`, or to be called by an app. */
+  readonly listener: (
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ) => void
+  /**
+   * The same for whatever speaks `Request` and `Response`: Next, Hono, MSW, `Bun.serve`, a test without a port. Further arguments are
+   * ignored. When the signal of the request is aborted it rejects with the reason, though a pet may be stored then.
+   */
+  readonly fetch: (request: Request) => Promise<Response>
   /** How many pets there are now. */
   countPets(): number
   /**

@@ -5,7 +5,7 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { Writable } from 'node:stream'
-import { formatUrl } from '../http/listener.ts'
+import { formatUrl } from '../pet-store-server.ts'
 import { isLoopback, type Config } from '../options/settings.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock, delay } from '../system/clock.ts'

@@ -1,0 +1,102 @@
+/** The doors for whatever mounts the service: a listener of Node's, and `fetch`. What a response says is for the core. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import { Readable } from 'node:stream'
+import { EmbeddingError } from '../system/errors.ts'
+import { type Arrival, collectBody, type Core, createArrival, readBefore } from './request.ts'
+import type { Reply } from './response.ts'
+
+/** For `node:http`, and for the compatibility API of `node:http2`. */
+export function createListener(core: Core) {
+  return (
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): void => {
+    const client = { remoteAddress: request.socket?.remoteAddress, destroyed: false }
+    const version = 'stream' in request ? undefined : request.httpVersion
+    const arrival = createArrival(request, version, client)
+    if ('originalUrl' in request) arrival.originalTarget = request.originalUrl
+    response.once('close', () => {
+      client.destroyed = true
+      arrival.onGone?.()
+    })
+    const drop = (): void => {
+      if ('stream' in request) request.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+      else response.destroy()
+    }
+    const respond = (reply: Reply | undefined): void => {
+      if (reply === undefined) return drop()
+      try {
+        // Those of HTTP/2 have the same methods, but no Connection.
+        sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
+      } catch (error) {
+        // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
+        core.reportError(error, arrival)
+        drop()
+      }
+    }
+    void core.handle(arrival).then(respond)
+  }
+}
+
+/** Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list. */
+function sendReply(response: ServerResponse, { status, headers, body, encoding, closes }: Reply): void {
+  headers.forEach((name, index) => {
+    if (index % 2 === 0) response.setHeader(name, headers[index + 1] ?? '')
+  })
+  if (closes === true) response.setHeader('Connection', 'close')
+  response.writeHead(status)
+  if (body === undefined) response.end()
+  else response.end(body, encoding ?? 'utf8')
+}
+
+/** For whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */
+export function createFetch(core: Core) {
+  return (request: Request): Promise<Response> => {
+    const { method, url, signal } = request
+    const arrival: Arrival = {
+      method,
+      // `new URL` would tidy it. A fragment is never sent.
+      target: url.replace(/^[^:]*:\/\/[^/?#]*/, '').replace(/#.*/s, '') || '/',
+      version: undefined,
+      headers: Object.fromEntries(request.headers),
+      hostLines: 0,
+      authorizationLines: 0,
+      client: {
+        get destroyed() {
+          return signal.aborted
+        },
+      },
+      readBody: () => readBody(request, arrival),
+      stopBody: () => {},
+    }
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        arrival.onGone?.()
+        reject(signal.reason)
+      }
+      if (signal.aborted) return leave()
+      signal.addEventListener('abort', leave)
+      const respond = (reply: Reply | undefined): void => {
+        signal.removeEventListener('abort', leave)
+        if (reply === undefined) reject(new TypeError('the connection was closed without a response'))
+        else resolve(createResponse(reply))
+      }
+      void core.handle(arrival).then(respond)
+    })
+  }
+}
+
+async function readBody({ body, bodyUsed, signal }: Request, arrival: Arrival): Promise<Buffer> {
+  if (bodyUsed || body?.locked === true)
+    throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
+  if (body === null) return Buffer.alloc(0)
+  // When the signal is aborted this ends with an error, whereas a reader of the body itself would say that it is done.
+  const stream = Readable.fromWeb(body, { signal })
+  return collectBody(stream, arrival).finally(() => stream.destroy())
+}
+
+function createResponse({ status, headers, body }: Reply): Response {
+  const pairs = headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1] ?? '']] : []))
+  return new Response(body ?? null, { status, headers: pairs })
+}

@@ -1,0 +1,322 @@
+/** The ways into the service besides its own server: `fetch`, HTTP/2, and what apps put around a listener. */
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import {
+  connect as connectHttp2,
+  constants,
+  createServer as createHttp2Server,
+  type ClientHttp2Stream,
+} from 'node:http2'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { text as readText } from 'node:stream/consumers'
+import { describe, test, type TestContext } from 'node:test'
+import { createPetStore, startPetStore } from '../src/index.ts'
+import type { PetStorage, PetStoreHandle, RequestLog } from '../src/options/types.ts'
+import { authorization, connectRaw, formatRequest, key, listen, makeFolder, send } from './support.ts'
+
+const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
+const memory = { apiKeys: [key], pets: [rex] }
+const json = { authorization, 'content-type': 'application/json' }
+const pet = '{"name":"Mia","categoryId":2}'
+
+/** A request of every kind, with its status. */
+const requests: readonly [method: string, path: string, status: number, init?: RequestInit][] = [
+  ['GET', '/v1/pets', 200],
+  ['HEAD', '/v1/pets', 200],
+  ['GET', '/v1/pets?limit=0', 400],
+  ['GET', '/v1/pets/1', 200],
+  ['GET', '/v1/pets/%zz', 400],
+  ['GET', '//evil/v1/pets', 404],
+  ['GET', '/', 200],
+  ['GET', '/openapi.json', 200],
+  ['GET', '/v1/pets', 401, { headers: { authorization: 'Bearer wrong' } }],
+  ['OPTIONS', '/v1/pets', 204],
+  ['PUT', '/v1/pets', 405],
+  ['POST', '/v1/pets', 201, { body: pet }],
+  ['POST', '/v1/pets', 400, { body: '{"name":1}' }],
+  ['POST', '/v1/pets', 400, { body: '' }],
+  ['POST', '/v1/pets', 413, { body: 'x'.repeat(65_537) }],
+  ['POST', '/v1/pets', 415, { body: pet, headers: { ...json, 'content-type': 'text/plain' } }],
+]
+
+async function create(t: TestContext, options: object = {}): Promise<PetStoreHandle> {
+  const store = await createPetStore({ ...memory, ...options })
+  t.after(() => store.close())
+  return store
+}
+
+const call = (store: PetStoreHandle, path: string, init: RequestInit = {}): Promise<Response> =>
+  store.fetch(new Request(`http://pets.test${path}`, { headers: json, ...init }))
+
+async function connectTo(t: TestContext, store: PetStoreHandle) {
+  const server = createHttp2Server(store.listener).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  const session = connectHttp2(`http://127.0.0.1:${address.port}`)
+  t.after(() => session.destroy())
+  return (headers: Record<string, string>, endStream = true): ClientHttp2Stream =>
+    session.request({ authorization, ...headers }, { endStream })
+}
+const read = async (stream: ClientHttp2Stream) => {
+  const [headers] = await once(stream, 'response')
+  return { status: Number(headers[constants.HTTP2_HEADER_STATUS]), headers, text: await readText(stream) }
+}
+
+/** Starts on a data file that is not valid, as if an editor were still saving it, and connects. */
+async function startEarly(t: TestContext) {
+  const dataFile = join(makeFolder(), 'pets.json')
+  writeFileSync(dataFile, '{"pets":[')
+  const free = createServer().listen(0, '127.0.0.1')
+  await once(free, 'listening')
+  const { port } = Object(free.address())
+  await new Promise((resolve) => free.close(resolve))
+  const starting = startPetStore({ apiKeys: [key], dataFile, port })
+  await new Promise(setImmediate)
+  const client = await connectRaw(t, `http://127.0.0.1:${port}`)
+  client.write(formatRequest('GET /v1/pets'))
+  return { starting, client, dataFile }
+}
+
+describe('fetch', () => {
+  test('gives the replies of the own server, but for Date and Connection', async (t) => {
+    const store = await create(t)
+    const server = await startPetStore(memory)
+    t.after(() => server.close())
+    for (const [method, path, status, init = {}] of requests) {
+      const response = await call(store, path, { method, ...init })
+      const { headers = json, body } = init
+      const options = { method, body: body ?? undefined, headers: headers as Record<string, string> }
+      const own = await send(server.url, path, options)
+      assert.equal(response.status, status, `${method} ${path}`)
+      assert.equal(own.status, status, `${method} ${path}`)
+      assert.equal(await response.text(), own.text)
+      const expected = new Map(own.headers)
+      for (const name of ['date', 'connection']) expected.delete(name)
+      assert.deepEqual(new Map(response.headers), expected, `${method} ${path}`)
+    }
+  })
+
+  test('is bound, and ignores further arguments', async (t) => {
+    const { fetch } = await create(t)
+    const withContext: (request: Request, context: object) => Promise<Response> = fetch
+    const response = await withContext(new Request('http://a/healthz'), { params: {} })
+    assert.equal(await response.text(), '{"status":"ok"}')
+  })
+
+  test('needs no server: the address may have any host, and its fragment does not count', async (t) => {
+    const store = await create(t)
+    for (const address of [
+      'http://localhost/healthz#a',
+      'https://a.test:1/healthz?b',
+      'http://[::1]/healthz',
+    ])
+      assert.equal((await store.fetch(new Request(address))).status, 200)
+  })
+
+  test('with an aborted signal does nothing, and rejects with its reason', async (t) => {
+    const store = await create(t)
+    const reason = new Error('nobody waits')
+    const signal = AbortSignal.abort(reason)
+    await assert.rejects(call(store, '/v1/pets', { method: 'POST', body: pet, signal }), reason)
+    assert.equal(store.countPets(), 1)
+  })
+
+  test('with a signal that is aborted while the body comes stores nothing', async (t) => {
+    const told: RequestLog[] = []
+    const store = await create(t, { onResponse: (entry: RequestLog) => told.push(entry) })
+    const controller = new AbortController()
+    let isRead: (() => void) | undefined
+    const reading = new Promise<void>((resolve) => (isRead = resolve))
+    const body = new ReadableStream<Uint8Array>({
+      start: (stream) => stream.enqueue(Buffer.from(pet)),
+      pull: () => isRead?.(),
+    })
+    const init = { method: 'POST', body, duplex: 'half', signal: controller.signal } as RequestInit
+    const response = call(store, '/v1/pets', init)
+    await reading
+    const reason = new Error('the page was closed')
+    controller.abort(reason)
+    await assert.rejects(response, reason)
+    await new Promise(setImmediate)
+    assert.equal(store.countPets(), 1)
+    assert.deepEqual(told, [])
+  })
+
+  test('with a body that breaks off stores nothing, and rejects', async (t) => {
+    const store = await create(t)
+    const body = new ReadableStream({
+      start: (stream) => {
+        stream.enqueue(Buffer.from(pet))
+        stream.error(new Error('reset'))
+      },
+    })
+    await assert.rejects(call(store, '/v1/pets', { method: 'POST', body, duplex: 'half' } as RequestInit))
+    assert.equal(store.countPets(), 1)
+  })
+
+  test('reads no more than the limit of a body without an end', async (t) => {
+    const store = await create(t)
+    const body = new ReadableStream({ pull: (stream) => stream.enqueue(Buffer.alloc(1_000)) })
+    const response = await call(store, '/v1/pets', { method: 'POST', body, duplex: 'half' } as RequestInit)
+    assert.equal(response.status, 413)
+  })
+
+  test('with a delay is dropped at once when the signal is aborted', async (t) => {
+    const store = await create(t, { delayMs: 10_000 })
+    const controller = new AbortController()
+    const response = call(store, '/v1/pets', { method: 'POST', body: pet, signal: controller.signal })
+    controller.abort()
+    await assert.rejects(response, { name: 'AbortError' })
+    assert.equal(store.countPets(), 1)
+  })
+
+  test('tells onError that the body was read before, and what to do about it', async (t) => {
+    const errors: string[] = []
+    const store = await create(t, { onError: (message: string) => errors.push(message) })
+    const request = new Request('http://a/v1/pets', { method: 'POST', body: pet, headers: json })
+    await request.text()
+    assert.equal((await store.fetch(request)).status, 500)
+    const fault = 'the body was read before; pass a clone of the request'
+    assert.deepEqual(errors, [`internal_error in POST /v1/pets: ${fault}`])
+  })
+
+  test('of a closed store is 503', async () => {
+    const store = await createPetStore(memory)
+    await store.close()
+    const response = await store.fetch(new Request('http://a/healthz'))
+    assert.deepEqual([response.status, /shutting_down/.test(await response.text())], [503, true])
+  })
+})
+
+describe('on HTTP/2', () => {
+  test('the listener responds as on HTTP/1, and sends no header of a connection', async (t) => {
+    const errors: string[] = []
+    const store = await create(t, { onError: (message: string) => errors.push(message) })
+    const ask = await connectTo(t, store)
+    for (const [method, path, status, { headers = json, body = '' } = {}] of requests) {
+      const stream = ask({ ...(headers as Record<string, string>), ':method': method, ':path': path }, !body)
+      if (body) stream.end(body)
+      const answer = await read(stream)
+      assert.equal(answer.status, status, `${method} ${path}`)
+      for (const name of ['connection', 'transfer-encoding', 'keep-alive'])
+        assert.equal(answer.headers[name], undefined)
+    }
+    assert.deepEqual(errors, [])
+  })
+
+  test('a body that is cut off stores nothing', async (t) => {
+    const store = await create(t)
+    const ask = await connectTo(t, store)
+    for (let i = 0; i < 20; i++) {
+      const stream = ask({ ...json, ':method': 'POST', ':path': '/v1/pets' }, false)
+      stream.on('error', () => {})
+      stream.write(pet)
+      for (let turn = 0; turn < i; turn++) await new Promise(setImmediate)
+      stream.destroy(new Error('cancelled'))
+    }
+    assert.equal((await read(ask({ ':path': '/v1/pets' }))).text, JSON.stringify([rex]))
+  })
+
+  test('of a closed store is 503', async (t) => {
+    const store = await createPetStore(memory)
+    const ask = await connectTo(t, store)
+    await store.close()
+    assert.equal((await read(ask({ ':path': '/healthz' }))).status, 503)
+  })
+})
+
+test('is served under a wrapper of writeHead that knows headers as an object only, as on-headers 1.0 is', async (t) => {
+  const store = await create(t)
+  const url = await listen(t, (request, response) => {
+    const writeHead = response.writeHead.bind(response)
+    response.writeHead = (status: number, headers?: unknown) => {
+      assert.ok(!Array.isArray(headers))
+      response.setHeader('X-Length', String(response.getHeader('Content-Length')))
+      return writeHead(status)
+    }
+    store.listener(request, response)
+  })
+  const { headers, text } = await send(url, '/v1/pets')
+  assert.deepEqual([headers.get('x-length'), text], [String(text.length), JSON.stringify([rex])])
+})
+
+test('takes a request of an adapter that has no raw headers', async (t) => {
+  const store = await create(t)
+  const url = await listen(t, (request, response) => {
+    request.rawHeaders = []
+    store.listener(request, response)
+  })
+  assert.equal((await send(url, '/v1/pets')).status, 200)
+})
+
+test('tells onResponse of a creation whose client has gone', async (t) => {
+  const told: RequestLog[] = []
+  const creations = new EventEmitter()
+  const asked = once(creations, 'asked')
+  const storage: PetStorage = {
+    list: () => Promise.resolve({ pets: [], hasMore: false }),
+    get: () => Promise.resolve(undefined),
+    create: async (newPets) => {
+      creations.emit('asked')
+      await once(creations, 'store')
+      return newPets.map((newPet) => ({ ...newPet, id: 1 }))
+    },
+  }
+  const server = await startPetStore({
+    apiKeys: [key],
+    storage,
+    onResponse: (entry) => told.push(entry),
+  })
+  t.after(() => server.close())
+  const client = await connectRaw(t, server.url)
+  client.write(formatRequest('POST /v1/pets', [], pet))
+  await asked
+  client.socket.resetAndDestroy()
+  for (let i = 0; i < 5; i++) await send(server.url, '/healthz')
+  creations.emit('store')
+  while (!told.some(({ method }) => method === 'POST')) await send(server.url, '/healthz')
+  const { path, status, isGone } = told.find(({ method }) => method === 'POST') ?? assert.fail()
+  assert.deepEqual([path, status, isGone], ['/v1/pets', 201, true])
+  assert.ok(told.every((entry) => entry.method === 'POST' || !entry.isGone))
+})
+
+describe('the port is taken once, before the pets are read:', () => {
+  test('who connects meanwhile waits for them', async (t) => {
+    const { starting, client, dataFile } = await startEarly(t)
+    writeFileSync(dataFile, JSON.stringify({ pets: [rex] }))
+    const server = await starting
+    t.after(() => server.close())
+    assert.equal((await client.read()).body, JSON.stringify([rex]))
+  })
+
+  test('or is closed if they cannot be used', async (t) => {
+    const { starting, client } = await startEarly(t)
+    await assert.rejects(starting, /pets\.json/)
+    await assert.rejects(client.read(), /ended behind ""/)
+  })
+})
+
+test('a stop resets nobody: what had arrived before it gets a response, which closes', async (t) => {
+  for (let round = 0; round < 10; round++) {
+    const server = await startPetStore(memory)
+    const clients = await Promise.all(Array.from({ length: 20 }, () => connectRaw(t, server.url)))
+    const errors: unknown[] = []
+    for (const client of clients) {
+      client.socket.on('error', (error) => errors.push(error))
+      client.write(formatRequest('GET /v1/pets'))
+      await client.read()
+    }
+    // Both are done before the event loop gets to read.
+    for (const client of clients) client.write(formatRequest('GET /v1/pets'))
+    const closed = server.close()
+    const answers = await Promise.all(clients.map((client) => client.read()))
+    for (const { status, headers } of answers)
+      assert.deepEqual([status, headers.get('connection')], [200, 'close'])
+    await closed
+    assert.deepEqual(errors, [])
+  }
+})
