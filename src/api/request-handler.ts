@@ -10,7 +10,7 @@ import {
   checkBodyHead,
   checkFraming,
   type Client,
-  ClientGone,
+  clientGone,
   type Core,
   parseBody,
 } from '../http/request.ts'
@@ -136,7 +136,7 @@ export function createRequestHandler(options: RequestHandlerOptions): Core {
         // The operation checks the rest.
         reply = await route.handle({ parameter, search, readBody })
       } catch (error) {
-        if (error instanceof ClientGone) return undefined
+        if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
       return abandoned.has(arrival) ? undefined : complete(reply, start, arrival.client, arrival, route)

@@ -1,6 +1,6 @@
 /** Holds requests back for a while before they are handled, to show what slow responses do to a page. */
 import { clock } from '../system/clock.ts'
-import { type Arrival, ClientGone } from './request.ts'
+import { type Arrival, clientGone } from './request.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000
@@ -13,10 +13,10 @@ export function createDelay(delayMs: DelayMs) {
   const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
   const held = new Set<() => void>()
   return {
-    /** Resolves after the delay; rejects with a ClientGone when the client goes before. */
+    /** Resolves after the delay; rejects with clientGone when the client goes before. */
     hold(arrival: Arrival): Promise<void> {
       const { client } = arrival
-      if (client.destroyed || client.readableEnded === true) return Promise.reject(new ClientGone())
+      if (client.destroyed || client.readableEnded === true) return Promise.reject(clientGone)
       return new Promise((resolve, reject) => {
         const release = (): void => {
           held.delete(release)
@@ -27,7 +27,7 @@ export function createDelay(delayMs: DelayMs) {
         const timer = clock.setTimeout(release, minimum + Math.random() * (maximum - minimum))
         held.add(release)
         arrival.onGone = () => {
-          reject(new ClientGone())
+          reject(clientGone)
           release()
         }
       })

@@ -32,7 +32,7 @@ export interface Arrival {
   readonly hostLines: number
   readonly authorizationLines: number
   readonly client: Client
-  /** Rejects with an HttpError if it is too large or broken, with a ClientGone if it never ended, and with an EmbeddingError. */
+  /** Rejects with an HttpError if it is too large or broken, with clientGone if it never ended, and with an EmbeddingError. */
   readBody: () => Promise<Buffer>
   /** Makes readBody reject; the rest of the body is dropped. */
   stopBody: (reason: Error) => void
@@ -56,8 +56,8 @@ export interface Core {
   beginClosing(): void
 }
 
-/** The client went before there was anything to respond to. */
-export class ClientGone extends Error {}
+/** The client went before there was anything to respond to. One error for all, since most requests with a body make it, and use none. */
+export const clientGone = new Error('the client has gone')
 
 /** What there is of a request of `node:http`, or of the compatibility API of `node:http2`. */
 interface Message extends Readable {
@@ -171,7 +171,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       chunk.copy(bytes, start)
     })
     // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
-    for (const event of ['aborted', 'error', 'close']) stream.once(event, () => stop(new ClientGone()))
+    for (const event of ['aborted', 'error', 'close']) stream.once(event, () => stop(clientGone))
     stream.once('end', () => resolve(bytes.subarray(0, size)))
     // Until the first read, Node keeps what it has parsed, even if there is a 'data' listener.
     stream.read(0)

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { defaultTimeouts, lingerMs, maxArrivalsInTurn, maxHeadBytes, maxUnanswered } from './limits.ts'
 import type { Timeouts } from './limits.ts'
-import { ClientGone, createArrival, type Arrival, type Core } from './request.ts'
+import { clientGone, createArrival, type Arrival, type Core } from './request.ts'
 import { HttpError, type ErrorCode, type Reply } from './response.ts'
 
 /** What Node's errors mean to a client, where they are not bad syntax. */
@@ -129,10 +129,12 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
       // A client that does not read its response is not read from: whatever it sends would count as a sign of life.
       if (socket.writableNeedDrain) socket.pause()
       await isClosed(response)
-      socket.resume()
-      // The rest of its body is dropped. It may be broken, or too slow.
-      arrival.stopBody(new ClientGone())
-      if (!response.req.complete) await isClosed(response.req)
+      if (socket.isPaused()) socket.resume()
+      if (!response.req.complete) {
+        // The rest of its body is dropped. It may be broken, or too slow.
+        arrival.stopBody(clientGone)
+        await isClosed(response.req)
+      }
       exchanges.shift()
       connection.unanswered--
     }
@@ -211,7 +213,10 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
 function respond(connection: Connection, response: ServerResponse, reply: Reply): void {
   if (reply.closes !== true && response.shouldKeepAlive) {
     // Node only reads the headers.
-    response.writeHead(reply.status, reply.headers as string[]).end(reply.body, reply.encoding ?? 'utf8')
+    response.writeHead(reply.status, reply.headers as string[])
+    if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
+    // All requests of this turn are handled before the first response is sent, which is faster.
+    clock.nextTick(() => response.end())
   } else {
     connection.isOver = true
     // Its body may not be read yet.

@@ -52,9 +52,13 @@ export interface Run {
 
 /** Runs a script with Node in a project: its own, or a command of a package. */
 export function run(t: TestContext, folder: string, script: string, ...args: readonly string[]): Run {
+  return runCommand(t, folder, process.execPath, script, ...args)
+}
+
+export function runCommand(t: TestContext, folder: string, file: string, ...args: readonly string[]): Run {
   const env = { ...cleanEnvironment(), NO_COLOR: '1' }
   // A runner waits for a server that never closes, for ever.
-  const child = spawn(process.execPath, [script, ...args], { cwd: folder, env, timeout: 600_000 })
+  const child = spawn(file, args, { cwd: folder, env, timeout: 600_000 })
   const ended = once(child, 'close')
   t.after(() => {
     child.kill('SIGKILL')
@@ -90,4 +94,22 @@ export async function runToEnd(
   const { ended, output } = run(t, folder, ...args)
   assert.deepEqual(await ended, [0, null], output())
   return output()
+}
+
+/** Adds two pets, follows the Link from the first page to the second, and reads what needs no key. */
+export async function tryStore(store: string, key: string): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const places = []
+  for (const name of ['Max', 'Kit']) {
+    const body = JSON.stringify({ name, categoryId: 1 })
+    const response = await fetch(`${store}/v1/pets`, { method: 'POST', headers, body })
+    assert.equal(response.status, 201, await response.text())
+    places.push(response.headers.get('location') ?? '')
+  }
+  for (const place of places) assert.equal((await fetch(new URL(place, store), { headers })).status, 200)
+  const first = await fetch(`${store}/v1/pets?limit=1`, { headers })
+  const [, next = ''] = /^<(.*)>; rel="next"$/.exec(first.headers.get('link') ?? '') ?? []
+  assert.equal((await fetch(new URL(next, store), { headers })).status, 200)
+  assert.equal((await fetch(`${store}/v1/pets`)).status, 401)
+  assert.match(await (await fetch(`${store}/`)).text(), /^<!doctype html>/)
 }
