@@ -26,8 +26,10 @@ const maxGrownMB = 200
 
 /** A preloaded script: a delay never ends, however long a busy machine takes. */
 const slowTimers = `
-  const { setTimeout } = globalThis
-  globalThis.setTimeout = (call, ms, ...args) => setTimeout(call, ms > 1_000 ? 2 ** 31 - 1 : ms, ...args)`
+  const timers = require('node:timers')
+  const { setTimeout } = timers
+  timers.setTimeout = (call, ms, ...args) => setTimeout(call, ms > 1_000 ? 2 ** 31 - 1 : ms, ...args)
+  require('node:module').syncBuiltinESMExports()`
 
 interface Target extends StartedProgram {
   connect(count: number): Promise<readonly RawClient[]>

@@ -324,13 +324,15 @@ export async function startProgram(
 /** A preloaded script: time stands still, and at each SIGUSR2 the shortest of all waits of more than a second ends. */
 const heldClock = `
   performance.now = () => 0
-  const { setTimeout } = globalThis
+  const timers = require('node:timers')
+  const { setTimeout } = timers
   const held = []
-  globalThis.setTimeout = (call, ms, ...args) => {
+  timers.setTimeout = (call, ms, ...args) => {
     if (!(ms > 1_000)) return setTimeout(call, ms, ...args)
     held.push({ ms, end: () => call(...args) })
     return setTimeout(() => {}, 2 ** 31 - 1)
   }
+  require('node:module').syncBuiltinESMExports()
   process.on('SIGUSR2', () => held.sort((a, b) => a.ms - b.ms).shift().end())`
 
 /**
