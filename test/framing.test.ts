@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect as connectTo } from 'node:net'
-import { describe, test, type TestContext } from 'node:test'
+import { after, describe, test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
-import { createPetStore } from '../src/pet-store-server.ts'
+import { createPetStore, startPetStore } from '../src/pet-store-server.ts'
 import type { Timeouts } from '../src/options/types.ts'
 import {
   assertAnswersAtLast,
@@ -44,7 +44,20 @@ async function start(t: TestContext, timeouts: Partial<Timeouts> = {}): Promise<
   return { ...app, dataFile, connect: () => connectRaw(t, app.url) }
 }
 
-async function assertAnswersNext(app: StartedApp): Promise<void> {
+/** For the cases of a table: starts the service before the first, and closes it after the last. */
+function startOnce(
+  pets: readonly string[] = [],
+): () => Promise<Pick<StartedApp, 'url' | 'send'> & { dataFile: string }> {
+  const dataFile = makeDataFile(pets)
+  const started = startPetStore({ apiKeys: [key], dataFile })
+  after(async () => (await started).close())
+  return async () => {
+    const { url } = await started
+    return { url, dataFile, send: (path, options) => send(url, path, options) }
+  }
+}
+
+async function assertAnswersNext(app: Pick<StartedApp, 'send'>): Promise<void> {
   assert.equal((await app.send('/v1/pets')).status, 200)
 }
 
@@ -64,6 +77,7 @@ const chunked = 'Transfer-Encoding: chunked'
 const bearer = `Authorization: ${authorization}`
 
 describe('refuses, closes and answers the next client', () => {
+  const shared = startOnce()
   // llhttp 8, the parser of Node before 20.19.2, lets these through.
   const lax = new Set(['a space before the colon (RFC 9112 5.1)', 'a header without a name'])
   const isLax = /^v20\.19\.[01]$/.test(process.version)
@@ -225,8 +239,8 @@ describe('refuses, closes and answers the next client', () => {
   ]
   for (const [title, bytes, status, code] of cases)
     test(`${title}: ${status}`, { skip: isLax && lax.has(title) }, async (t) => {
-      const app = await start(t)
-      const client = await app.connect()
+      const app = await shared()
+      const client = await connectRaw(t, app.url)
       client.write(bytes)
       const answer = await client.read()
       assertWholeRefusal(answer, status, code)
@@ -239,6 +253,7 @@ describe('refuses, closes and answers the next client', () => {
 })
 
 describe('refuses and keeps the connection', () => {
+  const shared = startOnce()
   const cases: readonly [title: string, bytes: string, status: number, code: string][] = [
     ['no Host (RFC 9112 3.2)', `GET /v1/pets HTTP/1.1\r\n${bearer}\r\n\r\n`, 400, 'malformed_request'],
     [
@@ -282,8 +297,8 @@ describe('refuses and keeps the connection', () => {
   ]
   for (const [title, bytes, status, code] of cases)
     test(`${title}: ${status}`, async (t) => {
-      const app = await start(t)
-      const client = await app.connect()
+      const app = await shared()
+      const client = await connectRaw(t, app.url)
       client.write(bytes)
       assertWholeRefusal(await client.read(), status, code)
       client.write(list)
@@ -293,6 +308,7 @@ describe('refuses and keeps the connection', () => {
 })
 
 describe('takes what HTTP allows', () => {
+  const shared = startOnce()
   const cases: readonly [title: string, bytes: string, status: number][] = [
     ['an empty line before the request (RFC 9112 2.2)', `\r\n${list}`, 200],
     [
@@ -347,8 +363,8 @@ describe('takes what HTTP allows', () => {
   ]
   for (const [title, bytes, status] of cases)
     test(`${title}: ${status}`, async (t) => {
-      const app = await start(t)
-      const client = await app.connect()
+      const app = await shared()
+      const client = await connectRaw(t, app.url)
       client.write(bytes)
       assert.equal((await client.read()).status, status)
       await assertAnswersNext(app)
@@ -412,6 +428,7 @@ describe('HTTP/1.0 (RFC 9112 appendix C)', () => {
 })
 
 describe('HEAD (RFC 9110 9.3.2)', () => {
+  const shared = startOnce(['{"id":1,"name":"Rex","categoryId":1}', '{"id":2,"name":"Mia","categoryId":2}'])
   const targets = [
     '/v1/pets',
     '/v1/pets?limit=1',
@@ -425,13 +442,7 @@ describe('HEAD (RFC 9110 9.3.2)', () => {
   ]
   for (const target of targets)
     test(`has the headers of GET ${target} and no body`, async (t) => {
-      const app = await startApp(t, {
-        pets: [
-          { name: 'Rex', categoryId: 1 },
-          { name: 'Mia', categoryId: 2 },
-        ],
-      })
-      const client = await connectRaw(t, app.url)
+      const client = await connectRaw(t, (await shared()).url)
       client.write(formatRequest(`GET ${target}`))
       const got = await client.read()
       client.write(formatRequest(`HEAD ${target}`) + list)
@@ -587,10 +598,11 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
       [201, 100, 201, 200],
     ],
   ]
+  const shared = startOnce()
   for (const [title, bytes, statuses] of inOrder)
     test(`are answered in order: ${title}`, async (t) => {
-      const app = await start(t)
-      const client = await app.connect()
+      const app = await shared()
+      const client = await connectRaw(t, app.url)
       client.write(bytes.join(''))
       const answers: RawAnswer[] = []
       for (const _ of statuses) answers.push(await client.read())
@@ -709,6 +721,7 @@ describe('a client that goes', () => {
 })
 
 describe('100-continue (RFC 9110 10.1.1)', () => {
+  const shared = startOnce()
   const expect = 'Expect: 100-continue'
   const refusals: readonly [title: string, lines: readonly string[], status: number, code: string][] = [
     ['without a key', ['Authorization: Bearer wrong', 'Content-Length: 29'], 401, 'unauthorized'],
@@ -723,8 +736,8 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
   ]
   for (const [title, lines, status, code] of refusals)
     test(`a creation ${title} gets ${status} at once, and the connection closes`, async (t) => {
-      const app = await start(t)
-      const client = await app.connect()
+      const app = await shared()
+      const client = await connectRaw(t, app.url)
       client.write(formatRequest('POST /v1/pets', [expect, ...lines]))
       const answer = await client.read()
       assertWholeRefusal(answer, status, code)
