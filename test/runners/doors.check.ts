@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { makeFolder } from '../support.ts'
 import { findFreePort, makeProject, readExample, run, runCommand, runToEnd, tryStore } from './tools.ts'
 
 const open = `import { createPetStore } from 'petstore'
@@ -84,12 +85,16 @@ test('runs the plugin in Vite with HTTPS, where requests come by HTTP/2', async 
 })
 
 test('runs the route handler in Next', { timeout: 300_000 }, async (t) => {
-  const folder = makeProject({ 'package.json': '{"type":"module"}', 'next.config.mjs': 'export default {}' })
+  // Next compiles nothing that is reached by a link to elsewhere.
+  const folder = makeFolder(import.meta.dirname)
   const route = join(folder, 'app/store/[...path]')
   mkdirSync(route, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  const root = JSON.stringify(import.meta.dirname)
+  writeFileSync(join(folder, 'next.config.mjs'), `export default { turbopack: { root: ${root} } }`)
   writeFileSync(join(route, 'route.js'), readExample('in Next'))
   const port = await findFreePort()
-  const next = run(t, folder, 'node_modules/.bin/next', 'dev', '--port', port, '--hostname', '127.0.0.1')
+  const next = run(t, folder, '../node_modules/.bin/next', 'dev', '--port', port, '--hostname', '127.0.0.1')
   await next.waitFor(/Ready/)
   const headers = { authorization: 'Bearer dev-key', 'content-type': 'application/json' }
   const url = `http://127.0.0.1:${port}/store/v1/pets`
@@ -101,6 +106,9 @@ test('runs the route handler in Next', { timeout: 300_000 }, async (t) => {
     await (await fetch(url, { headers })).text(),
     `[{"id":1,${body.slice(1, -1)},"status":"available"}]`,
   )
+  // Its server is a process of its own, which ends with the command only if that is asked to.
+  next.kill('SIGTERM')
+  await next.ended
 })
 
 /** The executable of an optional package: there is none for this system. */

@@ -95,6 +95,24 @@ test("runs the example's hook in Jest", async (t) => {
   assert.match(await runToEnd(t, folder, 'node_modules/.bin/jest', patience), /Tests: +1 passed, 1 total/)
 })
 
+test('runs in the jsdom of Jest, which has timers of its own, and no setImmediate', async (t) => {
+  const folder = makeProject({
+    'package.json': '{}',
+    'jsdom.test.cjs': `/** @jest-environment jsdom */
+      const { request } = require('node:http')
+      const { startPetStore } = require('petstore')
+      test('is served', async () => {
+        expect(typeof setImmediate).toBe('undefined')
+        const store = await startPetStore({ apiKeys: ['k'], dataFile: 'pets.json', delayMs: 1 })
+        const ask = (path) => new Promise((resolve) => request(store.url + path, resolve).end())
+        for (const [path, status] of [['/healthz', 200], ['/v1/pets', 401]])
+          expect((await ask(path)).statusCode).toBe(status)
+        await store.close()
+      })`,
+  })
+  assert.match(await runToEnd(t, folder, 'node_modules/.bin/jest', patience), /Tests: +1 passed, 1 total/)
+})
+
 for (const [runner, ...args] of [['vitest', 'run'], ['jest']]) {
   test(`answers while timers are fake in ${runner}`, async (t) => {
     const folder = makeProject({ 'package.json': '{}' })

@@ -56,7 +56,7 @@ export function run(t: TestContext, folder: string, script: string, ...args: rea
 }
 
 export function runCommand(t: TestContext, folder: string, file: string, ...args: readonly string[]): Run {
-  const env = { ...cleanEnvironment(), NO_COLOR: '1' }
+  const env = { ...cleanEnvironment(), NO_COLOR: '1', NEXT_TELEMETRY_DISABLED: '1' }
   // A runner waits for a server that never closes, for ever.
   const child = spawn(file, args, { cwd: folder, env, timeout: 600_000 })
   const ended = once(child, 'close')
