@@ -45,9 +45,8 @@ export function createRequestLog(
 }
 
 /**
-/**
- * For onResponse: prints each entry as a line, such as `127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the words `poll` and `gone`,
- * stand behind it.
+ * For onResponse: prints each entry as a line, such as `127.0.0.1 GET /v1/pets 200 0.4 ms`. The error code, and the
+ * words `poll` and `gone`, stand behind it.
  */
 export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
   return ({ client, method, path, status, code, isPoll, isGone, milliseconds: ms }) => {
