@@ -5,6 +5,7 @@ import { createFetch, createListener } from './http/doors.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import {
   guardCallbacks,
+  checkDisturbance,
   checkOptions,
   petStoreSchemas,
   petStoreServerSchemas,
@@ -125,7 +126,17 @@ function createHandle(
   return {
     listener: createListener(core),
     fetch: createFetch(core),
-    ...(store instanceof LocalStore && { countPets: () => store.size, reset: () => store.reset() }),
+    disturb(change) {
+      checkDisturbance(change)
+      core.disturbances.change(change)
+    },
+    ...(store instanceof LocalStore && {
+      countPets: () => store.size,
+      reset() {
+        core.disturbances.reset()
+        return store.reset()
+      },
+    }),
     close,
     [Symbol.asyncDispose]: close,
   }

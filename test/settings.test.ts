@@ -21,6 +21,7 @@ const defaults: Config = {
   corsOrigins: '*',
   basePath: '',
   delayMs: 0,
+  fail: '',
   log: 'info',
   hints: [],
 }

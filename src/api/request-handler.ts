@@ -3,7 +3,7 @@
  * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { createBearerAuth } from '../http/bearer-auth.ts'
-import { createDelay } from '../http/delay.ts'
+import { createDisturbances, type Disturbances, type Failure } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import {
   type Arrival,
@@ -34,13 +34,20 @@ import { type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = RouteSources &
-  Pick<PetStoreOptions, 'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'onResponse' | 'onError'>
+  Pick<
+    PetStoreOptions,
+    'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'fail' | 'onResponse' | 'onError'
+  >
 
-export function createRequestHandler(options: RequestHandlerOptions): Core {
-  const { apiKeys, corsOrigins = '*', basePath = '', delayMs = 0, onResponse, onError } = options
+export interface RequestHandler extends Core {
+  readonly disturbances: Disturbances
+}
+
+export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
+  const { apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
-  const delay = delayMs === 0 ? undefined : createDelay(delayMs)
+  const disturbances = createDisturbances(options)
   const routes = createRoutes(options, basePath)
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
@@ -92,6 +99,7 @@ export function createRequestHandler(options: RequestHandlerOptions): Core {
 
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
+    if (error instanceof FailureOnPurpose) return failOnPurpose(error.failure)
     if (error instanceof HttpError || error instanceof PetStoreError) return errorReply(error)
     reportError(error, arrival)
     return errorReply({ code: 'internal_error' })
@@ -124,22 +132,31 @@ export function createRequestHandler(options: RequestHandlerOptions): Core {
       }
       let route: Route | undefined
       let reply: Reply
+      let failure: Failure | undefined
       try {
         if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
         if (isClosing) throw new HttpError('shutting_down')
-        if (delay !== undefined && /^\/v1(?:\/|$)/.test(pathBelowBase(arrival.target)))
-          await delay.hold(arrival)
+        if (!disturbances.isCalm && /^\/v1(?:\/|$)/.test(pathBelowBase(arrival.target))) {
+          failure = await disturbances.disturb(
+            arrival,
+            arrival.method === 'OPTIONS' && isPreflight(arrival.headers),
+          )
+          if (failure?.isAfter === false) throw new FailureOnPurpose(failure)
+        }
         checkFraming(arrival)
         const { resource, parameter, search } = findResource(arrival)
         route = findRoute(resource, arrival)
         if (route.needsNoKey !== true) authenticate(arrival)
         // The operation checks the rest.
         reply = await route.handle({ parameter, search, readBody })
+        if (failure?.isAfter === true && reply.status < 300) throw new FailureOnPurpose(failure)
       } catch (error) {
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
-      return abandoned.has(arrival) ? undefined : complete(reply, start, arrival.client, arrival, route)
+      if (abandoned.has(arrival)) return undefined
+      const completed = complete(reply, start, arrival.client, arrival, route)
+      return reply.status === 0 ? undefined : completed
     },
     refuse(code, client) {
       // There are no tunnels here (RFC 9110 section 9.3.6).
@@ -158,9 +175,25 @@ export function createRequestHandler(options: RequestHandlerOptions): Core {
     reportError,
     beginClosing() {
       isClosing = true
-      delay?.end()
+      disturbances.end()
     },
+    disturbances,
   }
+}
+
+class FailureOnPurpose extends Error {
+  readonly failure: Failure
+  constructor(failure: Failure) {
+    super()
+    this.failure = failure
+  }
+}
+
+/** The status 0 stands for no response. */
+function failOnPurpose({ status, isAsked }: Failure): Reply {
+  const code = 'failed_on_purpose'
+  if (status === 'drop') return { status: 0, headers: [], code }
+  return errorReply({ code, status, headers: isAsked ? ['Preference-Applied', `code=${status}`] : [] })
 }
 
 /** The value of an Allow header. */

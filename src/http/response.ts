@@ -43,9 +43,9 @@ export function errorReply({
   message,
   headers,
   closes = false,
-}: Pick<HttpError, 'code'> & Partial<HttpError>): Reply {
-  const { status, message: usualMessage } = errorCodes[code]
-  const text = JSON.stringify({ code, message: message || usualMessage, status })
+  status = errorCodes[code].status,
+}: Pick<HttpError, 'code'> & Partial<HttpError> & { readonly status?: number }): Reply {
+  const text = JSON.stringify({ code, message: message || errorCodes[code].message, status })
   return { ...textReply(status, text, headers), code, closes }
 }
 
@@ -72,6 +72,7 @@ export const errorCodes = {
     message: `The request line and headers are larger than ${maxHeadBytes} bytes.`,
   },
   internal_error: { status: 500, message: 'Something went wrong in the service.' },
+  failed_on_purpose: { status: 500, message: 'This failed on purpose, as the setting for failures says.' },
   not_implemented: { status: 501, message: 'This operation is not implemented.' },
   data_file_invalid: { status: 503, message: 'The data file is not valid.' },
   storage_failed: { status: 503, message: 'The storage failed.' },
@@ -98,7 +99,7 @@ export class HttpError extends Error {
 }
 
 const exposed =
-  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow'
+  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow, Preference-Applied'
 
 /** Whether an OPTIONS request asks, for a page, if another request may be sent (Fetch standard). */
 export function isPreflight(headers: Readonly<NodeJS.Dict<string>>): boolean {

@@ -8,6 +8,7 @@ import { describe } from '../json/json.ts'
 import { expected, expectedInteger, expectedMessage } from '../pet/pet-rules.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'
+import type { Disturbance } from '../http/disturbance.ts'
 import { settings } from './settings.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
@@ -29,6 +30,7 @@ const commonSchemas = {
   corsOrigins: settings.corsOrigins.schema,
   basePath: settings.basePath.schema,
   delayMs: settings.delayMs.schema,
+  fail: settings.fail.schema,
   onMessage: callback,
   onResponse: callback,
   onError: callback,
@@ -58,17 +60,23 @@ export const petStoreServerSchemas: Readonly<Record<keyof PetStoreServerOptions,
   ),
 }
 
+type Schemas = Readonly<Record<string, v.GenericSchema>>
+
+const disturbanceSchemas: Readonly<Record<keyof Disturbance, v.GenericSchema>> = {
+  fail: settings.fail.schema,
+  delayMs: settings.delayMs.schema,
+  requests: expectedInteger('an integer', 1, Number.MAX_SAFE_INTEGER),
+}
+
+/** Throws a TypeError that names each member that is unknown or wrong. */
+export function checkDisturbance(change: unknown): void {
+  const { faults } = checkMembers('disturb', change, disturbanceSchemas)
+  if (faults.length > 0) throw new TypeError(faults.join('; '))
+}
+
 /** Throws a TypeError that names each option that is unknown, missing or wrong. */
-export function checkOptions(options: unknown, schemas: Readonly<Record<string, v.GenericSchema>>): void {
-  if (!isObject(options)) throw new TypeError(`options: expected an object, got ${describe(options)}`)
-  // An option that is undefined counts as one that is not given.
-  const given = new Map(Object.entries(options).filter(([, value]) => value !== undefined))
-  const known = new Map(Object.entries(schemas))
-  const unknown = v.never(`is unknown, expected one of ${[...known.keys()].join(', ')}`)
-  const faults = [...given].flatMap(([name, value]) => {
-    const { issues = [] } = v.safeParse(known.get(name) ?? unknown, value)
-    return issues.map((issue) => `${name}${formatPlace(issue)}: ${issue.message}`)
-  })
+export function checkOptions(options: unknown, schemas: Schemas): void {
+  const { given, faults } = checkMembers('options', options, schemas)
   if (!given.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
   const givenSources = sources.filter((name) => given.has(name))
   if (givenSources.length !== 1) {
@@ -76,6 +84,19 @@ export function checkOptions(options: unknown, schemas: Readonly<Record<string, 
     faults.push(`${sources.join(', ')}: expected exactly one of them, got ${got}`)
   }
   if (faults.length > 0) throw new TypeError(faults.join('; '))
+}
+
+function checkMembers(what: string, values: unknown, schemas: Schemas) {
+  if (!isObject(values)) throw new TypeError(`${what}: expected an object, got ${describe(values)}`)
+  // A member that is undefined counts as one that is not given.
+  const given = new Map(Object.entries(values).filter(([, value]) => value !== undefined))
+  const known = new Map(Object.entries(schemas))
+  const unknown = v.never(`is unknown, expected one of ${[...known.keys()].join(', ')}`)
+  const faults = [...given].flatMap(([name, value]) => {
+    const { issues = [] } = v.safeParse(known.get(name) ?? unknown, value)
+    return issues.map((issue) => `${name}${formatPlace(issue)}: ${issue.message}`)
+  })
+  return { given, faults }
 }
 
 /** Where in an option a fault is: `[1]` in an array, `.idleMs` in an object. */

@@ -5,7 +5,7 @@
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { keyFault } from '../http/bearer-auth.ts'
-import { maxDelayMs, type DelayMs } from '../http/delay.ts'
+import { maxDelayMs, type DelayMs, parseFailures } from '../http/disturbance.ts'
 import { originFault } from '../http/response.ts'
 import { describe } from '../json/json.ts'
 import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from '../pet/pet-rules.ts'
@@ -106,6 +106,13 @@ export const settings = {
     parse: parseDelay,
     expectedText: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
+  fail: {
+    variable: 'PETSTORE_FAIL',
+    argument: 'fail',
+    fallback: '',
+    meaning: 'failures under /v1 on purpose: 10%, 503, after:drop …',
+    schema: expectedValid('failures such as 10% or 10%:500,503,drop', failFault),
+  },
   log: {
     variable: 'PETSTORE_LOG',
     argument: 'log',
@@ -146,6 +153,13 @@ function basePathFault(text: string): string | undefined {
 /** Without the user and the password of a URL, since somebody may give one for another setting. */
 export function maskUser(text: string): string {
   return text.replace(/^([^/@]*:\/\/)?.*@/s, '$1…@')
+}
+
+/** What keeps a text from saying which requests fail on purpose, if anything. */
+function failFault(text: string): string | undefined {
+  const words =
+    'a share such as 10%, a list of statuses from 400 to 599, drop, after:503, after:drop and prefer, or both as 10%:500,drop'
+  return parseFailures(text) === undefined ? `expected ${words}, got ${describe(text)}` : undefined
 }
 
 /** A number of milliseconds, or a range of them: `[minimum, maximum]`. */

@@ -4,13 +4,13 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
-import type { DelayMs } from '../http/delay.ts'
+import type { DelayMs, Disturbance } from '../http/disturbance.ts'
 import type { Timeouts } from '../http/limits.ts'
 import type { RequestLog } from '../http/request-log.ts'
 import type { SeedPet } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 
-export type { DelayMs } from '../http/delay.ts'
+export type { DelayMs, Disturbance } from '../http/disturbance.ts'
 export type { Timeouts } from '../http/limits.ts'
 export type { Int64 } from '../json/json.ts'
 export type { NewPet, Pet, PetWithoutId, SeedPet } from '../pet/pet.ts'
@@ -31,6 +31,11 @@ interface CommonOptions {
   readonly corsOrigins?: '*' | readonly string[]
   /** Holds back each response under `/v1` for this long, at most 10,000 ms. With a range, the time is random. */
   readonly delayMs?: DelayMs
+  /**
+   * Failures on purpose under `/v1`, as `10%`, `503`, `10%:500,503,drop`, `100%:after:503` or `10%:503,prefer` (see src/embedding.md). None by
+   * default.
+   */
+  readonly fail?: string
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
   readonly onMessage?: (message: string) => void
   /** Called after each response, for a request log or for metrics. */
@@ -85,6 +90,11 @@ export interface PetStoreHandle {
    * ignored. When the signal of the request is aborted it rejects with the reason, though a pet may be stored then.
    */
   readonly fetch: (request: Request) => Promise<Response>
+  /**
+   * Changes delay and failures from the next request on. What is not named stays; with `{}` both end. With `requests`, it holds for so many
+   * requests under `/v1`, preflights aside, and then what was before comes back. Throws a TypeError for what is wrong, and changes nothing.
+   */
+  disturb(change: Disturbance): void
   /** How many pets there are now. */
   countPets(): number
   /**
