@@ -113,6 +113,15 @@ export function createSyncGate(errorCode?: string): SyncGate {
   }
 }
 
+/**
+ * What a store says comes with its next look at the file at the latest, twice a second. The wait is counted in ticks of this process, so
+ * that it lasts longer on a machine that is busy.
+ */
+const lateTicks = 100
+const tickMs = 100
+/** Once a line has not come, further ones of this process need not be waited for as long. */
+let maxTicks = lateTicks
+
 /** The lines that a store says; `next` resolves with the first that matches among those not yet taken by it. */
 export class Lines extends Array<string> {
   static override get [Symbol.species](): ArrayConstructor {
@@ -129,15 +138,22 @@ export class Lines extends Array<string> {
 
   next(pattern: RegExp): Promise<string> {
     return new Promise((resolve, reject) => {
+      let ticks = 0
       // It also keeps the process alive: a store alone does not.
-      const late = setTimeout(() => reject(new Error(`no ${pattern} in:\n${this.join('\n')}`)), 120_000)
+      const waiting = setInterval(() => {
+        if (++ticks < maxTicks) return
+        maxTicks = lateTicks / 10
+        clearInterval(waiting)
+        this.#watchers.delete(look)
+        reject(new Error(`no ${pattern} in:\n${this.join('\n')}`))
+      }, tickMs)
       const look = (): void => {
         for (let at = this.#taken; at < this.length; at++) {
           const line = this[at] ?? ''
           if (!pattern.test(line)) continue
           this.#taken = at + 1
           this.#watchers.delete(look)
-          clearTimeout(late)
+          clearInterval(waiting)
           resolve(line)
           return
         }

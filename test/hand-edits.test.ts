@@ -19,6 +19,7 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { PetStoreError } from '../src/store/store.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   countTime,
   createGate,
@@ -236,6 +237,8 @@ describe('keeps an edit and a creation that fall together', () => {
   for (const [how, begin] of steps) {
     test(`${how}, at each pair of moments of it`, async (t) => {
       countTime(t, 0)
+      // The store looks again at once: the moments are counted, not the time between them.
+      t.mock.method(clock, 'setTimeout', (call: () => void) => setImmediate(call))
       const folder = makeFastFolder()
       // What a creation calls, in this order; `retry` is when it has looked at the file many times, and what it did not come to is done.
       const moments = ['statSync', 'writeSync', 'fstatSync', 'readSync', 'fdatasync', 'retry'] as const
@@ -321,6 +324,42 @@ describe('keeps an edit that falls into the very sync of a creation', () => {
   }
 })
 
+describe('an edit that has read a pet in flight', () => {
+  test('sets it to sold with all others: it is listed once, as sold, and the client gets that pet', async (t) => {
+    const path = makeDataFile([rex, mia])
+    const gate = createSyncGate()
+    const { store } = await openStore(t, path, gate.fileSystem)
+    gate.hold()
+    const creations = [store.create(newPet('Kit')), store.create(newPet('Otto'))]
+    await gate.reached
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('"available"', '"sold"'))
+    gate.open()
+    const pets = await Promise.all(creations)
+    assert.deepEqual(store.list({ limit: 9 }).pets, [
+      { id: 1, ...newPet('Rex'), status: 'sold' },
+      { id: 2, ...newPet('Mia'), status: 'sold' },
+      { id: 3, ...newPet('Kit'), status: 'sold' },
+      { id: 4, ...newPet('Otto'), status: 'sold' },
+    ])
+    assert.deepEqual(pets, store.list({ limit: 2, after: 2 }).pets)
+    assert.deepEqual(namesInFile(path), ['Rex', 'Mia', 'Kit', 'Otto'])
+  })
+
+  test('gives its id to a pet of another name: that one keeps the id, and the one in flight gets the next', async (t) => {
+    const path = makeDataFile([rex, mia])
+    const gate = createSyncGate()
+    const { store } = await openStore(t, path, gate.fileSystem)
+    gate.hold()
+    const creation = store.create(newPet('Kit'))
+    await gate.reached
+    writeFileSync(path, formatDataFile(rex, mia, petLine(3, 'Olaf')))
+    gate.open()
+    assert.equal((await creation).id, 4)
+    assert.deepEqual(namesIn(store), ['Rex', 'Mia', 'Olaf', 'Kit'])
+    assert.deepEqual(namesInFile(path), ['Rex', 'Mia', 'Olaf', 'Kit'])
+  })
+})
+
 test("takes over an edit in place that is made right after the first write over a person's closing brackets", async (t) => {
   // A person's closing brackets that are shorter than ours, as long, and longer.
   for (const end of [']}', '\n\n\n ]}\n', '\n  ]\n}\n\n']) {
@@ -382,16 +421,21 @@ test('keeps every edit and every creation while both go on', async (t) => {
     made.push((await store.create(newPet(name))).name)
   }
   const marks = Array.from({ length: 30 }, (_, index) => `mark ${index}`)
+  const end = new AbortController()
   const load = Array.from({ length: 8 }, async (_, client) => {
-    for (let count = 0; !made.includes('mark 29'); count++) await create(`${client}/${count}`)
+    for (let count = 0; !end.signal.aborted; count++) await create(`${client}/${count}`)
   })
-  for (const mark of marks) {
-    // What a quick person does: takes the file as it is at this moment, and saves by rename.
-    const text = readFileSync(path, 'utf8').replace('\n  ]\n}\n', '')
-    writeFileSync(`${path}~`, `${text},\n    {"name":"${mark}","categoryId":1}\n  ]\n}\n`)
-    renameSync(`${path}~`, path)
-    await create(`after ${mark}`)
-    made.push(mark)
+  try {
+    for (const mark of marks) {
+      // What a quick person does: takes the file as it is at this moment, and saves by rename.
+      const text = readFileSync(path, 'utf8').replace('\n  ]\n}\n', '')
+      writeFileSync(`${path}~`, `${text},\n    {"name":"${mark}","categoryId":1}\n  ]\n}\n`)
+      renameSync(`${path}~`, path)
+      await create(`after ${mark}`)
+      made.push(mark)
+    }
+  } finally {
+    end.abort()
   }
   await Promise.all(load)
   assert.deepEqual(new Set(namesInFile(path)), new Set(['Rex', ...made]))
