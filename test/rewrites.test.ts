@@ -9,6 +9,7 @@ import { describe, test } from 'node:test'
 import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
 import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   makeFastFolder,
   namesIn,
@@ -74,8 +75,9 @@ async function createWithRewrite(
   let isArmed = false
   const fileSystem = watchFileSystem({
     before({ name, path: place }) {
-      // To save in place between the last look of an append and its write is not covered.
-      if (isArmed && (name !== 'writeSync' || place !== path)) before(calls++, path)
+      // A save in place between the last look of an append and its write may be damaged: window.test.ts tries it. The moment before a close is
+      // that before the next call, and behind the last close the pet is stored: an edit then removes it.
+      if (isArmed && name !== 'closeSync' && (name !== 'writeSync' || place !== path)) before(calls++, path)
     },
   })
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Rex')))
@@ -131,11 +133,18 @@ async function saveDuringRewrite(
 
 describe(
   'keeps an edit that falls between any two system calls of a rewrite, also when the process is killed',
-  { concurrency: true },
+  { concurrency: false },
   () => {
     {
       for (const [how, begin] of saves) {
-        test(`saved ${how}`, async () => {
+        test(`saved ${how}`, async (t) => {
+          // Time goes on only while the store waits for something.
+          let ms = 0
+          t.mock.method(clock, 'performanceNow', () => ms)
+          t.mock.method(clock, 'setTimeout', (call: () => void, waitMs: number) => {
+            ms += waitMs
+            return setImmediate(call)
+          })
           const root = makeFastFolder()
           const { store, calls } = await createWithRewrite(join(root, 'count'), () => {})
           await store.close()
@@ -143,9 +152,8 @@ describe(
           const moments: Moments[] = []
           for (let from = 0; from < calls; from++)
             for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
-          // The step spreads the moments over all calls.
-          const step = isThorough ? 1 : 31
-          for (const moment of moments.filter((_, index) => index % step === 0)) {
+          // The store does something else with what it finds at each call, but seldom with what it finds at two of them.
+          for (const moment of moments.filter(({ from, to }) => isThorough || to - from < 2)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, begin, moment)) {
               const again = await openFileStore(join(killed, 'pets.json'))
