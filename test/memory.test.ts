@@ -1,15 +1,22 @@
-/** What clients can make the service hold to nobody's use: it lives through each attack with a small heap. */
+/**
+ * What clients can make the service hold to nobody's use: it lives through each attack with a small heap. And what it does for the pets when
+ * their file is lost, it can do in the memory that it serves them with.
+ */
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
+import { petLine } from './file-system.ts'
 import {
   assertRefusal,
   connectRaw,
+  formatDataFile,
   formatRequest,
   isThorough,
+  key,
   makeFolder,
   type RawClient,
+  runProgram,
   send,
   type StartedProgram,
   startProgram,
@@ -124,4 +131,39 @@ describe('memory stays small', { concurrency: false }, () => {
     }
     await target.assertStaysSmall()
   })
+})
+
+test('keeps the pets of an emptied file in the smallest heap that serves them', async (t) => {
+  const count = 100_000
+  const text = formatDataFile(
+    ...Array.from({ length: count }, (_, index) => petLine(index + 1, `Pet ${index}`)),
+  )
+  let smallestMB = 0
+  // The smallest that serves them may do so by luck, so the pets are kept in the next one.
+  for (let heapMB = 10; heapMB < 200; heapMB = Math.ceil(heapMB * 1.2)) {
+    const folder = makeFolder()
+    const path = join(folder, 'data/pets.json')
+    mkdirSync(join(folder, 'data'))
+    writeFileSync(path, text)
+    const env = { PETSTORE_API_KEYS: key, NODE_OPTIONS: `--max-old-space-size=${heapMB}` }
+    const { child, ended, waitFor } = runProgram(t, folder, env)
+    const url = await waitFor(/listens on (http:\S+)\n/).then(
+      ([, address = '']) => address,
+      () => undefined,
+    )
+    if (url === undefined) continue
+    if (smallestMB > 0) {
+      t.diagnostic(`${heapMB} MB of heap, after ${smallestMB} MB were enough to serve`)
+      truncateSync(path)
+      await waitFor(/no pet can be added .* are kept in /)
+      const kept = readdirSync(join(folder, 'data')).find((name) => name.includes('.kept-')) ?? ''
+      assert.equal(readFileSync(join(folder, 'data', kept), 'utf8'), text)
+      return
+    }
+    const { status } = await send(url, '/v1/pets?limit=100').catch(() => ({ status: 0 }))
+    if (status === 200) smallestMB = heapMB
+    child.kill('SIGKILL')
+    await ended
+  }
+  assert.fail('no heap serves them')
 })
