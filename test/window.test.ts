@@ -243,7 +243,7 @@ async function run(
       if (call.name === 'fdatasync') synced = calls
       if (calls++ === stopAt) {
         edit = accident.happen(path, text)
-        if (accident.isLong) passTime(300)
+        if (accident.isLong) passTime(1000)
       }
       return fault?.(call)
     },
