@@ -19,8 +19,9 @@ const folder = process.argv[2] ?? join(root, 'dist')
 /** What embedding code imports. */
 const libraries = { index, postgres }
 
-/** What the bundles have instead of the code of these modules, which read files, or build the page. */
+/** What the bundles have instead of the code of these modules, which read files, build the page, or start what only this project has. */
 const bundledValues = {
+  'contract-own-server.ts': { startOwnServer: null },
   'load-page.ts': { builtPage },
   'bundled-texts.ts': { petsSchemaText, packageVersion: describeVersion() },
 }

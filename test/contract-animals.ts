@@ -1,8 +1,9 @@
 /** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
 import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
-import { block, isSuccess, readId, readPets, statuses } from './contract-expect.ts'
+import { block, idOf, isSuccess, readId, readPets, statuses, TooSlow } from './contract-expect.ts'
 import { isObject } from './contract-json.ts'
+import { shareOf } from './contract-verdict.ts'
 
 export const maxLimit = 100
 /** Of each status, so that all together are more than the largest page. */
@@ -21,13 +22,16 @@ export interface Animals {
   anyAnimal(): Promise<Animal>
   /** Fetches an animal that a case of another section than 4.3 needs. */
   fetchAnimal(id: string): Promise<Answer>
+  /** Blames section 4.2 for an animal that was added and can neither be fetched nor listed. */
+  expectKept(id: string): Promise<void>
   /** Makes sure, once, that the store holds more animals than any page, and more of each status than a default page. */
   stock(): Promise<void>
   /** A status that fewer animals have than a page holds, so that a list of it has to show each of them. */
   findRoom(): Promise<string | undefined>
 }
 
-export function createAnimals(client: Client): Animals {
+/** `isPatient` adds as many animals as fill a page also if each takes long. */
+export function createAnimals(client: Client, isPatient: boolean): Animals {
   let any: Promise<Animal> | undefined
   let stocking: Promise<void> | undefined
 
@@ -35,16 +39,37 @@ export function createAnimals(client: Client): Animals {
     const answer = await client.add(newPet(members))
     if (!isSuccess(answer)) block('4.2', answer, 'success')
     const animal = { id: readId(answer), pet: isObject(answer.json) ? answer.json : {}, answer }
-    if (client.addedIds.indexOf(animal.id) < client.addedIds.length - 1)
+    if (client.addedIds.indexOf(animal.id) < client.addedIds.length - 1) {
+      // A store that keeps nothing may count the same id again and again.
+      await expectKept(animal.id)
       block(
         '2',
         answer,
         'an id that no other animal has',
         `id ${animal.id}, which another animal was given as well`,
       )
+    }
     if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
       block('3', answer, `status ${members['status']}, as it was sent`)
     return animal
+  }
+
+  const expectKept = async (id: string): Promise<void> => {
+    const found = await client.get(id)
+    if (found.status !== 404) return
+    for (const status of statuses) {
+      const list = await client.list(`?status=${status}&limit=${maxLimit}`)
+      // Whoever lists it has kept it. A list that is no list, or is full, does not say.
+      if (list.status !== 200 || !Array.isArray(list.json)) return
+      const pets = readPets(list)
+      if (pets.length === maxLimit || pets.some((pet) => idOf(pet) === id)) return
+    }
+    block(
+      '4.2',
+      found,
+      `animal ${id}, which was just added`,
+      `it is not stored: no list has it, and this is ${found.received}`,
+    )
   }
 
   const listOf = async (status: string) =>
@@ -60,16 +85,20 @@ export function createAnimals(client: Client): Animals {
 
   return {
     addAnimal,
+    expectKept,
     anyAnimal() {
       any ??= addAnimal()
       return any
     },
     async fetchAnimal(id) {
       const answer = await client.get(id)
+      if (answer.status === 404) await expectKept(id)
       if (answer.status !== 200) block('4.3', answer, `200: animal ${id} was just added`)
       return answer
     },
     stock() {
+      if (!isPatient && shareOf(client) < 1)
+        return Promise.reject(new TooSlow('the server is slow, and they need a hundred animals'))
       stocking ??= statuses.reduce((before, status) => before.then(() => fill(status)), Promise.resolve())
       return stocking
     },

@@ -2,13 +2,16 @@
  * What the contract suite says when a response breaks the interface: what was sent, expected and received. The reader is the author
  * of the server and does not know the suite, so there is no stack in it.
  */
-import { type Answer, Finding } from './contract-client.ts'
+import { type Answer, Finding, shorten } from './contract-client.ts'
 import { isInt64, isObject } from './contract-json.ts'
 
 export const statuses = ['available', 'pending', 'sold']
 
 /** The interface is broken, and the message says how. */
 export class Violation extends Finding {}
+
+/** A body is not what it has to be, whatever is in it: this comes before all that is read in it. */
+export class FormViolation extends Violation {}
 
 /**
  * A case cannot be judged, because a response that it builds on breaks another section. That section reports it, so that a fault
@@ -21,14 +24,20 @@ export class Blocked extends Violation {
   readonly reason: string
 
   constructor(section: string, answer: Answer, expected: string, received: string) {
-    super(answer.sent, expected, received)
+    super(answer, expected, received)
     this.section = section
     this.reason = `${answer.sent}: expected ${expected}, received ${received}`
   }
 }
 
+/** A case cannot be tried here, which is nobody's fault. The message says why. */
+export class NotTried extends Error {}
+
+/** A case is left out, because it takes the server too long. */
+export class TooSlow extends NotTried {}
+
 export function violate(answer: Answer, expected: string, received = answer.received): never {
-  throw new Violation(answer.sent, expected, received)
+  throw new Violation(answer, expected, received)
 }
 
 /** For a response that another section than the case's own is about. */
@@ -45,13 +54,14 @@ export function isRefusal(answer: Answer): boolean {
   return answer.status >= 400 && answer.status < 500
 }
 
-export function expectStatus(answer: Answer, allowed: number[], words = allowed.join(' or ')): void {
-  if (!allowed.includes(answer.status)) violate(answer, words)
+/** `reason` says what is right or wrong about the request. */
+export function expectStatus(answer: Answer, allowed: number, reason = ''): void {
+  if (answer.status !== allowed) violate(answer, `${allowed}${reason && `: ${reason}`}`)
 }
 
 /** For a request that gets nothing, while the interface leaves open how it is refused. */
-export function expectRefusal(answer: Answer): void {
-  if (!isRefusal(answer)) violate(answer, 'a refusal (4xx; the interface leaves open which)')
+export function expectRefusal(answer: Answer, reason: string): void {
+  if (!isRefusal(answer)) violate(answer, `a refusal (4xx; the interface leaves open which): ${reason}`)
 }
 
 /** For a section that is not about which success status it is. */
@@ -62,7 +72,17 @@ export function expectSuccess(answer: Answer, words = 'success'): void {
 export function expectJson(answer: Answer): void {
   const mediaType = answer.contentType.split(';')[0]?.trim().toLowerCase()
   if (mediaType !== 'application/json') violate(answer, 'Content-Type: application/json')
-  if (answer.json === undefined) violate(answer, 'a body that is JSON')
+  if (answer.json === undefined)
+    throw new FormViolation(answer, 'a body that is JSON', `${answer.jsonFault}: ${answer.received}`)
+}
+
+export function expectArray(answer: Answer): void {
+  if (!Array.isArray(answer.json))
+    throw new FormViolation(answer, 'a JSON array, wrapped in nothing', nameBody(answer))
+}
+
+function nameBody({ json, jsonFault, received }: Answer): string {
+  return json === undefined ? `${jsonFault}: ${received}` : received
 }
 
 /** Integers are given as bigints, and may come as strings of the same digits: types are section 2's, by expectPet. */
@@ -71,15 +91,25 @@ export function expectMembers(answer: Answer, members: Record<string, unknown>):
     const given = readMember(answer, name)
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
     const isBig = typeof value === 'bigint' && !Number.isSafeInteger(Number(value))
-    const hint = isBig ? ' (a double rounds it: read and write it as a 64-bit integer)' : ''
+    const isBeyondAscii = typeof value === 'string' && /[^\0-\x7f]/.test(value)
+    const hint = isBig
+      ? ', which a double rounds: read and write it as a 64-bit integer'
+      : isBeyondAscii
+        ? ', read and written in UTF-8'
+        : ''
     if (!isSame)
       violate(answer, `${name} ${show(value)}${hint}`, `${name} ${show(given)}: ${answer.received}`)
   }
 }
 
 export function expectPet(answer: Answer, pet: unknown): void {
-  const refuse = (fault: string) =>
-    violate(answer, 'an animal with name (string), categoryId and id (int64)', fault)
+  const refuse = (fault: string) => {
+    throw new FormViolation(
+      answer,
+      'an animal with name (string), categoryId and id (int64)',
+      `${fault}: ${answer.received}`,
+    )
+  }
   if (!isObject(pet)) return refuse(`${show(pet)}, which is no object`)
   if (typeof pet['name'] !== 'string') refuse(`name ${show(pet['name'])}, which is no string`)
   for (const member of ['categoryId', 'id'])
@@ -87,20 +117,20 @@ export function expectPet(answer: Answer, pet: unknown): void {
 }
 
 export function expectAtMost(answer: Answer, limit: number): void {
-  expectStatus(answer, [200])
+  expectStatus(answer, 200)
   const { length } = readPets(answer)
   if (length > limit) violate(answer, `at most ${countAnimals(limit)}`, countAnimals(length))
 }
 
 export function expectCount(answer: Answer, count: number): void {
-  expectStatus(answer, [200])
+  expectStatus(answer, 200)
   const { length } = readPets(answer)
   if (length !== count)
     violate(answer, `${countAnimals(count)}, since the store holds more`, countAnimals(length))
 }
 
 export function expectOnly(answer: Answer, status: string): void {
-  expectStatus(answer, [200])
+  expectStatus(answer, 200)
   const stray = readPets(answer).find((pet) => pet['status'] !== status)
   if (stray !== undefined)
     violate(
@@ -124,7 +154,7 @@ export function expectListed(answer: Answer, id: string): void {
 /** The animals of a list response, for a case that is not about the list's status or form. */
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
-  if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing')
+  if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing', nameBody(answer))
   return answer.json.map((pet: unknown) => (isObject(pet) ? pet : {}))
 }
 
@@ -140,6 +170,7 @@ export function idOf(pet: Record<string, unknown>): string {
 
 /** The id that a creation was answered with. */
 export function readId(answer: Answer): string {
+  if (!isSuccess(answer)) block('4.2', answer, 'success')
   const id = readMember(answer, 'id')
   if (id === undefined) block('2', answer, 'the animal with its id')
   return String(id)
@@ -178,9 +209,10 @@ export function findStatusFault(answer: Answer): string | undefined {
 export function show(value: unknown): string {
   if (value === undefined) return '(missing)'
   if (typeof value === 'bigint') return String(value)
-  return JSON.stringify(value, (_name, member: unknown) =>
+  const text = JSON.stringify(value, (_name, member: unknown) =>
     typeof member === 'bigint' ? `${member}` : member,
   )
+  return shorten(text)
 }
 
 function countAnimals(count: number): string {

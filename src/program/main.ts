@@ -1,4 +1,4 @@
-/** The program: arguments, environment, console, signals and exit codes. Only verify.ts touches them too. */
+/** The program: arguments, environment, console, signals and exit codes. */
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { packageVersion } from '../system/bundled-texts.ts'
@@ -17,7 +17,7 @@ import { DatabaseUnusable } from '../postgres/pool.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
 import { formatStartText } from './start-text.ts'
-import { verifyServer } from './verify.ts'
+import { isVerification, verifyServer } from './verify.ts'
 
 /**
  * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
@@ -31,13 +31,12 @@ export async function runProgram(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   let args: Arguments = {}
   try {
-    const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const request = handleArgs(process.argv.slice(2), command, packageVersion)
+    const given = process.argv.slice(2)
+    if (isVerification(given)) return await verifyServer()
+    const request = handleArgs(given, formatCommand(process.argv[1] ?? '', process.cwd()), packageVersion)
     if (typeof request === 'string') return console.log(request)
     args = request
-    const { verify, keys = process.env['PETSTORE_API_KEY'] } = args
-    if (verify === undefined) await start(args)
-    else process.exitCode = await verifyServer(verify, keys)
+    await start(args)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
