@@ -6,10 +6,11 @@
  * `node --test`, with `PETSTORE_URL` and `PETSTORE_API_KEY`.
  */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { STATUS_CODES } from 'node:http'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { describe, test } from 'node:test'
 import { createSuite } from './contract-cases.ts'
 import { type Client, createClient } from './contract-client.ts'
@@ -544,13 +545,14 @@ describe('a server that does not respond', () => {
   })
 })
 
-describe('a slow server', () => {
-  const verifySlowly = (change: Partial<Behaviour>, isPatient: boolean) => {
-    const client = connect(createStore(key, change, createPets(102)))
-    Object.defineProperty(client, 'timesMs', { get: () => [9000, 2000, 2000] })
-    return verify(client, isPatient)
-  }
+/** As if each response had taken two seconds, and the first one longer. */
+const verifySlowly = (change: Partial<Behaviour>, isPatient: boolean) => {
+  const client = connect(createStore(key, change, createPets(102)))
+  Object.defineProperty(client, 'timesMs', { get: () => [9000, 2000, 2000] })
+  return verify(client, isPatient)
+}
 
+describe('a slow server', () => {
   test('is tried with some cases of each section, and passes only with all', async () => {
     const { failed, passed, skipped, isGood, summary, caseCount } = await verifySlowly({}, false)
     assert.equal(failed, '')
@@ -732,6 +734,42 @@ describe('the server to verify', () => {
       })
     })
 
+  const keyForms: Record<string, Behaviour['isAuthorized']> = {
+    'Authorization: <key>': ({ authorization }) => authorization === key,
+    'Authorization: bearer <key>': ({ authorization }) => authorization === `bearer ${key}`,
+  }
+  for (const [form, isAuthorized] of Object.entries(keyForms))
+    test(`is judged for the rest when it takes the key as "${form}", which is told first`, async (t) => {
+      const server = await startServer(key, { isAuthorized, readLimit: () => 50 })
+      t.after(() => server.close())
+      const { client } = await open([server.url, key])
+      const { failed, summary } = await verify(client)
+      assert.equal(failed, '4.1 8')
+      const [first = ''] = listCauses(summary)
+      assert.match(first, /^5 Keys \| .* \| success for "Authorization: Bearer <key>" \| 401, and 200 to /)
+      assert.ok(first.endsWith(`"${form}", with which the rest is tried`), first)
+    })
+
+  test('is judged for the rest when its paths are not under /v1, which is told first', async (t) => {
+    const inner = createStore(key, { readLimit: () => 50 })
+    const server = await startServer(key, {
+      isAuthorized: () => true,
+      rewrite: (_reply, asked) =>
+        asked.path.startsWith('/v1/') ? refuse(404) : inner({ ...asked, path: `/v1${asked.path}` }),
+    })
+    t.after(() => server.close())
+    const { client } = await open([server.url, key])
+    const { failed, summary } = await verify(client)
+    assert.equal(failed, '4.1 8')
+    const root = server.url.replace('/v1', '')
+    assert.match(
+      listCauses(summary)[0] ?? '',
+      new RegExp(
+        `^9 Versions \\| GET ${server.url}/pets, .* \\| 404 there, and 200 for ${root}/pets, where the rest`,
+      ),
+    )
+  })
+
   for (const end of ['', '/', '/v1', '/v1/', '/v1/pets'])
     test(`is found at an address that ends in "${end}"`, async (t) => {
       const server = await startServer(key)
@@ -774,23 +812,93 @@ describe('the built file', () => {
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
 
-  test('says first that it verifies the bundled service when no other is named, and how to name one', async () => {
+  test('fails with the line to type when no server is named', async () => {
     const { exitCode, output } = await runSuite()
-    assert.equal(exitCode, 0, output)
+    assert.equal(exitCode, 1)
     assert.match(
       output,
-      /^TAP version 13\n# Verifying the bundled service at http:\S+\/v1, since PETSTORE_URL is not set\. To verify yours, set PETSTORE_URL and PETSTORE_API_KEY\.\n/,
+      /Which server is to be verified\? Type its address and a key that it knows, such as:\n *node \S*contract\.test\.js http:\/\/127\.0\.0\.1:4000\/v1 my-key\n/,
     )
+    assert.match(output, /^# tests 1$/m)
   })
 })
 
-/** Runs the built suite as users do, in a process of its own. */
+/** A way to run it alone: by itself, or by the program. */
+const commands: Record<string, (address: string, key: string) => readonly string[]> = {
+  'the suite by itself': (address, ofServer) => [suite, address, ofServer],
+  'the program with --verify': (address, ofServer) => [
+    join(dirname(suite), 'server.js'),
+    '--verify',
+    address,
+    '--keys',
+    ofServer,
+  ],
+}
+
+for (const [how, command] of Object.entries(commands))
+  describe(`${how}`, () => {
+    test('says in two lines that a right server passes', async (t) => {
+      const server = await startServer(key)
+      t.after(() => server.close())
+      const { exitCode, output } = await runNode(command(server.url, key))
+      assert.equal(output, `Verifying ${server.url}\nPassed: all 180 cases.\n`)
+      assert.equal(exitCode, 0)
+    })
+
+    test('prints the summary alone, and each failure in full with --all', async (t) => {
+      const server = await startServer(key, { readLimit: () => 50 })
+      t.after(() => server.close())
+      const { exitCode, output } = await runNode(command(server.url, key))
+      assert.equal(exitCode, 1)
+      assert.ok(output.split('\n').length < 15, output)
+      assert.match(
+        output,
+        /^Verifying .*\nFix the first cause first, .*\n1\. 4\.1 List animals: [^]*\n2\. 8 Limits: /,
+      )
+      assert.match(output, /\nNot passed: 166 of 180 cases passed, 14 failed \(2 causes\)\.\n$/)
+      assert.ok(!output.includes(key), 'the key is printed')
+
+      const all = await runNode([...command(server.url, key), '--all'])
+      assert.equal(all.exitCode, 1)
+      assert.equal(
+        all.output.match(/^✖ \S+ .*\n {2}sent: {5}.*\n {2}expected: .*\n {2}received: /gm)?.length,
+        14,
+      )
+      assert.ok(all.output.endsWith(output.slice(output.indexOf('Fix the first'))), all.output)
+    })
+
+    test('says in one line that nothing listens', async () => {
+      const { exitCode, output } = await runNode(command('http://127.0.0.1:1', key))
+      assert.match(output, /^http:\/\/127\.0\.0\.1:1\/v1 does not respond: .*\(connection refused\).*\n$/)
+      assert.equal(exitCode, 1)
+    })
+
+    test('prints nothing more when nobody reads it', async (t) => {
+      const server = await startServer(key, { readLimit: () => 50 })
+      t.after(() => server.close())
+      const child = spawn(process.execPath, [...command(server.url, key), '--all'], {
+        env: cleanEnvironment(),
+      })
+      let complaints = ''
+      child.stderr.setEncoding('utf8').on('data', (text: string) => (complaints += text))
+      await once(child.stdout, 'data')
+      child.stdout.destroy()
+      assert.deepEqual(await once(child, 'exit'), [1, null])
+      assert.equal(complaints, '')
+    })
+  })
+
+/** Runs the built suite as a test runner does, in a process of its own. */
 function runSuite(address?: string): Promise<{ exitCode: unknown; output: string }> {
   const named = address !== undefined && { PETSTORE_URL: address, PETSTORE_API_KEY: key }
-  const env = { ...cleanEnvironment(), ...named }
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>
-      resolve({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),
+  return runNode(['--test', '--test-reporter=tap', suite], { ...named })
+}
+
+function runNode(args: readonly string[], more: NodeJS.ProcessEnv = {}) {
+  const env = { ...cleanEnvironment(), ...more }
+  return new Promise<{ exitCode: unknown; output: string }>((done) => {
+    execFile(process.execPath, args, { env }, (error, stdout, stderr) =>
+      done({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),
     )
   })
 }

@@ -42,12 +42,14 @@ export class NotHttpError extends Error {
   }
 }
 
-/** How long to wait for more bytes of a response that may be whole: only a faulty one makes us wait. */
-const idleMs = 2000
 const idleMsOfFaultyServer = 50
 
-/** Over a connection of its own: no server's idle timeout can race with the next request, and none keeps the process alive. */
-export function createHttpTransport(limitMs: number): Transport {
+/**
+ * `idleMs` is how long to wait for more bytes of a response that may be whole: only a faulty one makes us wait.
+ *
+ * Each request has a connection of its own: no server's idle timeout can race with the next one, and none keeps the process alive.
+ */
+export function createHttpTransport(limitMs: number, idleMs = 2000): Transport {
   let idleCount = 0
   return (request) =>
     new Promise((resolve, reject) => {
@@ -197,7 +199,7 @@ export function readResponse(
       if (body.length !== Number(length))
         note(
           `Content-Length: ${body.length}, the number of bytes in the body${isOfCharacters ? ', not of characters' : ''}`,
-          `Content-Length: ${length}, a body of ${body.length} bytes${end === undefined ? '' : `, and a connection that ${ended}`}`,
+          `Content-Length: ${length}, a body of ${body.length} bytes${body.length > Number(length) ? '' : `, and a connection that ${ended}`}`,
         )
     }
   }
