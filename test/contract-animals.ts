@@ -1,7 +1,7 @@
 /** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
 import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
-import { block, idOf, isSuccess, readId, readPets, statuses, TooSlow } from './contract-expect.ts'
+import { block, idOf, isSuccess, readId, readPets, show, statuses, TooSlow } from './contract-expect.ts'
 import { isObject } from './contract-json.ts'
 import { shareOf } from './contract-verdict.ts'
 
@@ -80,7 +80,10 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
   const fill = async (status: string): Promise<void> => {
     const missing = stockOfEachStatus - (await listOf(status)).length
     // One after the other: the smallest servers have no room for many connections at once.
-    for (let added = 0; added < missing; added += 1) await addAnimal({ status: quote(status) })
+    for (let added = 0; added < missing; added += 1) {
+      const { id } = await addAnimal({ status: quote(status) })
+      if (added === 0) await expectKept(id)
+    }
   }
 
   return {
@@ -94,6 +97,9 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
       const answer = await client.get(id)
       if (answer.status === 404) await expectKept(id)
       if (answer.status !== 200) block('4.3', answer, `200: animal ${id} was just added`)
+      const given = isObject(answer.json) ? answer.json['id'] : undefined
+      if (given !== undefined && String(given) !== id)
+        block('4.3', answer, `animal ${id}`, `animal ${show(given)}: ${answer.received}`)
       return answer
     },
     stock() {
@@ -104,9 +110,13 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     },
     async findRoom() {
       // From the last one on: an animal without a status of its own is mostly available.
-      for (const status of statuses.toReversed())
-        if (readPets(await client.list(`?status=${status}&limit=${maxLimit}`)).length < maxLimit - 1)
-          return status
+      for (const status of statuses.toReversed()) {
+        const answer = await client.list(`?status=${status}&limit=${maxLimit}`)
+        const pets = readPets(answer)
+        if (pets.some((pet) => pet['status'] !== status))
+          block('4.1', answer, `only animals that are ${status}`)
+        if (pets.length < maxLimit - 1) return status
+      }
       return undefined
     },
   }

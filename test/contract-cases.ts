@@ -7,10 +7,10 @@ import { type Animals, createAnimals, maxLimit, newName, newPet, quote } from '.
 import type { Answer, Call, Client } from './contract-client.ts'
 import {
   block,
-  errorBodyWords,
   expectArray,
   expectAtMost,
   expectCount,
+  expectError,
   expectId,
   expectJson,
   expectListed,
@@ -20,8 +20,6 @@ import {
   expectRefusal,
   expectStatus,
   expectSuccess,
-  findErrorFault,
-  findStatusFault,
   idOf,
   isRefusal,
   isStatus,
@@ -158,11 +156,13 @@ const sections: Record<string, (section: Section) => void> = {
       const added = await add(newPet({ categoryId: '9007199254740993' }))
       expectSuccess(added, 'success: any int64 is a categoryId')
       const { id } = await addAnimal({ categoryId: '9007199254740993', status: quote(status) })
+      await expectKept(id)
       const answer = await list(`?status=${status}&limit=${maxLimit}`)
       const listed = readPets(answer).find((pet) => idOf(pet) === id)
       if (listed === undefined) block('4.1', answer, `animal ${id} among them, as added`, 'a list without it')
       if (listed['categoryId'] !== 9007199254740993n)
-        violate(
+        block(
+          '2',
           answer,
           `animal ${id} with categoryId 9007199254740993, as it was added`,
           `animal ${id} with categoryId ${show(listed['categoryId'])}`,
@@ -202,13 +202,13 @@ const sections: Record<string, (section: Section) => void> = {
         )
     })
     test('keeps the status that it gave', async () => {
-      const { id, pet } = await addAnimal()
-      if (!isStatus(pet['status'])) throw new NotTried('it gave none')
+      const { id, pet, answer } = await addAnimal()
+      if (!isStatus(pet['status'])) block('3', answer, 'a status')
       expectMembers(await fetchAnimal(id), { status: pet['status'] })
     })
   },
 
-  '4.1 List animals': ({ test, list, addAnimal, stock, findRoom }) => {
+  '4.1 List animals': ({ test, list, addAnimal, expectKept, stock, findRoom }) => {
     test('answers 200', async () => {
       expectStatus(await list(), 200)
     })
@@ -241,6 +241,7 @@ const sections: Record<string, (section: Section) => void> = {
       const status = await findRoom()
       if (status === undefined) throw new NotTried(noRoom)
       const { id } = await addAnimal({ status: quote(status) })
+      await expectKept(id)
       expectListed(await list(`?status=${status}&limit=${maxLimit}`), id)
     })
     // Left open (section 7): each of these may be refused, or read in any way.
@@ -333,9 +334,7 @@ const sections: Record<string, (section: Section) => void> = {
     ]
     for (const [member, fault, values] of invalidValues)
       for (const value of values) {
-        const name = newName()
-        refused.push(name)
-        const body = newPet({ name: quote(name), status: '"sold"', [member]: value })
+        const body = newPet({ status: '"sold"', [member]: value })
         invalid[`${member} ${fault}`] = {
           ...invalid[`${member} ${fault}`],
           [`with ${member} ${value}`]: body,
@@ -344,7 +343,10 @@ const sections: Record<string, (section: Section) => void> = {
     for (const [fault, bodies] of Object.entries(invalid))
       for (const [kind, body] of Object.entries(bodies))
         test(`refuses a body ${kind} with 400`, async () => {
-          expectStatus(await add(body), 400, fault)
+          const answer = await add(body)
+          const [, name] = /"name":"(\w+)"/.exec(body) ?? []
+          if (isRefusal(answer) && name !== undefined) refused.push(name)
+          expectStatus(answer, 400, fault)
         })
     test('lists no animal that it refused', async () => {
       for (const status of statuses) {
@@ -353,8 +355,8 @@ const sections: Record<string, (section: Section) => void> = {
         if (stray !== undefined)
           violate(
             answer,
-            'no animal whose creation has invalid values',
-            `animal ${idOf(stray)} (${show(stray['name'])}), sent above with an invalid value`,
+            'no animal whose creation was refused',
+            `animal ${idOf(stray)} (${show(stray['name'])}), whose creation was refused`,
           )
       }
     })
@@ -363,19 +365,18 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '4.3 Get an animal': ({ test, get, addAnimal }) => {
+  '4.3 Get an animal': ({ test, get, addAnimal, fetchAnimal }) => {
     for (const status of statuses)
       test(`answers 200 with an animal that is ${status}`, async () => {
         const { id, pet } = await addAnimal({ status: quote(status) })
-        const answer = await get(id)
-        expectStatus(answer, 200)
+        const answer = await fetchAnimal(id)
         expectMembers(answer, { name: pet['name'], categoryId: pet['categoryId'] })
         expectId(answer, id)
       })
     test('answers each with its own animal', async () => {
       const [first, second] = [await addAnimal(), await addAnimal()]
-      expectMembers(await get(second.id), { name: second.pet['name'] })
-      expectMembers(await get(first.id), { name: first.pet['name'] })
+      expectMembers(await fetchAnimal(second.id), { name: second.pet['name'] })
+      expectMembers(await fetchAnimal(first.id), { name: first.pet['name'] })
     })
     // Drawn at random, so that no prior data is in the way.
     for (const [words, id] of Object.entries({
@@ -420,35 +421,56 @@ const sections: Record<string, (section: Section) => void> = {
       getPet: async (call) => get((await anyAnimal()).id, call),
     }
     // Whoever takes the key in another form is told so once.
-    const isOtherForm = (value: string | null) =>
-      value !== null && Object.values(keyHeaders).includes(value) && !value.startsWith('Bearer ')
+    const isOtherForm = (value: string) =>
+      Object.values(keyHeaders).includes(value) && !value.startsWith('Bearer ')
+
+    /** The responses of operations that need no key. How they take a wrong one is no news then. */
+    const open = new Map<string, Answer>()
+    const expect401 = (operation: string, answer: Answer, reason: string) => {
+      const first = open.get(operation)
+      if (first !== undefined) block('5', first, `401: ${noKey}`)
+      expectStatus(answer, 401, reason)
+    }
 
     for (const [operation, ask] of Object.entries(operations)) {
       test(`lets ${operation} through with the key`, async () => {
         const answer = await ask({})
         if ([401, 403].includes(answer.status)) violate(answer, 'success: the key is good')
       })
+      test(`answers ${operation} without Authorization with 401`, async () => {
+        const answer = await ask(withoutKey)
+        if (answer.status !== 401) open.set(operation, answer)
+        expectStatus(answer, 401, noKey)
+      })
       for (const [reason, values] of Object.entries(findBadAuthorizations(key)))
         for (const [words, value] of Object.entries(values))
           if (!isOtherForm(value))
             test(`answers ${operation} ${words} with 401`, async () => {
-              expectStatus(await ask({ authorization: { value, words } }), 401, reason)
+              const answer = await ask({ authorization: { value, words } })
+              expect401(operation, answer, reason)
             })
       if ('Authorization' in keyHeaders)
         test(`answers ${operation} with the key in X-Api-Key, not in Authorization, with 401`, async () => {
           const words = 'with the key in X-Api-Key and without Authorization'
           const authorization = { value: null, words }
-          expectStatus(await ask({ authorization, headers: { 'X-Api-Key': key } }), 401, noKey)
+          expect401(operation, await ask({ authorization, headers: { 'X-Api-Key': key } }), noKey)
         })
     }
     test('answers an invalid body without a key with 401, not 400', async () => {
-      expectStatus(await add('{}', withoutKey), 401, noKey)
+      expect401('createPet', await add('{}', withoutKey), noKey)
     })
     test('answers an unknown petId without a key with 401, not 404', async () => {
-      expectStatus(await get('9007199254740993', withoutKey), 401, noKey)
+      expect401('getPet', await get('9007199254740993', withoutKey), noKey)
     })
     test('answers an out-of-range limit without a key with 401', async () => {
-      expectStatus(await list('?limit=0', withoutKey), 401, noKey)
+      expect401('listPets', await list('?limit=0', withoutKey), noKey)
+    })
+    test('takes the header also when its name is in small letters, as many clients send it', async () => {
+      const [[name = '', value = ''] = []] = Object.entries(keyHeaders)
+      const authorization = { value: null, words: `with the key in the header "${name.toLowerCase()}"` }
+      const answer = await list('', { authorization, headers: { [name.toLowerCase()]: value } })
+      if (answer.status === 401)
+        violate(answer, 'success: the name of a header is the same in any letter case')
     })
     test('adds no animal for a request that it answers with 401', async () => {
       const name = newName()
@@ -525,34 +547,13 @@ const sections: Record<string, (section: Section) => void> = {
         return answer
       }
       test(`refuses ${words} with an Error body`, async () => {
-        const answer = await refuse()
-        const fault = findErrorFault(answer)
-        if (fault !== undefined) violate(answer, errorBodyWords, `${fault}: ${answer.received}`)
-      })
-      test(`refuses ${words} with the body's status equal to ${status}`, async () => {
-        const answer = await refuse()
-        const fault = findStatusFault(answer)
-        if (fault !== undefined)
-          violate(answer, `"status":${status} in the body`, `${fault}: ${answer.received}`)
-      })
-      test(`refuses ${words} as application/json`, async () => {
-        expectJson(await refuse())
+        expectError(await refuse())
       })
     }
     test('gave every refusal of the other sections an Error body, too', async () => {
       // An operation that is missing has been told as that.
       const judged = refusals.filter(({ operation }) => succeeded.has(operation))
-      const faulty = judged.flatMap((answer) => {
-        const fault = findErrorFault(answer) ?? findStatusFault(answer)
-        return fault === undefined ? [] : [{ answer, fault }]
-      })
-      const first = faulty[0]
-      if (first !== undefined)
-        violate(
-          first.answer,
-          `${errorBodyWords} (so for every refusal; ${faulty.length} of ${judged.length} are without)`,
-          `${first.fault}: ${first.answer.received}`,
-        )
+      for (const answer of judged) expectError(answer, ` (so for each of ${judged.length} refusals)`)
     })
   },
 }
@@ -571,13 +572,13 @@ const noKey = 'no key was sent'
  * Authorization headers that are as close to the good one as can be without being it: by what is wrong with them, and then by how
  * a message names them.
  */
-function findBadAuthorizations(key: string): Record<string, Record<string, string | null>> {
+function findBadAuthorizations(key: string): Record<string, Record<string, string>> {
   const swapped = Array.from(key, (char) =>
     char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase(),
   ).join('')
   const half = key.slice(0, key.length / 2)
   return {
-    [noKey]: { 'without Authorization': null, 'with an empty bearer token': 'Bearer ' },
+    [noKey]: { 'with an empty bearer token': 'Bearer ' },
     'the key is wrong': {
       'with an unknown key': `Bearer ${newName()}`,
       'with the key and a letter more': `Bearer ${key}x`,

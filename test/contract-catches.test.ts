@@ -55,7 +55,7 @@ const authorized = (isKey: (token: string) => boolean): Partial<Behaviour> => ({
 /** Each with the numbers of the sections that have to fail. */
 const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
   'has a default limit of 50': [
-    '4.1 8',
+    '4.1',
     { readLimit: (limit) => (limit === null ? 50 : reference.readLimit(limit)) },
   ],
   'has a default limit of 10': [
@@ -64,7 +64,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
   ],
   'ignores limit': ['4.1 8', { readLimit: () => 20 }],
   'takes limit for one more than it is': [
-    '4.1 8',
+    '4.1',
     {
       readLimit(limit) {
         const size = reference.readLimit(limit)
@@ -205,10 +205,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
     '4.3 9',
     { rewrite: (answer, { path }) => (answer.status === 200 && path !== '/v1/pets' ? refuse(410) : answer) },
   ],
-  'keeps no animal': [
-    '4.1 4.2 4.3',
-    { save: () => {}, newId: () => BigInt(`0x1${randomBytes(7).toString('hex')}`) },
-  ],
+  'keeps no animal': ['4.2', { save: () => {}, newId: () => BigInt(`0x1${randomBytes(7).toString('hex')}`) }],
   'keeps what it refuses': [
     '4.2',
     {
@@ -399,7 +396,7 @@ function verifyStore(change: Partial<Behaviour>, pets = createPets(102)): Promis
 function connect(store: Operate): Client {
   return createClient('http://store/v1', key, async ({ method, address, headers, body = '' }) => {
     // A header's value loses the spaces around it on its way (RFC 9110 5.5).
-    const authorization = (headers['Authorization'] ?? '').trim()
+    const authorization = (headers['Authorization'] ?? headers['authorization'] ?? '').trim()
     const { status, type, text } = store(parseRequest(method, address, authorization, body))
     if (status === 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
     if (status === -1) throw new LateError(10_000)
@@ -483,7 +480,7 @@ describe('the contract suite', () => {
     assert.ok(skipped.length > 20)
     assert.ok(skipped.every((each) => each === reason))
     assert.ok(summary.includes(`\n${skipped.length} cases not tried: ${reason}.\n`), summary)
-    assert.match(summary, /\nNot passed: \d+ of 180 cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
+    assert.match(summary, /\nNot passed: \d+ of 173 cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
   })
 })
 
@@ -562,7 +559,7 @@ describe('a slow server', () => {
     assert.ok(triedCount >= 20 && triedCount <= 60, summary)
     assert.ok(
       summary.endsWith(
-        `\nNot passed: ${triedCount} of ${caseCount} cases passed, ${skipped.length} not tried.`,
+        `\nNot passed: ${triedCount + 4} of ${caseCount + 4} cases passed, ${skipped.length} not tried.`,
       ),
       summary,
     )
@@ -599,7 +596,6 @@ describe('the summary', () => {
     const { words, summary } = await verifyStore(Object.assign({}, ...changes))
     assertCauses(summary, [
       /^4\.1 List animals \| GET \S+, with the key \| at most 20 animals \| 50 animals$/,
-      /^8 Limits \| .* \| 20 animals, since the store holds more \| 50 animals$/,
       /^5 Keys \| .* \| 401: the key is wrong \| 200 /,
       /^7 Errors \| .* \| an Error body: .* \| code is \(missing\): 400 /,
     ])
@@ -611,7 +607,10 @@ describe('the summary', () => {
       ),
       first,
     )
-    assert.ok(summary.endsWith(`, ${words.length} failed (4 causes).`), summary)
+    assert.ok(
+      summary.endsWith(` ${words.length} failed (3 causes), 1 cannot be judged before these are fixed.`),
+      summary,
+    )
     assert.ok(summary.split('\n').every((line) => line.length <= 300))
   })
 
@@ -630,9 +629,9 @@ describe('the summary', () => {
     const { summary } = await verifyStore(change)
     assert.match(
       summary,
-      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: 179 of 180 cases passed, 1 failed \(1 cause\)\.$/,
+      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: 172 of 173 cases passed, 1 failed \(1 cause\)\.$/,
     )
-    assert.equal((await verifyStore({})).summary, 'Passed: all 180 cases.')
+    assert.equal((await verifyStore({})).summary, 'Passed: all 173 cases.')
   })
 
   test('keeps apart what is wrong with a body that should have been refused', async () => {
@@ -656,7 +655,6 @@ describe('the summary', () => {
         '400: categoryId is beyond int64',
         '400: status is none of the three',
         '400: status is no string',
-        'no animal whose creation has invalid values',
       ]),
     )
   })
@@ -799,7 +797,7 @@ describe('the built file', () => {
     assert.match(failing.output, /sent: .*\n *expected: .*\n *received: /)
     assert.match(
       failing.output,
-      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of 180 cases passed, \d+ failed \(2 causes\)\./m,
+      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of 173 cases passed, \d+ failed \(2 causes\)/m,
     )
     assert.ok(!failing.output.includes(key), 'the key is printed')
     assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
@@ -841,7 +839,7 @@ for (const [how, command] of Object.entries(commands))
       const server = await startServer(key)
       t.after(() => server.close())
       const { exitCode, output } = await runNode(command(server.url, key))
-      assert.equal(output, `Verifying ${server.url}\nPassed: all 180 cases.\n`)
+      assert.equal(output, `Verifying ${server.url}\nPassed: all 173 cases.\n`)
       assert.equal(exitCode, 0)
     })
 
@@ -855,14 +853,17 @@ for (const [how, command] of Object.entries(commands))
         output,
         /^Verifying .*\nFix the first cause first, .*\n1\. 4\.1 List animals: [^]*\n2\. 8 Limits: /,
       )
-      assert.match(output, /\nNot passed: 166 of 180 cases passed, 14 failed \(2 causes\)\.\n$/)
+      assert.match(
+        output,
+        /\nNot passed: \d+ of 173 cases passed, \d+ failed \(2 causes\), 2 cannot be judged .*\n$/,
+      )
       assert.ok(!output.includes(key), 'the key is printed')
 
       const all = await runNode([...command(server.url, key), '--all'])
       assert.equal(all.exitCode, 1)
       assert.equal(
         all.output.match(/^✖ \S+ .*\n {2}sent: {5}.*\n {2}expected: .*\n {2}received: /gm)?.length,
-        14,
+        Number(/ (\d+) failed/.exec(output)?.[1]),
       )
       assert.ok(all.output.endsWith(output.slice(output.indexOf('Fix the first'))), all.output)
     })

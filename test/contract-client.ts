@@ -6,7 +6,7 @@ import { isObject, readMeantJson } from './contract-json.ts'
 import { createHttpTransport, LateError, NotHttpError, type Transport } from './contract-wire.ts'
 
 const answerLimitMs = 10_000
-const shownBodyChars = 300
+const shownBodyChars = 200
 
 /** A request, as messages name it. */
 export interface Asked {
@@ -100,7 +100,7 @@ export interface Client {
   succeeded: Set<string>
   /** The first of each kind. */
   faults: Map<FaultKind, Finding>
-  /** How long each response took. */
+  /** How long each response took that came as it has to. */
   timesMs: number[]
 }
 
@@ -147,8 +147,9 @@ export function createClient(
       const response = await transport({ method, address, headers, body }).catch((error: unknown) => {
         throw error instanceof Error ? new NoAnswer(asked, error) : error
       })
-      client.timesMs.push(performance.now() - startMs)
       const { status, phrase, contentType, text, fault } = response
+      // The end of a faulty one may have been waited for.
+      if (fault === undefined) client.timesMs.push(performance.now() - startMs)
       const received = `${status} ${phrase}, ${contentType || 'no Content-Type'}, ${shorten(text) || 'an empty body'}`
       if (fault !== undefined) note('http', asked, fault.expected, `${fault.received}: ${received}`)
       const { json, fault: jsonFault } = readMeantJson(text)
@@ -182,9 +183,7 @@ function codeOf(error: Error): string {
 function nameFailure(error: Error): string {
   const code = codeOf(error)
   if (error instanceof NotHttpError)
-    return error.begin.startsWith('HTTP/')
-      ? `what came begins with "${shorten(error.begin, 40)}", which is no status line such as "HTTP/1.1 200 OK"`
-      : `what came is no HTTP: it begins with "${shorten(error.begin, 40)}"`
+    return `what came begins with "${shorten(error.begin, 40)}", which is no status line such as "HTTP/1.1 200 OK"`
   if (code === 'ECONNRESET' || code === 'EPIPE')
     return 'the server closed the connection without a response: it may have crashed on this request'
   return unreachableCodes[code] ?? (error.message || code)

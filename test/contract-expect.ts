@@ -56,7 +56,10 @@ export function isRefusal(answer: Answer): boolean {
 
 /** `reason` says what is right or wrong about the request. */
 export function expectStatus(answer: Answer, allowed: number, reason = ''): void {
-  if (answer.status !== allowed) violate(answer, `${allowed}${reason && `: ${reason}`}`)
+  if (answer.status === allowed) return
+  if (allowed >= 400 && readMember(answer, 'status') === BigInt(allowed))
+    violate(answer, `status ${allowed} not only in the body, but also in the first line of the response`)
+  violate(answer, `${allowed}${reason && `: ${reason}`}`)
 }
 
 /** For a request that gets nothing, while the interface leaves open how it is refused. */
@@ -70,10 +73,19 @@ export function expectSuccess(answer: Answer, words = 'success'): void {
 }
 
 export function expectJson(answer: Answer): void {
-  const mediaType = answer.contentType.split(';')[0]?.trim().toLowerCase()
-  if (mediaType !== 'application/json') violate(answer, 'Content-Type: application/json')
+  expectJsonType(answer)
   if (answer.json === undefined)
     throw new FormViolation(answer, 'a body that is JSON', `${answer.jsonFault}: ${answer.received}`)
+}
+
+function expectJsonType(answer: Answer): void {
+  const mediaType = answer.contentType.split(';')[0]?.trim().toLowerCase()
+  if (mediaType !== 'application/json')
+    violate(
+      answer,
+      'Content-Type: application/json',
+      `${answer.contentType || 'no Content-Type'}: ${answer.received}`,
+    )
 }
 
 export function expectArray(answer: Answer): void {
@@ -90,16 +102,23 @@ export function expectMembers(answer: Answer, members: Record<string, unknown>):
   for (const [name, value] of Object.entries(members)) {
     const given = readMember(answer, name)
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
-    const isBig = typeof value === 'bigint' && !Number.isSafeInteger(Number(value))
-    const isBeyondAscii = typeof value === 'string' && /[^\0-\x7f]/.test(value)
-    const hint = isBig
-      ? ', which a double rounds: read and write it as a 64-bit integer'
-      : isBeyondAscii
-        ? ', read and written in UTF-8'
-        : ''
-    if (!isSame)
-      violate(answer, `${name} ${show(value)}${hint}`, `${name} ${show(given)}: ${answer.received}`)
+    if (isSame) continue
+    // An animal without one of these is told in section 2. Its status is what may be left out.
+    if (given === undefined && name !== 'status') block('2', answer, `an animal with ${name}`)
+    violate(
+      answer,
+      `${name} ${show(value)}${hintFor(value, given)}`,
+      `${name} ${show(given)}: ${answer.received}`,
+    )
   }
+}
+
+function hintFor(value: unknown, given: unknown): string {
+  const isBig = typeof value === 'bigint' && BigInt.asIntN(32, value) !== value && typeof given === 'bigint'
+  if (isBig) return ', as a 64-bit integer: 32 bits cut it, and a double rounds it'
+  if (typeof value !== 'string' || typeof given !== 'string') return ''
+  const [, beyondAscii = ''] = /([^\0-\x7f]+)/.exec(value) ?? []
+  return given.includes(beyondAscii) ? '' : ', read and written in UTF-8'
 }
 
 export function expectPet(answer: Answer, pet: unknown): void {
@@ -125,6 +144,7 @@ export function expectAtMost(answer: Answer, limit: number): void {
 export function expectCount(answer: Answer, count: number): void {
   expectStatus(answer, 200)
   const { length } = readPets(answer)
+  if (length > count) block('4.1', answer, `at most ${countAnimals(count)}`, countAnimals(length))
   if (length !== count)
     violate(answer, `${countAnimals(count)}, since the store holds more`, countAnimals(length))
 }
@@ -155,7 +175,9 @@ export function expectListed(answer: Answer, id: string): void {
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
   if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing', nameBody(answer))
-  return answer.json.map((pet: unknown) => (isObject(pet) ? pet : {}))
+  const pets: unknown[] = answer.json
+  if (!pets.every(isObject)) block('2', answer, 'an array of objects')
+  return pets
 }
 
 export function expectId(answer: Answer, id: string): void {
@@ -187,32 +209,34 @@ export function isStatus(value: unknown): value is string {
 
 export const errorBodyWords = 'an Error body: {"code": string, "message": string, "status": integer}'
 
-/** What keeps a body from being an Error (section 2), or undefined. */
-export function findErrorFault(answer: Answer): string | undefined {
-  if (!isObject(answer.json)) return 'the body is no JSON object'
-  const { code, message, status } = answer.json
+/** `more` is said behind what was expected. */
+export function expectError(answer: Answer, more = ''): void {
+  expectJsonType(answer)
+  const { json, jsonFault, status } = answer
+  const refuse = (fault: string) =>
+    violate(answer, `${errorBodyWords}${more}`, `${fault}: ${answer.received}`)
+  if (json === undefined) refuse(String(jsonFault))
+  if (!isObject(json)) return refuse('the body is no JSON object')
   const faults: string[] = []
-  if (typeof code !== 'string') faults.push(`code is ${show(code)}`)
-  if (typeof message !== 'string') faults.push(`message is ${show(message)}`)
-  if (typeof status !== 'bigint') faults.push(`status is ${show(status)}`)
-  return faults.length === 0 ? undefined : faults.join(', ')
+  if (typeof json['code'] !== 'string') faults.push(`code is ${show(json['code'])}`)
+  if (typeof json['message'] !== 'string') faults.push(`message is ${show(json['message'])}`)
+  if (typeof json['status'] !== 'bigint') faults.push(`status is ${show(json['status'])}`)
+  if (faults.length > 0) refuse(faults.join(', '))
+  if (json['status'] !== BigInt(status))
+    violate(
+      answer,
+      `"status":${status} in the body${more}`,
+      `"status":${show(json['status'])}: ${answer.received}`,
+    )
 }
 
-export function findStatusFault(answer: Answer): string | undefined {
-  const status = readMember(answer, 'status')
-  return status === BigInt(answer.status)
-    ? undefined
-    : `status is ${show(status)} in a ${answer.status} response`
-}
-
-/** JSON text of a value with exact integers. */
+/** JSON text of a value with exact integers, on one line and not long. */
 export function show(value: unknown): string {
   if (value === undefined) return '(missing)'
-  if (typeof value === 'bigint') return String(value)
   const text = JSON.stringify(value, (_name, member: unknown) =>
-    typeof member === 'bigint' ? `${member}` : member,
+    typeof member === 'bigint' ? `\u0001${member}\u0001` : member,
   )
-  return shorten(text)
+  return shorten(text.replaceAll(/"\\u0001(-?\d+)\\u0001"/g, '$1'), 80)
 }
 
 function countAnimals(count: number): string {

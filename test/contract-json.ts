@@ -40,7 +40,11 @@ const repairs: readonly (readonly [fault: string, repair: (text: string) => stri
   ],
   [
     '=> where JSON has a colon',
-    (text) => text.replaceAll(/(?<="):?\s*=>/g, ':').replaceAll(/\bnil\b/g, 'null'),
+    (text) =>
+      text
+        .replaceAll(/:(\w+)\s*=>/g, '"$1":')
+        .replaceAll(/(?<=")\s*=>/g, ':')
+        .replaceAll(/\bnil\b/g, 'null'),
   ],
   ['a comma in front of a closing bracket', (text) => text.replaceAll(/,\s*(?=[}\]])/g, '')],
 ]

@@ -149,6 +149,8 @@ async function explain(base: string, { reason, code, isLate, isUnreachable }: No
   const { protocol, origin } = new URL(base)
   if (protocol === 'https:' && /^(?:EPROTO|ERR_SSL)/.test(code))
     return `${origin} does not speak TLS. Is it http:// and not https://?`
+  // An alert of TLS begins with U+0015.
+  if (code === 'NOT_HTTP' && !reason.includes('"U+0015')) return `${origin} does not speak HTTP: ${reason}.`
   if (!isUnreachable && !isLate && (await speaksTls(base))) return `${origin} ${isTls}`
   if (isLate) return `${origin} takes a connection, but does not respond: ${reason}.`
   return `${base} does not respond: ${reason}. Is your server running, and is this its address?`

@@ -120,7 +120,8 @@ export function createVerdict(client: Client, isPatient: boolean): Verdict {
         notTried.set(error.message, (notTried.get(error.message) ?? 0) + 1)
         return error.message
       }
-      if (error instanceof Blocked && error.section !== numberOf(section)) {
+      // Of a section that has failed already, it is no news either.
+      if (error instanceof Blocked && (error.section !== numberOf(section) || hasFailed(error.section))) {
         blocked.push({ section, title, error })
         return `not judged, see section ${error.section}: ${error.reason}`
       }
@@ -151,10 +152,11 @@ export function createVerdict(client: Client, isPatient: boolean): Verdict {
       if (causes.length > 1)
         lines.unshift('Fix the first cause first, and run this again: it may be behind others.')
       const isGood = all.length === 0 && leftOutCount === 0
+      const kinds = Object.keys(faultTitles).length
+      const passed = passedCount + kinds - client.faults.size
+      const total = count(cases.length + kinds, 'case')
       const parts = [
-        isGood && passedCount === cases.length
-          ? `all ${count(cases.length, 'case')}`
-          : `${passedCount} of ${count(cases.length, 'case')} passed`,
+        passed === cases.length + kinds ? `all ${total}` : `${passed} of ${total} passed`,
         ...(all.length > 0 ? [`${all.length} failed (${count(causes.length, 'cause')})`] : []),
         ...(blocked.length > 0 ? [`${blocked.length} cannot be judged before these are fixed`] : []),
         ...(leftOutCount > 0 ? [`${leftOutCount} not tried`] : []),
@@ -192,7 +194,7 @@ function rankOf({ section, error }: Failure, { faults }: Client): number {
   // What should have been refused is behind nothing else.
   const isAboutRefusal =
     error instanceof Finding && /^(?:4\d\d|a refusal|an Error body)\b/.test(error.expected)
-  return afterForms + (isAboutRefusal ? sectionOrder.length : 0)
+  return afterForms + (isAboutRefusal || section.startsWith('7') ? sectionOrder.length : 0)
 }
 
 interface Cause {
@@ -233,6 +235,7 @@ function generalize(text: string): string {
     .replaceAll(/ ?\([^)]*\)/g, '')
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, '"…"')
     .replaceAll('animals', 'animal')
+    .replaceAll(/\b(?:available|pending|sold)\b/g, 'STATUS')
     .replaceAll(/-?\d+/g, (digits, at) => (at === 0 && /^\d{3}(?::|$)/.test(text) ? digits : 'N'))
 }
 

@@ -198,30 +198,25 @@ describe('a response in right HTTP', () => {
 const open = (address: string) => openTarget(['', '', address, 'k'], {})
 
 describe('what is no pet store at all', () => {
-  for (const [what, bytes, message] of [
-    [
-      'another protocol',
-      'SSH-2.0-OpenSSH_9.2\r\n',
-      'what came is no HTTP: it begins with "SSH-2.0-OpenSSH_9.2 "',
-    ],
-    ['a body without a status line', '[]', 'what came is no HTTP: it begins with "[]"'],
-    [
-      'a status line that is none',
-      'HTTP/1.1 OK\r\n\r\n[]',
-      'what came begins with "HTTP/1.1 OK", which is no status line such as "HTTP/1.1 200 OK"',
-    ],
-    [
-      'nothing',
-      '',
-      'the server closed the connection without a response: it may have crashed on this request',
-    ],
+  for (const [what, bytes, begin] of [
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', 'SSH-2.0-OpenSSH_9.2 '],
+    ['what cannot be seen', '\u0000\u0001', 'U+0000U+0001'],
+    ['a body without a status line', '[]', '[]'],
+    ['a status line without a number', 'HTTP/1.1 OK\r\n\r\n[]', 'HTTP/1.1 OK'],
   ] as const)
     test(`is named in one line: ${what}`, async (t) => {
       const address = await serve(t, bytes, 'close')
       await assert.rejects(open(address), {
-        message: `${address} does not respond: ${message}. Is your server running, and is this its address?`,
+        message: `${new URL(address).origin} does not speak HTTP: what came begins with "${begin}", which is no status line such as "HTTP/1.1 200 OK".`,
       })
     })
+
+  test('is named in one line: a server that closes each connection', async (t) => {
+    const address = await serve(t, '', 'close')
+    await assert.rejects(open(address), {
+      message: `${address} does not respond: the server closed the connection without a response: it may have crashed on this request. Is your server running, and is this its address?`,
+    })
+  })
 
   test('is named in one line: TLS', async (t) => {
     // Without a certificate it refuses every client in the language of TLS.

@@ -34,6 +34,7 @@ export class LateError extends Error {
 
 /** What came does not begin as an HTTP response does. */
 export class NotHttpError extends Error {
+  readonly code = 'NOT_HTTP'
   readonly begin: string
 
   constructor(begin: string) {
