@@ -1,7 +1,18 @@
 /** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
 import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
-import { block, idOf, isSuccess, readId, readPets, show, statuses, TooSlow } from './contract-expect.ts'
+import {
+  block,
+  expectAnimal,
+  findStray,
+  idOf,
+  isSuccess,
+  readId,
+  readPets,
+  show,
+  statuses,
+  TooSlow,
+} from './contract-expect.ts'
 import { isObject } from './contract-json.ts'
 import { shareOf } from './contract-verdict.ts'
 
@@ -24,6 +35,8 @@ export interface Animals {
   fetchAnimal(id: string): Promise<Answer>
   /** Blames section 4.2 for an animal that was added and can neither be fetched nor listed. */
   expectKept(id: string): Promise<void>
+  /** Blames section 2 for an id that two creations were answered with. */
+  expectUnique(id: string, answer: Answer): Promise<void>
   /** Makes sure, once, that the store holds more animals than any page, and more of each status than a default page. */
   stock(): Promise<void>
   /** A status that fewer animals have than a page holds, so that a list of it has to show each of them. */
@@ -39,16 +52,8 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     const answer = await client.add(newPet(members))
     if (!isSuccess(answer)) block('4.2', answer, 'success')
     const animal = { id: readId(answer), pet: isObject(answer.json) ? answer.json : {}, answer }
-    if (client.addedIds.indexOf(animal.id) < client.addedIds.length - 1) {
-      // A store that keeps nothing may count the same id again and again.
-      await expectKept(animal.id)
-      block(
-        '2',
-        answer,
-        'an id that no other animal has',
-        `id ${animal.id}, which another animal was given as well`,
-      )
-    }
+    await expectUnique(animal.id, answer)
+    if (members['status'] !== undefined) expectAnimal(answer)
     if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
       block('3', answer, `status ${members['status']}, as it was sent`)
     return animal
@@ -72,6 +77,13 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     )
   }
 
+  const expectUnique = async (id: string, answer: Answer): Promise<void> => {
+    if (client.addedIds.indexOf(id) === client.addedIds.lastIndexOf(id)) return
+    // A store that keeps nothing may count the same id again and again.
+    await expectKept(id)
+    block('2', answer, 'an id that no other animal has', `id ${id}, which another animal was given as well`)
+  }
+
   const listOf = async (status: string) =>
     readPets(await client.list(`?status=${status}&limit=${maxLimit}`)).filter(
       (pet) => pet['status'] === status,
@@ -89,6 +101,7 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
   return {
     addAnimal,
     expectKept,
+    expectUnique,
     anyAnimal() {
       any ??= addAnimal()
       return any
@@ -97,6 +110,7 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
       const answer = await client.get(id)
       if (answer.status === 404) await expectKept(id)
       if (answer.status !== 200) block('4.3', answer, `200: animal ${id} was just added`)
+      await expectUnique(id, answer)
       const given = isObject(answer.json) ? answer.json['id'] : undefined
       if (given !== undefined && String(given) !== id)
         block('4.3', answer, `animal ${id}`, `animal ${show(given)}: ${answer.received}`)
@@ -112,10 +126,9 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
       // From the last one on: an animal without a status of its own is mostly available.
       for (const status of statuses.toReversed()) {
         const answer = await client.list(`?status=${status}&limit=${maxLimit}`)
-        const pets = readPets(answer)
-        if (pets.some((pet) => pet['status'] !== status))
-          block('4.1', answer, `only animals that are ${status}`)
-        if (pets.length < maxLimit - 1) return status
+        const stray = findStray(answer, status)
+        if (stray !== undefined) block('4.1', answer, `only animals that are ${status}`, stray)
+        if (readPets(answer).length < maxLimit - 1) return status
       }
       return undefined
     },

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { STATUS_CODES } from 'node:http'
 import { dirname, join, resolve } from 'node:path'
@@ -147,7 +147,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
     },
   ],
   'keeps the id from the body': [
-    '2 4.2',
+    '2',
     {
       newId: (pets, { id }) => (isInt64(id) ? id : newFreeId(pets)),
       save(pets, pet) {
@@ -156,7 +156,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
       },
     },
   ],
-  'gives each id twice': ['2 3', { newId: (pets) => 1000n + BigInt(pets.length >> 1) }],
+  'gives each id twice': ['2', { newId: (pets) => 1000n + BigInt(pets.length >> 1) }],
   'has string ids': ['2', successes((text) => text.replaceAll(/"id":(\d+)/g, '"id":"$1"'))],
   'has string categoryIds': [
     '2',
@@ -480,7 +480,7 @@ describe('the contract suite', () => {
     assert.ok(skipped.length > 20)
     assert.ok(skipped.every((each) => each === reason))
     assert.ok(summary.includes(`\n${skipped.length} cases not tried: ${reason}.\n`), summary)
-    assert.match(summary, /\nNot passed: \d+ of 173 cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
+    assert.match(summary, /\nNot passed: \d+ of 172 cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
   })
 })
 
@@ -629,9 +629,9 @@ describe('the summary', () => {
     const { summary } = await verifyStore(change)
     assert.match(
       summary,
-      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: 172 of 173 cases passed, 1 failed \(1 cause\)\.$/,
+      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: 171 of 172 cases passed, 1 failed \(1 cause\)\.$/,
     )
-    assert.equal((await verifyStore({})).summary, 'Passed: all 173 cases.')
+    assert.equal((await verifyStore({})).summary, 'Passed: all 172 cases.')
   })
 
   test('keeps apart what is wrong with a body that should have been refused', async () => {
@@ -658,6 +658,101 @@ describe('the summary', () => {
       ]),
     )
   })
+
+  /** Mistakes that were told several times, or as something else, with the causes that are told now. */
+  const onceMisleading: Record<string, [change: Partial<Behaviour>, causes: readonly RegExp[]]> = {
+    'no key is asked for': [
+      { isAuthorized: () => true },
+      [/^5 Keys \| GET \S+, without Authorization \| 401: no key was sent \| 200 /],
+    ],
+    'a creation is answered with the id alone': [
+      {
+        rewrite: (answer) =>
+          answer.status === 201 ? { ...answer, text: answer.text.replace(/,.*/, '}') } : answer,
+      },
+      [
+        /^2 Data \| POST .* \| an animal with name \(string\), .* \| name \(missing\), which is no string: 201 /,
+      ],
+    ],
+    'ids are drawn from five': [
+      { newId: () => BigInt(randomInt(1, 6)) },
+      [/^2 Data \| .* \| an id that no other animal has \| id \d, which another animal was given as well$/],
+    ],
+    'a category is renamed': [
+      successes((text) => text.replaceAll('categoryId', 'category_id')),
+      [/^2 Data \| .* \| categoryId \(missing\), which is no int64 integer: 201 /],
+    ],
+    'integers have 32 bits': [
+      {
+        readNewPet(body, pets) {
+          const pet = reference.readNewPet(body, pets)
+          return pet && { ...pet, categoryId: BigInt.asIntN(32, pet.categoryId) }
+        },
+      },
+      [
+        /^2 Data \| .* \| categoryId \d+, as a 64-bit integer: 32 bits cut it, and a double rounds it \| categoryId -1: /,
+      ],
+    ],
+    'a list has the JSON of its animals as strings': [
+      successes((text) =>
+        text.startsWith('[{') ? JSON.stringify(text.slice(1, -1).split(/(?<=\}),/)) : text,
+      ),
+      [/^2 Data \| .* \| an array of objects \| 200 /],
+    ],
+    'getPet gives an array': [
+      {
+        rewrite: (answer, { path }) =>
+          answer.status === 200 && path !== '/v1/pets' ? reply(200, `[${answer.text}]`) : answer,
+      },
+      [/^2 Data \| .* \| \[\{"id":\d+,.*\}\], which is no object: 200 /],
+    ],
+    'getPet finds nothing': [
+      { find: () => 404 },
+      [/^4\.3 Get an animal \| .* \| 200: animal \d+ was just added \| 404 /],
+    ],
+    'getPet gives the next animal': [
+      { find: (pets, petId) => pets[Number(petId)] ?? 404 },
+      [/^4\.3 Get an animal \| /],
+    ],
+    'the filter is ignored': [
+      { filter: (pets) => pets },
+      [/^4\.1 List animals \| .* \| only animals that are \w+ \| animal \d+ with status "\w+": 200 /],
+    ],
+    'no status is given': [
+      successes((text) => text.replaceAll(/,"status":"\w+"/g, '')),
+      [/^3 Statuses \| .* \| status "available" \| status \(missing\): 201 /],
+    ],
+    'errors have another form': [
+      errors(() => '{"error":"no"}'),
+      [
+        /^7 Errors \| .* \| an Error body: .* \| code is \(missing\), message is \(missing\), status is \(missing\): 4/,
+      ],
+    ],
+    'errors are plain text': [
+      errors(() => 'no'),
+      [/^7 Errors \| .* \| an Error body: .* \| what is no JSON: 4/],
+    ],
+    'everything is sent as HTML': [
+      { rewrite: (answer) => ({ ...answer, type: 'text/html' }) },
+      [/^1 The service, 7 Errors \| .* \| Content-Type: application\/json \| text\/html: 200 /],
+    ],
+    'every response is 200': [
+      { rewrite: (answer) => ({ ...answer, status: 200 }) },
+      [
+        / \| status 400 not only in the body, but also in the first line of the response \| 200 /,
+        / \| 201 \| 200 /,
+      ],
+    ],
+    'JSON is written as Ruby writes it': [
+      { rewrite: (answer) => ({ ...answer, text: answer.text.replaceAll(/"(\w+)":/g, ':$1=>') }) },
+      [/^1 The service \| .* \| a body that is JSON, and nothing else \| => where JSON has a colon: /],
+    ],
+  }
+  for (const [mistake, [change, causes]] of Object.entries(onceMisleading))
+    test(`tells once, and as what it is, that ${mistake}`, async () => {
+      const { summary } = await verifyStore(change, [])
+      assertCauses(summary, causes)
+    })
 
   test('puts an animal that is not stored before the ids, lookups and lists that miss it', async () => {
     const { summary } = await verifyStore({ save: () => {} }, [])
@@ -797,7 +892,7 @@ describe('the built file', () => {
     assert.match(failing.output, /sent: .*\n *expected: .*\n *received: /)
     assert.match(
       failing.output,
-      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of 173 cases passed, \d+ failed \(2 causes\)/m,
+      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of 172 cases passed, \d+ failed \(2 causes\)/m,
     )
     assert.ok(!failing.output.includes(key), 'the key is printed')
     assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
@@ -839,7 +934,7 @@ for (const [how, command] of Object.entries(commands))
       const server = await startServer(key)
       t.after(() => server.close())
       const { exitCode, output } = await runNode(command(server.url, key))
-      assert.equal(output, `Verifying ${server.url}\nPassed: all 173 cases.\n`)
+      assert.equal(output, `Verifying ${server.url}\nPassed: all 172 cases.\n`)
       assert.equal(exitCode, 0)
     })
 
@@ -855,7 +950,7 @@ for (const [how, command] of Object.entries(commands))
       )
       assert.match(
         output,
-        /\nNot passed: \d+ of 173 cases passed, \d+ failed \(2 causes\), 2 cannot be judged .*\n$/,
+        /\nNot passed: \d+ of 172 cases passed, \d+ failed \(2 causes\), 2 cannot be judged .*\n$/,
       )
       assert.ok(!output.includes(key), 'the key is printed')
 

@@ -57,14 +57,22 @@ export function isRefusal(answer: Answer): boolean {
 /** `reason` says what is right or wrong about the request. */
 export function expectStatus(answer: Answer, allowed: number, reason = ''): void {
   if (answer.status === allowed) return
-  if (allowed >= 400 && readMember(answer, 'status') === BigInt(allowed))
-    violate(answer, `status ${allowed} not only in the body, but also in the first line of the response`)
+  expectOneStatus(answer)
   violate(answer, `${allowed}${reason && `: ${reason}`}`)
 }
 
 /** For a request that gets nothing, while the interface leaves open how it is refused. */
 export function expectRefusal(answer: Answer, reason: string): void {
-  if (!isRefusal(answer)) violate(answer, `a refusal (4xx; the interface leaves open which): ${reason}`)
+  if (isRefusal(answer)) return
+  expectOneStatus(answer)
+  violate(answer, `a refusal (4xx; the interface leaves open which): ${reason}`)
+}
+
+/** An Error body must not come as a success. */
+export function expectOneStatus(answer: Answer): void {
+  const status = readMember(answer, 'status')
+  if (isSuccess(answer) && typeof status === 'bigint')
+    violate(answer, `status ${status} not only in the body, but also in the first line of the response`)
 }
 
 /** For a section that is not about which success status it is. */
@@ -99,18 +107,23 @@ function nameBody({ json, jsonFault, received }: Answer): string {
 
 /** Integers are given as bigints, and may come as strings of the same digits: types are section 2's, by expectPet. */
 export function expectMembers(answer: Answer, members: Record<string, unknown>): void {
+  expectAnimal(answer)
   for (const [name, value] of Object.entries(members)) {
     const given = readMember(answer, name)
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
-    if (isSame) continue
-    // An animal without one of these is told in section 2. Its status is what may be left out.
-    if (given === undefined && name !== 'status') block('2', answer, `an animal with ${name}`)
-    violate(
-      answer,
-      `${name} ${show(value)}${hintFor(value, given)}`,
-      `${name} ${show(given)}: ${answer.received}`,
-    )
+    if (!isSame)
+      violate(
+        answer,
+        `${name} ${show(value)}${hintFor(value, given)}`,
+        `${name} ${show(given)}: ${answer.received}`,
+      )
   }
+}
+
+/** Section 2 tells what is no animal at all. */
+export function expectAnimal(answer: Answer): void {
+  for (const name of ['name', 'categoryId'])
+    if (readMember(answer, name) === undefined) block('2', answer, `an animal with ${name}`)
 }
 
 function hintFor(value: unknown, given: unknown): string {
@@ -151,13 +164,16 @@ export function expectCount(answer: Answer, count: number): void {
 
 export function expectOnly(answer: Answer, status: string): void {
   expectStatus(answer, 200)
+  const stray = findStray(answer, status)
+  if (stray !== undefined) violate(answer, `only animals that are ${status}`, stray)
+}
+
+/** An animal of another status, in words. */
+export function findStray(answer: Answer, status: string): string | undefined {
   const stray = readPets(answer).find((pet) => pet['status'] !== status)
-  if (stray !== undefined)
-    violate(
-      answer,
-      `only animals that are ${status}`,
-      `animal ${idOf(stray)} with status ${show(stray['status'])}`,
-    )
+  if (stray === undefined) return undefined
+  if (stray['status'] === undefined) block('3', answer, 'a status in each animal that was added with one')
+  return `animal ${idOf(stray)} with status ${show(stray['status'])}: ${answer.received}`
 }
 
 /** For a list with limit=100. A full page may leave the animal out, for the order of a list is open. */
@@ -174,6 +190,7 @@ export function expectListed(answer: Answer, id: string): void {
 /** The animals of a list response, for a case that is not about the list's status or form. */
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
+  expectOneStatus(answer)
   if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing', nameBody(answer))
   const pets: unknown[] = answer.json
   if (!pets.every(isObject)) block('2', answer, 'an array of objects')
