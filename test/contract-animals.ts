@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
 import {
   block,
+  blockStatus,
   expectAnimal,
   findStray,
   idOf,
@@ -53,9 +54,14 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     if (!isSuccess(answer)) block('4.2', answer, 'success')
     const animal = { id: readId(answer), pet: isObject(answer.json) ? answer.json : {}, answer }
     await expectUnique(animal.id, answer)
-    if (members['status'] !== undefined) expectAnimal(answer)
-    if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
-      block('3', answer, `status ${members['status']}, as it was sent`)
+    if (members['status'] !== undefined) {
+      expectAnimal(answer)
+      const given = animal.pet['status']
+      if (given === undefined) blockStatus(answer)
+      const expected = `status ${members['status']}`
+      if (show(given) !== members['status'])
+        block('3', answer, expected, `status ${show(given)}: ${answer.received}`)
+    }
     return animal
   }
 
@@ -67,7 +73,7 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
       // Whoever lists it has kept it. A list that is no list, or is full, does not say.
       if (list.status !== 200 || !Array.isArray(list.json)) return
       const pets = readPets(list)
-      if (pets.length === maxLimit || pets.some((pet) => idOf(pet) === id)) return
+      if (pets.length >= maxLimit || pets.some((pet) => idOf(pet) === id)) return
     }
     block(
       '4.2',

@@ -704,7 +704,7 @@ describe('the summary', () => {
         rewrite: (answer, { path }) =>
           answer.status === 200 && path !== '/v1/pets' ? reply(200, `[${answer.text}]`) : answer,
       },
-      [/^2 Data \| .* \| \[\{"id":\d+,.*\}\], which is no object: 200 /],
+      [/^2 Data \| .* \| an array, which is no object: 200 /],
     ],
     'getPet finds nothing': [
       { find: () => 404 },
@@ -720,7 +720,7 @@ describe('the summary', () => {
     ],
     'no status is given': [
       successes((text) => text.replaceAll(/,"status":"\w+"/g, '')),
-      [/^3 Statuses \| .* \| status "available" \| status \(missing\): 201 /],
+      [/^3 Statuses \| .* \| an animal with status \| status \(missing\): 201 /],
     ],
     'errors have another form': [
       errors(() => '{"error":"no"}'),
@@ -753,6 +753,41 @@ describe('the summary', () => {
       const { summary } = await verifyStore(change, [])
       assertCauses(summary, causes)
     })
+
+  test('tells mistakes that come together one by one, and what is behind others first', async () => {
+    const { summary } = await verifyStore(
+      {
+        save: () => {},
+        newId: () => BigInt(randomInt(2 ** 40)),
+        filter: (pets) => pets,
+        ...lenient(({ name, status }) => ({
+          name: typeof name === 'string' ? name : 'none',
+          status: isStatus(status) ? 'available' : 'sold',
+        })),
+        malformed: () => refuse(500),
+        rewrite(answer, { authorization }) {
+          if (answer.status === 401 && authorization === '') return refuse(403)
+          if (answer.status === 201) return { ...answer, status: 200 }
+          return answer.status === 404 ? { ...answer, text: '{"error":"none"}' } : answer
+        },
+      },
+      createPets(50),
+    )
+    const [first = '', second = ''] = listCauses(summary)
+    assert.match(first, /^4\.2 Add an animal \| .* \| 201 \| 200 /)
+    assert.match(second, /^4\.2 Add an animal \| .* \| it is not stored: /)
+    for (const told of [
+      'only animals that are ',
+      '400: the body is no JSON | 500 ',
+      '400: name is no string | 200 ',
+      '400: status is none of the three | 200 ',
+      '401: no key was sent | 403 ',
+    ])
+      assert.ok(
+        listCauses(summary).some((cause) => cause.includes(told)),
+        `${told}\n${summary}`,
+      )
+  })
 
   test('puts an animal that is not stored before the ids, lookups and lists that miss it', async () => {
     const { summary } = await verifyStore({ save: () => {} }, [])
@@ -842,6 +877,24 @@ describe('the server to verify', () => {
       assert.match(first, /^5 Keys \| .* \| success for "Authorization: Bearer <key>" \| 401, and 200 to /)
       assert.ok(first.endsWith(`"${form}", with which the rest is tried`), first)
     })
+
+  test('is judged for the rest when it takes neither the path nor the key as it has to', async (t) => {
+    const inner = createStore(key, { isAuthorized: () => true })
+    const server = await startServer(key, {
+      isAuthorized: ({ authorization }) => authorization === key,
+      rewrite: (answer, asked) =>
+        answer.status === 401
+          ? answer
+          : asked.path.startsWith('/v1/')
+            ? refuse(404)
+            : inner({ ...asked, path: `/v1${asked.path}` }),
+    })
+    t.after(() => server.close())
+    const { client } = await open([server.url, key])
+    const { failed, summary } = await verify(client)
+    assert.equal(failed, '')
+    assertCauses(summary, [/^9 Versions \|/, /^5 Keys \|/])
+  })
 
   test('is judged for the rest when its paths are not under /v1, which is told first', async (t) => {
     const inner = createStore(key, { readLimit: () => 50 })

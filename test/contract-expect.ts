@@ -71,7 +71,7 @@ export function expectRefusal(answer: Answer, reason: string): void {
 /** An Error body must not come as a success. */
 export function expectOneStatus(answer: Answer): void {
   const status = readMember(answer, 'status')
-  if (isSuccess(answer) && typeof status === 'bigint')
+  if (isSuccess(answer) && typeof status === 'bigint' && typeof readMember(answer, 'code') === 'string')
     violate(answer, `status ${status} not only in the body, but also in the first line of the response`)
 }
 
@@ -111,19 +111,22 @@ export function expectMembers(answer: Answer, members: Record<string, unknown>):
   for (const [name, value] of Object.entries(members)) {
     const given = readMember(answer, name)
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
-    if (!isSame)
-      violate(
-        answer,
-        `${name} ${show(value)}${hintFor(value, given)}`,
-        `${name} ${show(given)}: ${answer.received}`,
-      )
+    if (isSame) continue
+    const received = `${name} ${show(given)}: ${answer.received}`
+    if (given === undefined) violate(answer, `an animal with ${name}`, received)
+    violate(answer, `${name} ${show(value)}${hintFor(value, given)}`, received)
   }
 }
 
 /** Section 2 tells what is no animal at all. */
 export function expectAnimal(answer: Answer): void {
-  for (const name of ['name', 'categoryId'])
-    if (readMember(answer, name) === undefined) block('2', answer, `an animal with ${name}`)
+  const isAnimal = ['name', 'categoryId'].every((name) => readMember(answer, name) !== undefined)
+  if (!isAnimal) block('2', answer, petWords, findPetFault(answer, answer.json))
+}
+
+/** In section 3. Undefined as a status is no status. */
+export function blockStatus(answer: Answer): never {
+  block('3', answer, 'an animal with status', `status (missing): ${answer.received}`)
 }
 
 function hintFor(value: unknown, given: unknown): string {
@@ -134,18 +137,19 @@ function hintFor(value: unknown, given: unknown): string {
   return given.includes(beyondAscii) ? '' : ', read and written in UTF-8'
 }
 
+const petWords = 'an animal with name (string), categoryId and id (int64)'
+
 export function expectPet(answer: Answer, pet: unknown): void {
-  const refuse = (fault: string) => {
-    throw new FormViolation(
-      answer,
-      'an animal with name (string), categoryId and id (int64)',
-      `${fault}: ${answer.received}`,
-    )
-  }
-  if (!isObject(pet)) return refuse(`${show(pet)}, which is no object`)
-  if (typeof pet['name'] !== 'string') refuse(`name ${show(pet['name'])}, which is no string`)
+  const fault = findPetFault(answer, pet)
+  if (fault !== undefined) throw new FormViolation(answer, petWords, fault)
+}
+
+function findPetFault({ received }: Answer, pet: unknown): string | undefined {
+  if (!isObject(pet)) return `${Array.isArray(pet) ? 'an array' : show(pet)}, which is no object: ${received}`
+  if (typeof pet['name'] !== 'string') return `name ${show(pet['name'])}, which is no string: ${received}`
   for (const member of ['categoryId', 'id'])
-    if (!isInt64(pet[member])) refuse(`${member} ${show(pet[member])}, which is no int64 integer`)
+    if (!isInt64(pet[member])) return `${member} ${show(pet[member])}, which is no int64 integer: ${received}`
+  return undefined
 }
 
 export function expectAtMost(answer: Answer, limit: number): void {
@@ -172,7 +176,7 @@ export function expectOnly(answer: Answer, status: string): void {
 export function findStray(answer: Answer, status: string): string | undefined {
   const stray = readPets(answer).find((pet) => pet['status'] !== status)
   if (stray === undefined) return undefined
-  if (stray['status'] === undefined) block('3', answer, 'a status in each animal that was added with one')
+  if (stray['status'] === undefined) blockStatus(answer)
   return `animal ${idOf(stray)} with status ${show(stray['status'])}: ${answer.received}`
 }
 
@@ -211,7 +215,7 @@ export function idOf(pet: Record<string, unknown>): string {
 export function readId(answer: Answer): string {
   if (!isSuccess(answer)) block('4.2', answer, 'success')
   const id = readMember(answer, 'id')
-  if (id === undefined) block('2', answer, 'the animal with its id')
+  if (id === undefined) block('2', answer, petWords, findPetFault(answer, answer.json))
   return String(id)
 }
 

@@ -95,13 +95,17 @@ async function reach(client: Client, keySource: string): Promise<void> {
   // Some servers take HTTP there, to say that it is none.
   if (answer.status === 400 && (await speaksTls(base)))
     throw new PlainError(`${new URL(base).origin} ${isTls}`)
-  if (answer.status === 404) answer = (await findOtherAddress(client, answer)) ?? answer
-  if (answer.status === 401 || answer.status === 403) await findOtherKeyForm(client, answer, keySource)
+  // A server may look at the path first or at the key.
+  if (answer.status === 404) answer = await findOtherAddress(client, answer)
+  if (answer.status === 401 || answer.status === 403) {
+    answer = await findOtherKeyForm(client, answer, keySource)
+    if (answer.status === 404 && client.base === base) await findOtherAddress(client, answer)
+  }
   // So that a slow server is known to be slow.
   for (const _ of [1, 2]) await client.list().catch(() => {})
 }
 
-async function findOtherAddress(client: Client, answer: Answer): Promise<Answer | undefined> {
+async function findOtherAddress(client: Client, answer: Answer): Promise<Answer> {
   const { base } = client
   const root = base.slice(0, -'/v1'.length)
   for (const other of [root, `${root}/api/v1`, `${root}/api`]) {
@@ -119,10 +123,10 @@ async function findOtherAddress(client: Client, answer: Answer): Promise<Answer 
     const received = `404 there, and ${slash.status} for ${base}/pets/, with a slash at the end`
     client.faults.set('address', new Finding(answer, 'the path /pets', received))
   }
-  return undefined
+  return answer
 }
 
-async function findOtherKeyForm(client: Client, answer: Answer, keySource: string): Promise<void> {
+async function findOtherKeyForm(client: Client, answer: Answer, keySource: string): Promise<Answer> {
   const { key, keyHeaders } = client
   for (const [words, headers] of [
     ['Authorization: <key>', { Authorization: key }],
@@ -134,7 +138,7 @@ async function findOtherKeyForm(client: Client, answer: Answer, keySource: strin
     if (found.status === 401 || found.status === 403) continue
     const received = `${answer.status}, and ${found.status} to "${words}", with which the rest is tried`
     client.faults.set('key', new Finding(answer, 'success for "Authorization: Bearer <key>"', received))
-    return
+    return found
   }
   client.keyHeaders = keyHeaders
   throw new PlainError(

@@ -120,8 +120,9 @@ export function createVerdict(client: Client, isPatient: boolean): Verdict {
         notTried.set(error.message, (notTried.get(error.message) ?? 0) + 1)
         return error.message
       }
-      // Of a section that has failed already, it is no news either.
-      if (error instanceof Blocked && (error.section !== numberOf(section) || hasFailed(error.section))) {
+      // In its own section it is a failure, unless it was told already.
+      const isTold = failures.some((other) => causeOf(other.error, client) === causeOf(error, client))
+      if (error instanceof Blocked && (error.section !== numberOf(section) || isTold)) {
         blocked.push({ section, title, error })
         return `not judged, see section ${error.section}: ${error.reason}`
       }
@@ -222,8 +223,9 @@ function causeOf(error: unknown, { succeeded }: Client): string {
   if (!(error instanceof Finding)) return String(error)
   const { operation, expected, received } = error
   const [status] = /^[345]\d\d /.exec(received) ?? []
-  // An operation that never succeeds is one cause, whatever was expected of it.
-  if (status !== undefined && !succeeded.has(operation)) return `${operation}: ${status}`
+  // An operation that never succeeds is one cause, whatever was expected of it. How it takes keys is another.
+  if (status !== undefined && !/^40[13]/.test(status) && !succeeded.has(operation))
+    return `${operation}: ${status}`
   return [expected, received].map(generalize).join(' / ')
 }
 
