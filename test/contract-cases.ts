@@ -150,7 +150,8 @@ const sections: Record<string, (section: Section) => void> = {
       await expectKept(id)
       const answer = await list(`?status=${status}&limit=${maxLimit}`)
       const listed = readPets(answer).find((pet) => idOf(pet) === id)
-      if (listed === undefined) block('4.1', answer, `animal ${id} among them, as added`, 'a list without it')
+      if (listed === undefined)
+        block('4.1', answer, `animal ${id} among them, for it was just added`, 'a list without it')
       expectMembers({ ...answer, json: listed }, { categoryId: 9007199254740993n })
     })
     const unusualNames = {

@@ -718,6 +718,36 @@ describe('the summary', () => {
       { filter: (pets) => pets },
       [/^4\.1 List animals \| .* \| only animals that are \w+ \| animal \d+ with status "\w+": 200 /],
     ],
+    'members have capitals': [
+      successes((text) =>
+        text.replaceAll(
+          /"(id|name|categoryId|status)":/g,
+          (_all, name: string) => `"${name.toUpperCase()}":`,
+        ),
+      ),
+      [/^2 Data \| .* \| name \(missing\), which is no string: 201 /],
+    ],
+    'an empty list is null': [
+      successes((text) => (text === '[]' ? 'null' : text)),
+      [
+        /^2 Data \| .* \| a JSON array \(\[\] if there is nothing\), wrapped in nothing \| 200 OK, application\/json, null$/,
+      ],
+    ],
+    'the limit comes before the filter': [
+      {
+        filter: (pets, status) =>
+          status === null ? pets : pets.slice(0, 100).filter((pet) => pet.status === status),
+      },
+      [
+        /^4\.1 List animals \| .* \| animal \d+ among them, for .* 100 of its status were asked for \| \d+ animals, that one not among them$/,
+      ],
+    ],
+    'a handler goes on after its refusal': [
+      { rewrite: (answer) => (answer.status === 401 ? { ...answer, text: `${answer.text}\n[]` } : answer) },
+      [
+        /^1 The service \| .* without Authorization \| a body that is JSON, and nothing else \| text behind the JSON: \[\]: 401 /,
+      ],
+    ],
     'no status is given': [
       successes((text) => text.replaceAll(/,"status":"\w+"/g, '')),
       [/^3 Statuses \| .* \| an animal with status \| status \(missing\): 201 /],
@@ -894,6 +924,21 @@ describe('the server to verify', () => {
     const { failed, summary } = await verify(client)
     assert.equal(failed, '')
     assertCauses(summary, [/^9 Versions \|/, /^5 Keys \|/])
+  })
+
+  test('is told that its paths end with a slash, and not each 404 that this causes', async (t) => {
+    const server = await startServer(key, {
+      rewrite: (answer, { path }) =>
+        path === '/v1/pets/' ? reply(200, '[]') : answer.status === 401 ? answer : refuse(404),
+    })
+    t.after(() => server.close())
+    const { client } = await open([server.url, key])
+    const [first = '', ...others] = listCauses((await verify(client)).summary)
+    assert.match(
+      first,
+      /^9 Versions.* \| the path \/pets \| 404 there, and 200 for \S+\/v1\/pets\/, with a slash at the end$/,
+    )
+    assert.doesNotMatch(others.join('\n'), /GET \S+\/pets, with the key/)
   })
 
   test('is judged for the rest when its paths are not under /v1, which is told first', async (t) => {

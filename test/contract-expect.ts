@@ -96,9 +96,10 @@ function expectJsonType(answer: Answer): void {
     )
 }
 
+const arrayWords = 'a JSON array ([] if there is nothing), wrapped in nothing'
+
 export function expectArray(answer: Answer): void {
-  if (!Array.isArray(answer.json))
-    throw new FormViolation(answer, 'a JSON array, wrapped in nothing', nameBody(answer))
+  if (!Array.isArray(answer.json)) throw new FormViolation(answer, arrayWords, nameBody(answer))
 }
 
 function nameBody({ json, jsonFault, received }: Answer): string {
@@ -176,6 +177,8 @@ export function expectOnly(answer: Answer, status: string): void {
 export function findStray(answer: Answer, status: string): string | undefined {
   const stray = readPets(answer).find((pet) => pet['status'] !== status)
   if (stray === undefined) return undefined
+  const fault = findPetFault(answer, stray)
+  if (fault !== undefined) block('2', answer, petWords, fault)
   if (stray['status'] === undefined) blockStatus(answer)
   return `animal ${idOf(stray)} with status ${show(stray['status'])}: ${answer.received}`
 }
@@ -186,7 +189,7 @@ export function expectListed(answer: Answer, id: string): void {
   if (pets.length < 100 && !pets.some((pet) => idOf(pet) === id))
     violate(
       answer,
-      `animal ${id} among them, as added`,
+      `animal ${id} among them, for it was just added, and 100 of its status were asked for`,
       `${countAnimals(pets.length)}, that one not among them`,
     )
 }
@@ -195,7 +198,7 @@ export function expectListed(answer: Answer, id: string): void {
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
   expectOneStatus(answer)
-  if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing', nameBody(answer))
+  if (!Array.isArray(answer.json)) block('2', answer, arrayWords, nameBody(answer))
   const pets: unknown[] = answer.json
   if (!pets.every(isObject)) block('2', answer, 'an array of objects')
   return pets

@@ -141,8 +141,10 @@ export function createVerdict(client: Client, isPatient: boolean): Verdict {
     hasFailed,
     isGone: () => stopWords !== undefined,
     conclude() {
-      const all = [...failures]
+      // What was noted stands before the failures of the same cause.
+      const all: Failure[] = []
       for (const [kind, error] of client.faults) all.push({ ...faultTitles[kind], error })
+      all.push(...failures)
       // A case that builds on what no case has found broken has found it.
       const unexplained = blocked.find(({ error }) => !hasFailed(error.section))
       if (unexplained !== undefined) all.push(unexplained)
@@ -176,7 +178,7 @@ export function numberOf(section: string): string {
 
 /** What was noted is told as a failure of a case of its own. */
 const faultTitles: Record<FaultKind, { readonly section: string; readonly title: string }> = {
-  address: { section: '9 Versions', title: 'has its operations under /v1' },
+  address: { section: '9 Versions', title: 'has its operations under /v1, at their paths' },
   key: { section: '5 Keys', title: 'takes the key as "Authorization: Bearer <key>"' },
   http: { section: '1 The service', title: 'sends every response in right HTTP' },
   json: { section: '1 The service', title: 'sends every body as JSON, and nothing else' },
