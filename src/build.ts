@@ -37,8 +37,9 @@ const { openApiText, packageVersion, petsSchemaText } = await import('./system/b
 /** What embedding code imports. */
 const libraries = { index, postgres }
 
-/** What the bundles have instead of the code of these modules, which read files, or build the page. */
+/** What the bundles have instead of the code of these modules, which read files, build the page, or start what only this project has. */
 const bundledValues = {
+  'contract-own-server.ts': { startOwnServer: null },
   'load-page.ts': { builtPage },
   'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
 }

@@ -1,8 +1,21 @@
 /** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
 import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
-import { block, isSuccess, readId, readPets, statuses } from './contract-expect.ts'
+import {
+  block,
+  blockStatus,
+  expectAnimal,
+  findStray,
+  idOf,
+  isSuccess,
+  readId,
+  readPets,
+  show,
+  statuses,
+  TooSlow,
+} from './contract-expect.ts'
 import { isObject } from './contract-json.ts'
+import { shareOf } from './contract-verdict.ts'
 
 export const maxLimit = 100
 /** Of each status, so that all together are more than the largest page. */
@@ -21,13 +34,18 @@ export interface Animals {
   anyAnimal(): Promise<Animal>
   /** Fetches an animal that a case of another section than 4.3 needs. */
   fetchAnimal(id: string): Promise<Answer>
+  /** Blames section 4.2 for an animal that was added and can neither be fetched nor listed. */
+  expectKept(id: string): Promise<void>
+  /** Blames section 2 for an id that two creations were answered with. */
+  expectUnique(id: string, answer: Answer): Promise<void>
   /** Makes sure, once, that the store holds more animals than any page, and more of each status than a default page. */
   stock(): Promise<void>
   /** A status that fewer animals have than a page holds, so that a list of it has to show each of them. */
   findRoom(): Promise<string | undefined>
 }
 
-export function createAnimals(client: Client): Animals {
+/** `isPatient` adds as many animals as fill a page also if each takes long. */
+export function createAnimals(client: Client, isPatient: boolean): Animals {
   let any: Promise<Animal> | undefined
   let stocking: Promise<void> | undefined
 
@@ -35,16 +53,41 @@ export function createAnimals(client: Client): Animals {
     const answer = await client.add(newPet(members))
     if (!isSuccess(answer)) block('4.2', answer, 'success')
     const animal = { id: readId(answer), pet: isObject(answer.json) ? answer.json : {}, answer }
-    if (client.addedIds.indexOf(animal.id) < client.addedIds.length - 1)
-      block(
-        '2',
-        answer,
-        'an id that no other animal has',
-        `id ${animal.id}, which another animal was given as well`,
-      )
-    if (members['status'] !== undefined && quote(String(animal.pet['status'])) !== members['status'])
-      block('3', answer, `status ${members['status']}, as it was sent`)
+    await expectUnique(animal.id, answer)
+    if (members['status'] !== undefined) {
+      expectAnimal(answer)
+      const given = animal.pet['status']
+      if (given === undefined) blockStatus(answer)
+      const expected = `status ${members['status']}`
+      if (show(given) !== members['status'])
+        block('3', answer, expected, `status ${show(given)}: ${answer.received}`)
+    }
     return animal
+  }
+
+  const expectKept = async (id: string): Promise<void> => {
+    const found = await client.get(id)
+    if (found.status !== 404) return
+    for (const status of statuses) {
+      const list = await client.list(`?status=${status}&limit=${maxLimit}`)
+      // Whoever lists it has kept it. A list that is no list, or is full, does not say.
+      if (list.status !== 200 || !Array.isArray(list.json)) return
+      const pets = readPets(list)
+      if (pets.length >= maxLimit || pets.some((pet) => idOf(pet) === id)) return
+    }
+    block(
+      '4.2',
+      found,
+      `animal ${id}, which was just added`,
+      `it is not stored: no list has it, and this is ${found.received}`,
+    )
+  }
+
+  const expectUnique = async (id: string, answer: Answer): Promise<void> => {
+    if (client.addedIds.indexOf(id) === client.addedIds.lastIndexOf(id)) return
+    // A store that keeps nothing may count the same id again and again.
+    await expectKept(id)
+    block('2', answer, 'an id that no other animal has', `id ${id}, which another animal was given as well`)
   }
 
   const listOf = async (status: string) =>
@@ -55,29 +98,44 @@ export function createAnimals(client: Client): Animals {
   const fill = async (status: string): Promise<void> => {
     const missing = stockOfEachStatus - (await listOf(status)).length
     // One after the other: the smallest servers have no room for many connections at once.
-    for (let added = 0; added < missing; added += 1) await addAnimal({ status: quote(status) })
+    for (let added = 0; added < missing; added += 1) {
+      const { id } = await addAnimal({ status: quote(status) })
+      if (added === 0) await expectKept(id)
+    }
   }
 
   return {
     addAnimal,
+    expectKept,
+    expectUnique,
     anyAnimal() {
       any ??= addAnimal()
       return any
     },
     async fetchAnimal(id) {
       const answer = await client.get(id)
+      if (answer.status === 404) await expectKept(id)
       if (answer.status !== 200) block('4.3', answer, `200: animal ${id} was just added`)
+      await expectUnique(id, answer)
+      const given = isObject(answer.json) ? answer.json['id'] : undefined
+      if (given !== undefined && String(given) !== id)
+        block('4.3', answer, `animal ${id}`, `animal ${show(given)}: ${answer.received}`)
       return answer
     },
     stock() {
+      if (!isPatient && shareOf(client) < 1)
+        return Promise.reject(new TooSlow('the server is slow, and they need a hundred animals'))
       stocking ??= statuses.reduce((before, status) => before.then(() => fill(status)), Promise.resolve())
       return stocking
     },
     async findRoom() {
       // From the last one on: an animal without a status of its own is mostly available.
-      for (const status of statuses.toReversed())
-        if (readPets(await client.list(`?status=${status}&limit=${maxLimit}`)).length < maxLimit - 1)
-          return status
+      for (const status of statuses.toReversed()) {
+        const answer = await client.list(`?status=${status}&limit=${maxLimit}`)
+        const stray = findStray(answer, status)
+        if (stray !== undefined) block('4.1', answer, `only animals that are ${status}`, stray)
+        if (readPets(answer).length < maxLimit - 1) return status
+      }
       return undefined
     },
   }

@@ -6,17 +6,18 @@
  * `node --test`, with `PETSTORE_URL` and `PETSTORE_API_KEY`.
  */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { STATUS_CODES } from 'node:http'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { describe, test } from 'node:test'
-import { defineCases } from './contract-cases.ts'
-import { type Client, createClient, createHttpTransport, LateError } from './contract-client.ts'
+import { createSuite } from './contract-cases.ts'
+import { type Client, createClient } from './contract-client.ts'
 import { isStatus, statuses } from './contract-expect.ts'
 import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
-import type { Runner } from './contract-verdict.ts'
+import { createHttpTransport, LateError } from './contract-wire.ts'
 import { buildOnce } from './built.ts'
 import { cleanEnvironment } from './support.ts'
 import {
@@ -54,7 +55,7 @@ const authorized = (isKey: (token: string) => boolean): Partial<Behaviour> => ({
 /** Each with the numbers of the sections that have to fail. */
 const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
   'has a default limit of 50': [
-    '4.1 8',
+    '4.1',
     { readLimit: (limit) => (limit === null ? 50 : reference.readLimit(limit)) },
   ],
   'has a default limit of 10': [
@@ -63,7 +64,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
   ],
   'ignores limit': ['4.1 8', { readLimit: () => 20 }],
   'takes limit for one more than it is': [
-    '4.1 8',
+    '4.1',
     {
       readLimit(limit) {
         const size = reference.readLimit(limit)
@@ -146,7 +147,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
     },
   ],
   'keeps the id from the body': [
-    '2 4.2',
+    '2',
     {
       newId: (pets, { id }) => (isInt64(id) ? id : newFreeId(pets)),
       save(pets, pet) {
@@ -155,20 +156,20 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
       },
     },
   ],
-  'gives each id twice': ['2 3', { newId: (pets) => 1000n + BigInt(pets.length >> 1) }],
+  'gives each id twice': ['2', { newId: (pets) => 1000n + BigInt(pets.length >> 1) }],
   'has string ids': ['2', successes((text) => text.replaceAll(/"id":(\d+)/g, '"id":"$1"'))],
   'has string categoryIds': [
     '2',
     successes((text) => text.replaceAll(/"categoryId":(-?\d+)/g, '"categoryId":"$1"')),
   ],
-  'leaves code out of Error': ['2 7', errors((text) => text.replace(/"code":"\w+",/, ''))],
-  'leaves message out of Error': ['2 7', errors((text) => text.replace(/"message":"[^"]+",/, ''))],
-  'leaves status out of Error': ['2 7', errors((text) => text.replace(/,"status":\d+/, ''))],
+  'leaves code out of Error': ['7', errors((text) => text.replace(/"code":"\w+",/, ''))],
+  'leaves message out of Error': ['7', errors((text) => text.replace(/"message":"[^"]+",/, ''))],
+  'leaves status out of Error': ['7', errors((text) => text.replace(/,"status":\d+/, ''))],
   'has a string for the status of Error': [
-    '2 7',
+    '7',
     errors((text) => text.replace(/"status":(\d+)/, '"status":"$1"')),
   ],
-  'wraps Error': ['2 7', errors((text) => `{"error":${text}}`)],
+  'wraps Error': ['7', errors((text) => `{"error":${text}}`)],
   'has one status for all Errors': ['7', errors((text) => text.replace(/"status":\d+/, '"status":500'))],
   'sends errors as text': [
     '7',
@@ -204,10 +205,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
     '4.3 9',
     { rewrite: (answer, { path }) => (answer.status === 200 && path !== '/v1/pets' ? refuse(410) : answer) },
   ],
-  'keeps no animal': [
-    '4.1 4.2 4.3',
-    { save: () => {}, newId: () => BigInt(`0x1${randomBytes(7).toString('hex')}`) },
-  ],
+  'keeps no animal': ['4.2', { save: () => {}, newId: () => BigInt(`0x1${randomBytes(7).toString('hex')}`) }],
   'keeps what it refuses': [
     '4.2',
     {
@@ -322,7 +320,7 @@ const variants: Record<string, Partial<Behaviour>>[] = [
     },
   },
 ]
-const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9 All sections'
+const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9'
 
 function createPets(count: number): Pet[] {
   return Array.from({ length: count }, (_, index) => ({
@@ -347,29 +345,23 @@ interface Outcome {
   readonly failed: string
   /** What each failed case says. */
   readonly words: readonly string[]
+  /** Why cases were not tried, or not judged. */
   readonly skipped: readonly string[]
+  readonly isGood: boolean
   readonly summary: string
   readonly caseCount: number
 }
 
 /** Runs the cases in this process, one after the other. */
-async function verify(client: Client): Promise<Outcome> {
-  const cases: { readonly section: string; readonly run: Parameters<Runner['test']>[1] }[] = []
-  const titles: string[] = []
-  const { cleanUp, summarize } = defineCases(client, {
-    describe(title, define) {
-      titles.push(title)
-      define()
-      titles.pop()
-    },
-    test: (_title, run) => cases.push({ section: titles[0] ?? '', run }),
-  })
+async function verify(client: Client, isPatient = true): Promise<Outcome> {
+  const { cases, cleanUp, conclude } = createSuite(client, isPatient)
   const failed = new Set<string>()
   const words: string[] = []
   const skipped: string[] = []
   for (const { section, run } of cases) {
     try {
-      await run({ skip: (reason) => skipped.push(reason) })
+      const reason = await run()
+      if (reason !== undefined) skipped.push(reason)
     } catch (error) {
       failed.add(section)
       words.push(String(error))
@@ -377,20 +369,23 @@ async function verify(client: Client): Promise<Outcome> {
   }
   await cleanUp()
   const all = new Set(cases.map(({ section }) => section))
+  const { isGood, text } = conclude()
   return {
     passed: formatNumbers([...all].filter((section) => !failed.has(section))),
     failed: formatNumbers(failed),
     words,
     skipped,
-    summary: summarize() ?? '',
+    isGood,
+    summary: text,
     caseCount: cases.length,
   }
 }
 
-/** Of "4.1 List animals" the 4.1; of a section without a number, its title. */
+/** Of "4.1 List animals" the 4.1. */
 function formatNumbers(sections: Iterable<string>): string {
-  const numbers = Array.from(sections, (section) => /^\d[\d.]*/.exec(section)?.[0] ?? section)
-  return numbers.toSorted().join(' ')
+  return Array.from(sections, (section) => section.split(' ', 1)[0])
+    .toSorted()
+    .join(' ')
 }
 
 /** Runs the cases against a store that is called directly: HTTP itself is not what breaks in it. */
@@ -401,7 +396,7 @@ function verifyStore(change: Partial<Behaviour>, pets = createPets(102)): Promis
 function connect(store: Operate): Client {
   return createClient('http://store/v1', key, async ({ method, address, headers, body = '' }) => {
     // A header's value loses the spaces around it on its way (RFC 9110 5.5).
-    const authorization = (headers['Authorization'] ?? '').trim()
+    const authorization = (headers['Authorization'] ?? headers['authorization'] ?? '').trim()
     const { status, type, text } = store(parseRequest(method, address, authorization, body))
     if (status === 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
     if (status === -1) throw new LateError(10_000)
@@ -409,16 +404,20 @@ function connect(store: Operate): Client {
   })
 }
 
-function expectPass({ passed, failed, words }: Outcome): void {
+function expectPass({ passed, failed, words, isGood, summary }: Outcome): void {
   assert.equal(failed, '', words.join('\n'))
   assert.equal(passed, allSections)
+  assert.ok(isGood, summary)
 }
 
 describe('the contract suite', () => {
   for (const [fault, [sections, change]] of Object.entries(faults))
     test(`fails in section ${sections.replaceAll(' ', ', ')} when the server ${fault}`, async () => {
-      const { passed, failed, words } = await verifyStore(change)
+      const { passed, failed, words, isGood, summary } = await verifyStore(change)
       assert.equal(failed, sections, words.join('\n'))
+      assert.equal(isGood, false)
+      // What could not be judged is explained by these failures.
+      assert.ok(summary.includes(` ${words.length} failed (`), summary)
       const failing = sections.split(' ')
       assert.equal(
         passed,
@@ -474,11 +473,14 @@ describe('the contract suite', () => {
       },
     })
     t.after(() => server.close())
-    const { words, skipped } = await verify(createClient(server.url, key))
-    const text = words.join('\n')
-    assert.equal(text.match(/it may have crashed on this request/g)?.length, 1, text)
-    assert.equal(text.match(/connection refused/g)?.length, 1, text)
-    assert.ok(skipped.filter((reason) => reason === 'the server is gone').length > 20)
+    const { words, skipped, summary } = await verify(createClient(server.url, key))
+    assert.equal(words.length, 1, words.join('\n'))
+    assert.match(summary, /^1\. .*\n.*\n.*\n.* it may have crashed on this request$/m)
+    const reason = 'the server no longer responds: nothing listens there (connection refused)'
+    assert.ok(skipped.length > 20)
+    assert.ok(skipped.every((each) => each === reason))
+    assert.ok(summary.includes(`\n${skipped.length} cases not tried: ${reason}.\n`), summary)
+    assert.match(summary, /\nNot passed: \d+ of 172 cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
   })
 })
 
@@ -494,26 +496,42 @@ describe('a server that does not respond', () => {
       }),
     )
     assert.equal(hungCount, 2)
-    const sentence =
-      'The server no longer responds (not within 10 seconds), so the cases that follow are skipped.'
     assert.equal(words.length, 1, words.join('\n'))
-    assert.ok(words[0]?.endsWith(sentence), words[0])
-    assert.ok(skipped.filter((reason) => reason === 'the server is gone').length > 50)
-    assert.ok(summary.includes(sentence), summary)
+    const reason = 'the server no longer responds: not within 10 seconds'
+    assert.ok(skipped.length > 50)
+    assert.ok(skipped.every((each) => each === reason))
+    assert.ok(summary.includes(`cases not tried: ${reason}.`), summary)
   })
 
-  test('costs two time limits a section when it hangs at malformed JSON only, and other sections are judged', async () => {
+  test('costs three time limits when it hangs at malformed JSON only, and other sections are judged', async () => {
     let hungCount = 0
-    const { failed, skipped } = await verifyStore({
+    const { failed, skipped, summary } = await verifyStore({
       malformed() {
         hungCount += 1
         return reply(-1, '')
       },
     })
     assert.equal(failed, '4.2 7')
-    assert.equal(hungCount, 4)
+    assert.equal(hungCount, 3)
     assert.ok(skipped.length > 20)
-    assert.ok(skipped.every((reason) => reason.startsWith('the server left two requests in a row')))
+    assert.match(
+      summary,
+      /^\d+ cases not tried: the server left two requests in a row without a response\.$/m,
+    )
+    assert.match(summary, /^\d+ cases not tried: the server left 3 requests without a response\.$/m)
+  })
+
+  test('costs three time limits when it hangs at every creation', async () => {
+    let hungCount = 0
+    const { summary } = await verifyStore({
+      newId() {
+        hungCount += 1
+        return 1n
+      },
+      rewrite: (answer) => (answer.status === 201 ? reply(-1, '') : answer),
+    })
+    assert.equal(hungCount, 3)
+    assert.match(summary, /^1\. .*\n {2}sent: {5}POST [^]*\n {2}received: none, not within 10 seconds$/m)
   })
 
   test('is given up after a time limit that HTTP is held to', async (t) => {
@@ -524,31 +542,76 @@ describe('a server that does not respond', () => {
   })
 })
 
+/** As if each response had taken two seconds, and the first one longer. */
+const verifySlowly = (change: Partial<Behaviour>, isPatient: boolean) => {
+  const client = connect(createStore(key, change, createPets(102)))
+  Object.defineProperty(client, 'timesMs', { get: () => [9000, 2000, 2000] })
+  return verify(client, isPatient)
+}
+
+describe('a slow server', () => {
+  test('is tried with some cases of each section, and passes only with all', async () => {
+    const { failed, passed, skipped, isGood, summary, caseCount } = await verifySlowly({}, false)
+    assert.equal(failed, '')
+    assert.equal(passed, allSections)
+    assert.equal(isGood, false)
+    const triedCount = caseCount - skipped.length
+    assert.ok(triedCount >= 20 && triedCount <= 60, summary)
+    assert.ok(
+      summary.endsWith(
+        `\nNot passed: ${triedCount + 4} of ${caseCount + 4} cases passed, ${skipped.length} not tried.`,
+      ),
+      summary,
+    )
+    expectPass(await verifySlowly({}, true))
+  })
+
+  test('is told what is wrong in those', async () => {
+    const { failed } = await verifySlowly(
+      successes((text) => text.replaceAll(/"id":(\d+)/g, '"id":"$1"')),
+      false,
+    )
+    assert.equal(failed, '2')
+  })
+})
+
+/** The sections and the message of each cause, in their order. */
+function listCauses(summary: string): string[] {
+  return Array.from(
+    summary.matchAll(/^\d+\. (.+?): .*\n {2}sent: {5}(.*)\n {2}expected: (.*)\n {2}received: (.*)$/gm),
+    ([, sections, sent, expected, received]) => `${sections} | ${sent} | ${expected} | ${received}`,
+  )
+}
+
+function assertCauses(summary: string, expected: readonly RegExp[]): void {
+  const causes = listCauses(summary)
+  assert.equal(causes.length, expected.length, summary)
+  for (const [index, pattern] of expected.entries()) assert.match(causes[index] ?? '', pattern)
+}
+
 describe('the summary', () => {
-  test('names each cause once, with its sections, the number of failures and one of them, the most frequent first', async () => {
+  test('names each cause once, with its sections and cases, numbered, and refusals last', async () => {
     const together = ['takes any token for a key', 'has a default limit of 50', 'leaves code out of Error']
     const changes = together.map((fault) => faults[fault]?.[1])
     const { words, summary } = await verifyStore(Object.assign({}, ...changes))
-    const [head = '', ...lines] = summary.split('\n')
-    assert.equal(head, `Fix these first: ${words.length} failures, 4 causes.`)
-    const causes = lines.flatMap(
-      (line) => /^\d\. (.+): (\d+) failures?, such as "/.exec(line)?.slice(1) ?? [],
-    )
-    assert.deepEqual(causes, [
-      '5 Keys',
-      '12',
-      '2 Data, 7 Errors',
-      '8',
-      '4.1 List animals',
-      '4',
-      '8 Limits',
-      '1',
+    assertCauses(summary, [
+      /^4\.1 List animals \| GET \S+, with the key \| at most 20 animals \| 50 animals$/,
+      /^5 Keys \| .* \| 401: the key is wrong \| 200 /,
+      /^7 Errors \| .* \| an Error body: .* \| code is \(missing\): 400 /,
     ])
-    assert.match(
-      summary,
-      /^3\. [^]*?\n {2}sent: {5}GET \S+, with the key\n {2}expected: at most 20 animals\n {2}received: 50 animals$/m,
+    const [head, first] = summary.split('\n')
+    assert.equal(head, 'Fix the first cause first, and run this again: it may be behind others.')
+    assert.ok(
+      first?.startsWith(
+        '1. 4.1 List animals: returns at most 20 animals when limit is omitted: GET /pets; returns at most 20',
+      ),
+      first,
     )
-    assert.ok(lines.every((line) => line.length <= 200))
+    assert.ok(
+      summary.endsWith(` ${words.length} failed (3 causes), 1 cannot be judged before these are fixed.`),
+      summary,
+    )
+    assert.ok(summary.split('\n').every((line) => line.length <= 300))
   })
 
   test('names a missing operation once and first, whatever was expected of it, with its body on one line', async () => {
@@ -556,55 +619,354 @@ describe('the summary', () => {
       rewrite: (answer, { method }) =>
         method === 'POST' ? { status: 501, type: 'text/html', text: '<html>\n  <p>Not yet' } : answer,
     })
-    const [head = '', first = '', ...lines] = summary.split('\n')
-    // The other one is that this refusal has no Error body.
-    assert.match(head, /, 2 causes\.$/)
-    assert.match(first, /^1\. .*4\.2 Add an animal.*: \d\d failures, such as "/)
-    assert.ok(lines.includes('  received: 501 Not Implemented, text/html, <html> <p>Not yet'), summary)
+    assertCauses(summary, [
+      /\b4\.2 Add an animal\b.* \| POST .* \| 501 Not Implemented, text\/html, <html> <p>Not yet$/,
+    ])
   })
 
-  test('is left out when there is one failure, or none', async () => {
+  test('has one failure, too, and says in one line that there is none', async () => {
     const [, change = assert.fail()] = faults['has a default limit of 10'] ?? []
-    for (const each of [change, {}]) assert.equal((await verifyStore(each)).summary, '')
+    const { summary } = await verifyStore(change)
+    assert.match(
+      summary,
+      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: 171 of 172 cases passed, 1 failed \(1 cause\)\.$/,
+    )
+    assert.equal((await verifyStore({})).summary, 'Passed: all 172 cases.')
+  })
+
+  test('keeps apart what is wrong with a body that should have been refused', async () => {
+    const { summary } = await verifyStore(
+      lenient(({ name, categoryId, status }) => ({
+        name: typeof name === 'string' ? name : '',
+        categoryId: isInt64(categoryId) ? categoryId : 1n,
+        status: isStatus(status) ? status : 'sold',
+      })),
+    )
+    const reasons = listCauses(summary).map((cause) => cause.split(' | ')[2])
+    assert.deepEqual(
+      new Set(reasons),
+      new Set([
+        '400: name is missing',
+        '400: name is no string',
+        '400: categoryId is missing',
+        '400: categoryId is a string, not an integer',
+        '400: categoryId has a fraction',
+        '400: categoryId is no number',
+        '400: categoryId is beyond int64',
+        '400: status is none of the three',
+        '400: status is no string',
+      ]),
+    )
+  })
+
+  /** Mistakes that were told several times, or as something else, with the causes that are told now. */
+  const onceMisleading: Record<string, [change: Partial<Behaviour>, causes: readonly RegExp[]]> = {
+    'no key is asked for': [
+      { isAuthorized: () => true },
+      [/^5 Keys \| GET \S+, without Authorization \| 401: no key was sent \| 200 /],
+    ],
+    'a creation is answered with the id alone': [
+      {
+        rewrite: (answer) =>
+          answer.status === 201 ? { ...answer, text: answer.text.replace(/,.*/, '}') } : answer,
+      },
+      [
+        /^2 Data \| POST .* \| an animal with name \(string\), .* \| name \(missing\), which is no string: 201 /,
+      ],
+    ],
+    'ids are drawn from five': [
+      { newId: () => BigInt(randomInt(1, 6)) },
+      [/^2 Data \| .* \| an id that no other animal has \| id \d, which another animal was given as well$/],
+    ],
+    'a category is renamed': [
+      successes((text) => text.replaceAll('categoryId', 'category_id')),
+      [/^2 Data \| .* \| categoryId \(missing\), which is no int64 integer: 201 /],
+    ],
+    'integers have 32 bits': [
+      {
+        readNewPet(body, pets) {
+          const pet = reference.readNewPet(body, pets)
+          return pet && { ...pet, categoryId: BigInt.asIntN(32, pet.categoryId) }
+        },
+      },
+      [
+        /^2 Data \| .* \| categoryId \d+, as a 64-bit integer: 32 bits cut it, and a double rounds it \| categoryId -1: /,
+      ],
+    ],
+    'a list has the JSON of its animals as strings': [
+      successes((text) =>
+        text.startsWith('[{') ? JSON.stringify(text.slice(1, -1).split(/(?<=\}),/)) : text,
+      ),
+      [/^2 Data \| .* \| an array of objects \| 200 /],
+    ],
+    'getPet gives an array': [
+      {
+        rewrite: (answer, { path }) =>
+          answer.status === 200 && path !== '/v1/pets' ? reply(200, `[${answer.text}]`) : answer,
+      },
+      [/^2 Data \| .* \| an array, which is no object: 200 /],
+    ],
+    'getPet finds nothing': [
+      { find: () => 404 },
+      [/^4\.3 Get an animal \| .* \| 200: animal \d+ was just added \| 404 /],
+    ],
+    'getPet gives the next animal': [
+      { find: (pets, petId) => pets[Number(petId)] ?? 404 },
+      [/^4\.3 Get an animal \| /],
+    ],
+    'the filter is ignored': [
+      { filter: (pets) => pets },
+      [/^4\.1 List animals \| .* \| only animals that are \w+ \| animal \d+ with status "\w+": 200 /],
+    ],
+    'members have capitals': [
+      successes((text) =>
+        text.replaceAll(
+          /"(id|name|categoryId|status)":/g,
+          (_all, name: string) => `"${name.toUpperCase()}":`,
+        ),
+      ),
+      [/^2 Data \| .* \| name \(missing\), which is no string: 201 /],
+    ],
+    'an empty list is null': [
+      successes((text) => (text === '[]' ? 'null' : text)),
+      [
+        /^2 Data \| .* \| a JSON array \(\[\] if there is nothing\), wrapped in nothing \| 200 OK, application\/json, null$/,
+      ],
+    ],
+    'the limit comes before the filter': [
+      {
+        filter: (pets, status) =>
+          status === null ? pets : pets.slice(0, 100).filter((pet) => pet.status === status),
+      },
+      [
+        /^4\.1 List animals \| .* \| animal \d+ among them, for .* 100 of its status were asked for \| \d+ animals, that one not among them$/,
+      ],
+    ],
+    'a handler goes on after its refusal': [
+      { rewrite: (answer) => (answer.status === 401 ? { ...answer, text: `${answer.text}\n[]` } : answer) },
+      [
+        /^1 The service \| .* without Authorization \| a body that is JSON, and nothing else \| text behind the JSON: \[\]: 401 /,
+      ],
+    ],
+    'no status is given': [
+      successes((text) => text.replaceAll(/,"status":"\w+"/g, '')),
+      [/^3 Statuses \| .* \| an animal with status \| status \(missing\): 201 /],
+    ],
+    'errors have another form': [
+      errors(() => '{"error":"no"}'),
+      [
+        /^7 Errors \| .* \| an Error body: .* \| code is \(missing\), message is \(missing\), status is \(missing\): 4/,
+      ],
+    ],
+    'errors are plain text': [
+      errors(() => 'no'),
+      [/^7 Errors \| .* \| an Error body: .* \| what is no JSON: 4/],
+    ],
+    'everything is sent as HTML': [
+      { rewrite: (answer) => ({ ...answer, type: 'text/html' }) },
+      [/^1 The service, 7 Errors \| .* \| Content-Type: application\/json \| text\/html: 200 /],
+    ],
+    'every response is 200': [
+      { rewrite: (answer) => ({ ...answer, status: 200 }) },
+      [
+        / \| status 400 not only in the body, but also in the first line of the response \| 200 /,
+        / \| 201 \| 200 /,
+      ],
+    ],
+    'JSON is written as Ruby writes it': [
+      { rewrite: (answer) => ({ ...answer, text: answer.text.replaceAll(/"(\w+)":/g, ':$1=>') }) },
+      [/^1 The service \| .* \| a body that is JSON, and nothing else \| => where JSON has a colon: /],
+    ],
+  }
+  for (const [mistake, [change, causes]] of Object.entries(onceMisleading))
+    test(`tells once, and as what it is, that ${mistake}`, async () => {
+      const { summary } = await verifyStore(change, [])
+      assertCauses(summary, causes)
+    })
+
+  test('tells mistakes that come together one by one, and what is behind others first', async () => {
+    const { summary } = await verifyStore(
+      {
+        save: () => {},
+        newId: () => BigInt(randomInt(2 ** 40)),
+        filter: (pets) => pets,
+        ...lenient(({ name, status }) => ({
+          name: typeof name === 'string' ? name : 'none',
+          status: isStatus(status) ? 'available' : 'sold',
+        })),
+        malformed: () => refuse(500),
+        rewrite(answer, { authorization }) {
+          if (answer.status === 401 && authorization === '') return refuse(403)
+          if (answer.status === 201) return { ...answer, status: 200 }
+          return answer.status === 404 ? { ...answer, text: '{"error":"none"}' } : answer
+        },
+      },
+      createPets(50),
+    )
+    const [first = '', second = ''] = listCauses(summary)
+    assert.match(first, /^4\.2 Add an animal \| .* \| 201 \| 200 /)
+    assert.match(second, /^4\.2 Add an animal \| .* \| it is not stored: /)
+    for (const told of [
+      'only animals that are ',
+      '400: the body is no JSON | 500 ',
+      '400: name is no string | 200 ',
+      '400: status is none of the three | 200 ',
+      '401: no key was sent | 403 ',
+    ])
+      assert.ok(
+        listCauses(summary).some((cause) => cause.includes(told)),
+        `${told}\n${summary}`,
+      )
+  })
+
+  test('puts an animal that is not stored before the ids, lookups and lists that miss it', async () => {
+    const { summary } = await verifyStore({ save: () => {} }, [])
+    const [first = ''] = listCauses(summary)
+    assert.match(
+      first,
+      /\b4\.2 Add an animal \| .* \| animal 1, which was just added \| it is not stored: no list has it, and/,
+    )
+    assert.doesNotMatch(summary, /an id that no other animal has/)
+  })
+
+  test('puts an id that is sent as text before the 404 that it causes', async () => {
+    const { summary } = await verifyStore({
+      ...successes((text) => text.replaceAll(/"id":(\d+)/g, '"id":"pet-$1"')),
+    })
+    const [first = ''] = listCauses(summary)
+    assert.match(
+      first,
+      /^2 Data \| .* \| an animal with name \(string\), .* \| id "pet-\d+", which is no int64 integer/,
+    )
   })
 })
 
+/** The server that these arguments name. */
+function open(args: readonly string[], env: Record<string, string> = {}) {
+  return openTarget([process.execPath, resolve('contract.test.js'), ...args], env)
+}
+
 describe('the server to verify', () => {
-  const setups: Record<string, [env: Record<string, string>, words: RegExp]> = {
-    'the address without the key': [{ PETSTORE_URL: 'http://127.0.0.1:1/v1' }, /PETSTORE_API_KEY is not/],
-    'the key without the address': [{ PETSTORE_API_KEY: key }, /PETSTORE_URL is not/],
+  const line =
+    'Type its address and a key that it knows, such as:\n  node contract.test.js http://127.0.0.1:4000/v1 my-key'
+  const nowhere = 'http://127.0.0.1:1/v1'
+  const setups: Record<string, [args: readonly string[], env: Record<string, string>, words: string]> = {
+    'the address without the key': [[nowhere], {}, `The key of the server is missing. ${line}`],
+    'the key without the address': [[], { PETSTORE_API_KEY: key }, `Which server is to be verified? ${line}`],
     'an address that is none': [
-      { PETSTORE_URL: '127.0.0.1:1', PETSTORE_API_KEY: key },
-      /is not an address such as http/,
+      ['127.0.0.1:1', key],
+      {},
+      `127.0.0.1:1 is no address such as http://127.0.0.1:4000/v1. ${line}`,
     ],
+    'an argument that there is not': [['--port', '1'], {}, `--port: does not go with this. ${line}`],
     'a key with a space in it': [
-      { PETSTORE_URL: 'http://127.0.0.1:1', PETSTORE_API_KEY: 'a b' },
-      /a bearer key cannot have/,
+      [nowhere, 'a b'],
+      {},
+      'The key, by the second argument, has characters that a bearer key cannot have (spaces, or characters beyond ASCII).',
     ],
     'an address where nothing listens': [
-      { PETSTORE_URL: 'http://127.0.0.1:1/v1', PETSTORE_API_KEY: key },
-      /http:\/\/127\.0\.0\.1:1\/v1 does not respond.*connection refused/,
+      [],
+      { PETSTORE_URL: nowhere, PETSTORE_API_KEY: key },
+      `${nowhere} does not respond: nothing listens there (connection refused). Is your server running, and is this its address?`,
     ],
   }
-  for (const [setup, [env, words]] of Object.entries(setups))
-    test(`is refused in one sentence, given ${setup}`, async () => {
-      await assert.rejects(openTarget(env), { message: words })
+  for (const [setup, [args, env, message]] of Object.entries(setups))
+    test(`is refused in few words, given ${setup}`, async () => {
+      await assert.rejects(open(args, env), { message })
     })
 
-  test('is refused in one sentence when it does not know the key', async (t) => {
-    const server = await startServer('another-key')
+  const sources: Record<string, [args: readonly string[], env: Record<string, string>]> = {
+    'the second argument': [[key], {}],
+    '--keys': [['--keys', `${key},other`], { PETSTORE_API_KEY: 'third' }],
+    PETSTORE_API_KEY: [[], { PETSTORE_API_KEY: key }],
+  }
+  for (const [source, [args, env]] of Object.entries(sources))
+    test(`is refused with the header that was sent and what came, when it does not know the key of ${source}`, async (t) => {
+      const server = await startServer('another-key')
+      t.after(() => server.close())
+      await assert.rejects(open([server.url, ...args], env), ({ message }: Error) => {
+        assert.ok(message.startsWith(`The server refuses the key, which came by ${source}. `), message)
+        assert.ok(message.includes(`with the header "Authorization: Bearer ${key}"`), message)
+        assert.match(message, /received: 401 Unauthorized, application\/json, \{"code":/)
+        return true
+      })
+    })
+
+  const keyForms: Record<string, Behaviour['isAuthorized']> = {
+    'Authorization: <key>': ({ authorization }) => authorization === key,
+    'Authorization: bearer <key>': ({ authorization }) => authorization === `bearer ${key}`,
+  }
+  for (const [form, isAuthorized] of Object.entries(keyForms))
+    test(`is judged for the rest when it takes the key as "${form}", which is told first`, async (t) => {
+      const server = await startServer(key, { isAuthorized, readLimit: () => 50 })
+      t.after(() => server.close())
+      const { client } = await open([server.url, key])
+      const { failed, summary } = await verify(client)
+      assert.equal(failed, '4.1 8')
+      const [first = ''] = listCauses(summary)
+      assert.match(first, /^5 Keys \| .* \| success for "Authorization: Bearer <key>" \| 401, and 200 to /)
+      assert.ok(first.endsWith(`"${form}", with which the rest is tried`), first)
+    })
+
+  test('is judged for the rest when it takes neither the path nor the key as it has to', async (t) => {
+    const inner = createStore(key, { isAuthorized: () => true })
+    const server = await startServer(key, {
+      isAuthorized: ({ authorization }) => authorization === key,
+      rewrite: (answer, asked) =>
+        answer.status === 401
+          ? answer
+          : asked.path.startsWith('/v1/')
+            ? refuse(404)
+            : inner({ ...asked, path: `/v1${asked.path}` }),
+    })
     t.after(() => server.close())
-    const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: key }
-    await assert.rejects(openTarget(env), { message: /refuses the key/ })
+    const { client } = await open([server.url, key])
+    const { failed, summary } = await verify(client)
+    assert.equal(failed, '')
+    assertCauses(summary, [/^9 Versions \|/, /^5 Keys \|/])
   })
 
-  for (const end of ['', '/', '/v1', '/v1/'])
+  test('is told that its paths end with a slash, and not each 404 that this causes', async (t) => {
+    const server = await startServer(key, {
+      rewrite: (answer, { path }) =>
+        path === '/v1/pets/' ? reply(200, '[]') : answer.status === 401 ? answer : refuse(404),
+    })
+    t.after(() => server.close())
+    const { client } = await open([server.url, key])
+    const [first = '', ...others] = listCauses((await verify(client)).summary)
+    assert.match(
+      first,
+      /^9 Versions.* \| the path \/pets \| 404 there, and 200 for \S+\/v1\/pets\/, with a slash at the end$/,
+    )
+    assert.doesNotMatch(others.join('\n'), /GET \S+\/pets, with the key/)
+  })
+
+  test('is judged for the rest when its paths are not under /v1, which is told first', async (t) => {
+    const inner = createStore(key, { readLimit: () => 50 })
+    const server = await startServer(key, {
+      isAuthorized: () => true,
+      rewrite: (_reply, asked) =>
+        asked.path.startsWith('/v1/') ? refuse(404) : inner({ ...asked, path: `/v1${asked.path}` }),
+    })
+    t.after(() => server.close())
+    const { client } = await open([server.url, key])
+    const { failed, summary } = await verify(client)
+    assert.equal(failed, '4.1 8')
+    const root = server.url.replace('/v1', '')
+    assert.match(
+      listCauses(summary)[0] ?? '',
+      new RegExp(
+        `^9 Versions \\| GET ${server.url}/pets, .* \\| 404 there, and 200 for ${root}/pets, where the rest`,
+      ),
+    )
+  })
+
+  for (const end of ['', '/', '/v1', '/v1/', '/v1/pets'])
     test(`is found at an address that ends in "${end}"`, async (t) => {
       const server = await startServer(key)
       t.after(() => server.close())
-      const address = new URL(server.url).origin + end
-      const target = await openTarget({ PETSTORE_URL: address, PETSTORE_API_KEY: key })
-      assert.equal(target.base, server.url)
+      const { client } = await open([new URL(server.url).origin + end, key])
+      assert.equal(client.base, server.url)
     })
 })
 
@@ -628,7 +990,7 @@ describe('the built file', () => {
     assert.match(failing.output, /sent: .*\n *expected: .*\n *received: /)
     assert.match(
       failing.output,
-      /^ *not ok \d+ - Summary: there is nothing to fix\n[^]*Fix these first: \d+ failures, 2 causes\./m,
+      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of 172 cases passed, \d+ failed \(2 causes\)/m,
     )
     assert.ok(!failing.output.includes(key), 'the key is printed')
     assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
@@ -641,23 +1003,103 @@ describe('the built file', () => {
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
 
-  test('says first that it verifies the bundled service when no other is named, and how to name one', async () => {
+  test('verifies no address that has a password, and does not print it', async () => {
+    const { exitCode, output } = await runSuite('http://ann:hush@127.0.0.1:1/v1')
+    assert.equal(exitCode, 1)
+    assert.match(output, /An address has no user and no password\. Type its address/)
+    assert.doesNotMatch(output, /hush/)
+  })
+
+  test('fails with the line to type when no server is named', async () => {
     const { exitCode, output } = await runSuite()
-    assert.equal(exitCode, 0, output)
+    assert.equal(exitCode, 1)
     assert.match(
       output,
-      /^TAP version 13\n# Verifying the bundled service at http:\S+\/v1, since PETSTORE_URL is not set\. To verify yours, set PETSTORE_URL and PETSTORE_API_KEY\.\n/,
+      /Which server is to be verified\? Type its address and a key that it knows, such as:\n *node \S*contract\.test\.js http:\/\/127\.0\.0\.1:4000\/v1 my-key\n/,
     )
+    assert.match(output, /^# tests 1$/m)
   })
 })
 
-/** Runs the built suite as users do, in a process of its own. */
+/** A way to run it alone: by itself, or by the program. */
+const commands: Record<string, (address: string, key: string) => readonly string[]> = {
+  'the suite by itself': (address, ofServer) => [suite, address, ofServer],
+  'the program with --verify': (address, ofServer) => [
+    join(dirname(suite), 'server.js'),
+    '--verify',
+    address,
+    '--keys',
+    ofServer,
+  ],
+}
+
+for (const [how, command] of Object.entries(commands))
+  describe(`${how}`, () => {
+    test('says in two lines that a right server passes', async (t) => {
+      const server = await startServer(key)
+      t.after(() => server.close())
+      const { exitCode, output } = await runNode(command(server.url, key))
+      assert.equal(output, `Verifying ${server.url}\nPassed: all 172 cases.\n`)
+      assert.equal(exitCode, 0)
+    })
+
+    test('prints the summary alone, and each failure in full with --all', async (t) => {
+      const server = await startServer(key, { readLimit: () => 50 })
+      t.after(() => server.close())
+      const { exitCode, output } = await runNode(command(server.url, key))
+      assert.equal(exitCode, 1)
+      assert.ok(output.split('\n').length < 15, output)
+      assert.match(
+        output,
+        /^Verifying .*\nFix the first cause first, .*\n1\. 4\.1 List animals: [^]*\n2\. 8 Limits: /,
+      )
+      assert.match(
+        output,
+        /\nNot passed: \d+ of 172 cases passed, \d+ failed \(2 causes\), 2 cannot be judged .*\n$/,
+      )
+      assert.ok(!output.includes(key), 'the key is printed')
+
+      const all = await runNode([...command(server.url, key), '--all'])
+      assert.equal(all.exitCode, 1)
+      assert.equal(
+        all.output.match(/^✖ \S+ .*\n {2}sent: {5}.*\n {2}expected: .*\n {2}received: /gm)?.length,
+        Number(/ (\d+) failed/.exec(output)?.[1]),
+      )
+      assert.ok(all.output.endsWith(output.slice(output.indexOf('Fix the first'))), all.output)
+    })
+
+    test('says in one line that nothing listens', async () => {
+      const { exitCode, output } = await runNode(command('http://127.0.0.1:1', key))
+      assert.match(output, /^http:\/\/127\.0\.0\.1:1\/v1 does not respond: .*\(connection refused\).*\n$/)
+      assert.equal(exitCode, 1)
+    })
+
+    test('prints nothing more when nobody reads it', async (t) => {
+      const server = await startServer(key, { readLimit: () => 50 })
+      t.after(() => server.close())
+      const child = spawn(process.execPath, [...command(server.url, key), '--all'], {
+        env: cleanEnvironment(),
+      })
+      let complaints = ''
+      child.stderr.setEncoding('utf8').on('data', (text: string) => (complaints += text))
+      await once(child.stdout, 'data')
+      child.stdout.destroy()
+      assert.deepEqual(await once(child, 'exit'), [1, null])
+      assert.equal(complaints, '')
+    })
+  })
+
+/** Runs the built suite as a test runner does, in a process of its own. */
 function runSuite(address?: string): Promise<{ exitCode: unknown; output: string }> {
   const named = address !== undefined && { PETSTORE_URL: address, PETSTORE_API_KEY: key }
-  const env = { ...cleanEnvironment(), ...named }
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['--test', '--test-reporter=tap', suite], { env }, (error, stdout, stderr) =>
-      resolve({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),
+  return runNode(['--test', '--test-reporter=tap', suite], { ...named })
+}
+
+function runNode(args: readonly string[], more: NodeJS.ProcessEnv = {}) {
+  const env = { ...cleanEnvironment(), ...more }
+  return new Promise<{ exitCode: unknown; output: string }>((done) => {
+    execFile(process.execPath, args, { env }, (error, stdout, stderr) =>
+      done({ exitCode: error === null ? 0 : error.code, output: stdout + stderr }),
     )
   })
 }

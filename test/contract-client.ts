@@ -2,23 +2,30 @@
  * How the contract suite talks to a pet store: one request at a time over HTTP. Each response comes with words that say what was
  * sent and what came back. Knows the addresses and the key, but not what a response must look like (`contract-cases.ts`).
  */
-import { request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
-import { isObject, parseExactJson } from './contract-json.ts'
+import { isObject, readMeantJson } from './contract-json.ts'
+import { createHttpTransport, LateError, NotHttpError, type Transport } from './contract-wire.ts'
 
 const answerLimitMs = 10_000
-const shownBodyChars = 300
+const shownBodyChars = 200
 
-export interface Answer {
-  /** The request in words: method, address, whether the key was sent, body. Never the key. */
+/** A request, as messages name it. */
+export interface Asked {
+  /** In words: method, address, whether the key was sent, body. Never the key. */
   sent: string
+  /** Such as `GET /pets/{petId}`. */
+  operation: string
+}
+
+export interface Answer extends Asked {
   status: number
   contentType: string
   text: string
   /** The response in words. */
   received: string
-  /** The body as JSON with exact integers; undefined when it is no JSON. */
+  /** The body as JSON with exact integers, also when it is only meant to be JSON; else undefined. */
   json: unknown
+  /** What makes the body no JSON; undefined when it is. */
+  jsonFault: string | undefined
 }
 
 export interface Call {
@@ -28,14 +35,6 @@ export interface Call {
   authorization?: { value: string | null; words: string }
   headers?: Record<string, string>
 }
-
-/** One exchange with the server. Rejects with the error of the connection when no response comes. */
-export type Transport = (request: {
-  readonly method: string
-  readonly address: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string | undefined
-}) => Promise<{ status: number; phrase: string; contentType: string; text: string }>
 
 /** Reporters print its message alone: a stack tells nothing about the server. */
 export class PlainError extends Error {
@@ -47,11 +46,13 @@ export class PlainError extends Error {
 
 /** What was wrong with an exchange, in words. */
 export class Finding extends PlainError {
+  readonly operation: string
   readonly expected: string
   readonly received: string
 
-  constructor(sent: string, expected: string, received: string) {
+  constructor({ sent, operation }: Asked, expected: string, received: string) {
     super(`  sent:     ${sent}\n  expected: ${expected}\n  received: ${received}`)
+    this.operation = operation
     this.expected = expected
     this.received = received
   }
@@ -61,120 +62,110 @@ export class Finding extends PlainError {
 export class NoAnswer extends Finding {
   /** Why, in a few words. */
   readonly reason: string
+  /** As Node names it, such as ECONNREFUSED; empty if there is none. */
+  readonly code: string
   /** The server cannot be reached, or no longer, so that every other request would fail too. */
   readonly isUnreachable: boolean
   /** The time limit was over. */
   readonly isLate: boolean
 
-  constructor(sent: string, error: Error) {
+  constructor(asked: Asked, error: Error) {
     const reason = nameFailure(error)
-    super(sent, 'a response', `none, ${reason}`)
+    super(asked, 'a response', `none, ${reason}`)
     this.reason = reason
-    this.isUnreachable = codeOf(error) in unreachableCodes
+    this.code = codeOf(error)
+    this.isUnreachable = this.code in unreachableCodes
     this.isLate = error instanceof LateError
   }
 }
 
-/** For a transport that has waited for its time limit. */
-export class LateError extends Error {
-  constructor(limitMs: number) {
-    super(`not within ${limitMs / 1000} seconds`)
-  }
-}
+/** What may be wrong with every response. It is noted, and the response is judged as it was meant. */
+export type FaultKind = 'address' | 'key' | 'http' | 'json'
 
 export interface Client {
+  /** The base address, without a slash at its end. */
   base: string
   key: string
+  /** The headers that carry the good key. */
+  keyHeaders: Record<string, string>
   send(path: string, call?: Call): Promise<Answer>
+  list(query?: string, call?: Call): Promise<Answer>
+  add(body: string, call?: Call): Promise<Answer>
+  get(petId: string, call?: Call): Promise<Answer>
   /** The refusals of the operations so far. Each of them must have an Error body. */
   refusals: Answer[]
   /** Ids that creations were answered with so far, in decimal. */
   addedIds: string[]
-  list(query?: string, call?: Call): Promise<Answer>
-  add(body: string, call?: Call): Promise<Answer>
-  get(petId: string, call?: Call): Promise<Answer>
+  /** The operations that have succeeded so far. */
+  succeeded: Set<string>
+  /** The first of each kind. */
+  faults: Map<FaultKind, Finding>
+  /** How long each response took that came as it has to. */
+  timesMs: number[]
 }
 
 export function createClient(
   base: string,
   key: string,
-  transport = createHttpTransport(answerLimitMs),
+  transport: Transport = createHttpTransport(answerLimitMs),
 ): Client {
-  const refusals: Answer[] = []
-  const addedIds: string[] = []
-  const send = (path: string, call: Call = {}) => sendRequest(base + path, key, call, transport)
   const operate = async (path: string, call: Call) => {
-    const answer = await send(path, call)
-    if (answer.status >= 400) refusals.push(answer)
+    const answer = await client.send(path, call)
+    if (answer.status >= 400) client.refusals.push(answer)
+    else if (answer.status >= 200 && answer.status < 300) client.succeeded.add(answer.operation)
+    if (answer.json !== undefined && answer.jsonFault !== undefined)
+      note('json', answer, 'a body that is JSON, and nothing else', `${answer.jsonFault}: ${answer.received}`)
     return answer
   }
-  return {
+  const note = (kind: FaultKind, asked: Asked, expected: string, received: string) => {
+    if (!client.faults.has(kind)) client.faults.set(kind, new Finding(asked, expected, received))
+  }
+  const client: Client = {
     base,
     key,
-    send,
-    refusals,
-    addedIds,
+    keyHeaders: { Authorization: `Bearer ${key}` },
+    refusals: [],
+    addedIds: [],
+    succeeded: new Set(),
+    faults: new Map(),
+    timesMs: [],
+    async send(path, call = {}) {
+      const { method = 'GET', body, authorization } = call
+      const address = client.base + path
+      const asked = {
+        sent: `${method} ${address}, ${authorization?.words ?? 'with the key'}${body === undefined ? '' : `, body ${shorten(body) || '(empty)'}`}`,
+        operation: `${method} ${path.replace(/\?.*/s, '').replace(/^\/pets\/.+/s, '/pets/{petId}')}`,
+      }
+      const headers: Record<string, string> = { Accept: 'application/json', ...call.headers }
+      if (authorization === undefined) Object.assign(headers, client.keyHeaders)
+      else if (authorization.value !== null) headers['Authorization'] = authorization.value
+      if (body !== undefined) {
+        headers['Content-Type'] = 'application/json'
+        headers['Content-Length'] = String(Buffer.byteLength(body))
+      }
+      const startMs = performance.now()
+      const response = await transport({ method, address, headers, body }).catch((error: unknown) => {
+        throw error instanceof Error ? new NoAnswer(asked, error) : error
+      })
+      const { status, phrase, contentType, text, fault } = response
+      // The end of a faulty one may have been waited for.
+      if (fault === undefined) client.timesMs.push(performance.now() - startMs)
+      const received = `${status} ${phrase}, ${contentType || 'no Content-Type'}, ${shorten(text) || 'an empty body'}`
+      if (fault !== undefined) note('http', asked, fault.expected, `${fault.received}: ${received}`)
+      const { json, fault: jsonFault } = readMeantJson(text)
+      return { ...asked, status, contentType, text, received, json, jsonFault }
+    },
     list: (query = '', call = {}) => operate(`/pets${query}`, call),
     async add(body, call = {}) {
       const answer = await operate('/pets', { ...call, method: 'POST', body })
       const id = isObject(answer.json) ? answer.json['id'] : undefined
-      if (answer.status < 300 && id !== undefined) addedIds.push(String(id))
+      if (answer.status < 300 && id !== undefined) client.addedIds.push(String(id))
       return answer
     },
     get: (petId, call = {}) => operate(`/pets/${petId}`, call),
   }
+  return client
 }
-
-async function sendRequest(address: string, key: string, call: Call, transport: Transport): Promise<Answer> {
-  const { method = 'GET', body, authorization = { value: `Bearer ${key}`, words: 'with the key' } } = call
-  const sent = `${method} ${address}, ${authorization.words}${body === undefined ? '' : `, body ${shorten(body) || '(empty)'}`}`
-  const headers: Record<string, string> = { Accept: 'application/json', ...call.headers }
-  if (authorization.value !== null) headers['Authorization'] = authorization.value
-  if (body !== undefined) {
-    headers['Content-Type'] = 'application/json'
-    headers['Content-Length'] = String(Buffer.byteLength(body))
-  }
-  try {
-    const { status, phrase, contentType, text } = await transport({ method, address, headers, body })
-    return {
-      sent,
-      status,
-      contentType,
-      text,
-      received: `${status} ${phrase}, ${contentType || 'no Content-Type'}, ${shorten(text) || 'an empty body'}`,
-      json: parseOrUndefined(text),
-    }
-  } catch (error) {
-    throw error instanceof Error ? new NoAnswer(sent, error) : error
-  }
-}
-
-/** Over a connection of its own: no server's idle timeout can race with the next request, and none keeps the process alive. */
-export const createHttpTransport =
-  (limitMs: number): Transport =>
-  ({ method, address, headers, body }) =>
-    new Promise((resolve, reject) => {
-      const start = address.startsWith('https:') ? requestHttps : requestHttp
-      const request = start(address, { method, headers, agent: false }, (response) => {
-        const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk))
-        response.on('error', fail)
-        response.on('end', () => {
-          clearTimeout(timer)
-          const { statusCode: status = 0, statusMessage = '' } = response
-          const { location, 'content-type': contentType = '' } = response.headers
-          const phrase = location !== undefined && status < 400 ? `to ${location}` : statusMessage
-          resolve({ status, phrase, contentType, text: Buffer.concat(chunks).toString('utf8') })
-        })
-      })
-      const timer = setTimeout(() => request.destroy(new LateError(limitMs)), limitMs)
-      function fail(error: Error): void {
-        clearTimeout(timer)
-        reject(error)
-      }
-      request.on('error', fail)
-      request.end(body)
-    })
 
 const unreachableCodes: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there (connection refused)',
@@ -191,21 +182,22 @@ function codeOf(error: Error): string {
 
 function nameFailure(error: Error): string {
   const code = codeOf(error)
+  if (error instanceof NotHttpError)
+    return `what came begins with "${shorten(error.begin, 40)}", which is no status line such as "HTTP/1.1 200 OK"`
   if (code === 'ECONNRESET' || code === 'EPIPE')
     return 'the server closed the connection without a response: it may have crashed on this request'
   return unreachableCodes[code] ?? (error.message || code)
 }
 
-function parseOrUndefined(text: string): unknown {
-  try {
-    return parseExactJson(text)
-  } catch {
-    return undefined
-  }
+/** On one line, with what cannot be seen written as U+FEFF. */
+export function shorten(text: string, maxChars = shownBodyChars): string {
+  const shown = text
+    .slice(0, maxChars)
+    .replaceAll(/\s*[\r\n]+\s*/g, ' ')
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\uFFFD]/gu, formatCodePoint)
+  return text.length <= maxChars ? shown : `${shown}… (${text.length} characters)`
 }
 
-/** On one line. */
-function shorten(text: string): string {
-  const shown = text.slice(0, shownBodyChars).replaceAll(/\s*\n\s*/g, ' ')
-  return text.length <= shownBodyChars ? shown : `${shown}… (${text.length} characters)`
+function formatCodePoint(char: string): string {
+  return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
 }

@@ -2,13 +2,16 @@
  * What the contract suite says when a response breaks the interface: what was sent, expected and received. The reader is the author
  * of the server and does not know the suite, so there is no stack in it.
  */
-import { type Answer, Finding } from './contract-client.ts'
+import { type Answer, Finding, shorten } from './contract-client.ts'
 import { isInt64, isObject } from './contract-json.ts'
 
 export const statuses = ['available', 'pending', 'sold']
 
 /** The interface is broken, and the message says how. */
 export class Violation extends Finding {}
+
+/** A body is not what it has to be, whatever is in it: this comes before all that is read in it. */
+export class FormViolation extends Violation {}
 
 /**
  * A case cannot be judged, because a response that it builds on breaks another section. That section reports it, so that a fault
@@ -21,14 +24,20 @@ export class Blocked extends Violation {
   readonly reason: string
 
   constructor(section: string, answer: Answer, expected: string, received: string) {
-    super(answer.sent, expected, received)
+    super(answer, expected, received)
     this.section = section
     this.reason = `${answer.sent}: expected ${expected}, received ${received}`
   }
 }
 
+/** A case cannot be tried here, which is nobody's fault. The message says why. */
+export class NotTried extends Error {}
+
+/** A case is left out, because it takes the server too long. */
+export class TooSlow extends NotTried {}
+
 export function violate(answer: Answer, expected: string, received = answer.received): never {
-  throw new Violation(answer.sent, expected, received)
+  throw new Violation(answer, expected, received)
 }
 
 /** For a response that another section than the case's own is about. */
@@ -45,13 +54,25 @@ export function isRefusal(answer: Answer): boolean {
   return answer.status >= 400 && answer.status < 500
 }
 
-export function expectStatus(answer: Answer, allowed: number[], words = allowed.join(' or ')): void {
-  if (!allowed.includes(answer.status)) violate(answer, words)
+/** `reason` says what is right or wrong about the request. */
+export function expectStatus(answer: Answer, allowed: number, reason = ''): void {
+  if (answer.status === allowed) return
+  expectOneStatus(answer)
+  violate(answer, `${allowed}${reason && `: ${reason}`}`)
 }
 
 /** For a request that gets nothing, while the interface leaves open how it is refused. */
-export function expectRefusal(answer: Answer): void {
-  if (!isRefusal(answer)) violate(answer, 'a refusal (4xx; the interface leaves open which)')
+export function expectRefusal(answer: Answer, reason: string): void {
+  if (isRefusal(answer)) return
+  expectOneStatus(answer)
+  violate(answer, `a refusal (4xx; the interface leaves open which): ${reason}`)
+}
+
+/** An Error body must not come as a success. */
+export function expectOneStatus(answer: Answer): void {
+  const status = readMember(answer, 'status')
+  if (isSuccess(answer) && typeof status === 'bigint' && typeof readMember(answer, 'code') === 'string')
+    violate(answer, `status ${status} not only in the body, but also in the first line of the response`)
 }
 
 /** For a section that is not about which success status it is. */
@@ -60,54 +81,106 @@ export function expectSuccess(answer: Answer, words = 'success'): void {
 }
 
 export function expectJson(answer: Answer): void {
+  expectJsonType(answer)
+  if (answer.json === undefined)
+    throw new FormViolation(answer, 'a body that is JSON', `${answer.jsonFault}: ${answer.received}`)
+}
+
+function expectJsonType(answer: Answer): void {
   const mediaType = answer.contentType.split(';')[0]?.trim().toLowerCase()
-  if (mediaType !== 'application/json') violate(answer, 'Content-Type: application/json')
-  if (answer.json === undefined) violate(answer, 'a body that is JSON')
+  if (mediaType !== 'application/json')
+    violate(
+      answer,
+      'Content-Type: application/json',
+      `${answer.contentType || 'no Content-Type'}: ${answer.received}`,
+    )
+}
+
+const arrayWords = 'a JSON array ([] if there is nothing), wrapped in nothing'
+
+export function expectArray(answer: Answer): void {
+  if (!Array.isArray(answer.json)) throw new FormViolation(answer, arrayWords, nameBody(answer))
+}
+
+function nameBody({ json, jsonFault, received }: Answer): string {
+  return json === undefined ? `${jsonFault}: ${received}` : received
 }
 
 /** Integers are given as bigints, and may come as strings of the same digits: types are section 2's, by expectPet. */
 export function expectMembers(answer: Answer, members: Record<string, unknown>): void {
+  expectAnimal(answer)
   for (const [name, value] of Object.entries(members)) {
     const given = readMember(answer, name)
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
-    const isBig = typeof value === 'bigint' && !Number.isSafeInteger(Number(value))
-    const hint = isBig ? ' (a double rounds it: read and write it as a 64-bit integer)' : ''
-    if (!isSame)
-      violate(answer, `${name} ${show(value)}${hint}`, `${name} ${show(given)}: ${answer.received}`)
+    if (isSame) continue
+    const received = `${name} ${show(given)}: ${answer.received}`
+    if (given === undefined) violate(answer, `an animal with ${name}`, received)
+    violate(answer, `${name} ${show(value)}${hintFor(value, given)}`, received)
   }
 }
 
+/** Section 2 tells what is no animal at all. */
+export function expectAnimal(answer: Answer): void {
+  const isAnimal = ['name', 'categoryId'].every((name) => readMember(answer, name) !== undefined)
+  if (!isAnimal) block('2', answer, petWords, findPetFault(answer, answer.json))
+}
+
+/** In section 3. Undefined as a status is no status. */
+export function blockStatus(answer: Answer): never {
+  block('3', answer, 'an animal with status', `status (missing): ${answer.received}`)
+}
+
+function hintFor(value: unknown, given: unknown): string {
+  const isBig = typeof value === 'bigint' && BigInt.asIntN(32, value) !== value && typeof given === 'bigint'
+  if (isBig) return ', as a 64-bit integer: 32 bits cut it, and a double rounds it'
+  if (typeof value !== 'string' || typeof given !== 'string') return ''
+  const [, beyondAscii = ''] = /([^\0-\x7f]+)/.exec(value) ?? []
+  return given.includes(beyondAscii) ? '' : ', read and written in UTF-8'
+}
+
+const petWords = 'an animal with name (string), categoryId and id (int64)'
+
 export function expectPet(answer: Answer, pet: unknown): void {
-  const refuse = (fault: string) =>
-    violate(answer, 'an animal with name (string), categoryId and id (int64)', fault)
-  if (!isObject(pet)) return refuse(`${show(pet)}, which is no object`)
-  if (typeof pet['name'] !== 'string') refuse(`name ${show(pet['name'])}, which is no string`)
+  const fault = findPetFault(answer, pet)
+  if (fault !== undefined) throw new FormViolation(answer, petWords, fault)
+}
+
+function findPetFault({ received }: Answer, pet: unknown): string | undefined {
+  if (!isObject(pet)) return `${Array.isArray(pet) ? 'an array' : show(pet)}, which is no object: ${received}`
+  if (typeof pet['name'] !== 'string') return `name ${show(pet['name'])}, which is no string: ${received}`
   for (const member of ['categoryId', 'id'])
-    if (!isInt64(pet[member])) refuse(`${member} ${show(pet[member])}, which is no int64 integer`)
+    if (!isInt64(pet[member])) return `${member} ${show(pet[member])}, which is no int64 integer: ${received}`
+  return undefined
 }
 
 export function expectAtMost(answer: Answer, limit: number): void {
-  expectStatus(answer, [200])
+  expectStatus(answer, 200)
   const { length } = readPets(answer)
   if (length > limit) violate(answer, `at most ${countAnimals(limit)}`, countAnimals(length))
 }
 
 export function expectCount(answer: Answer, count: number): void {
-  expectStatus(answer, [200])
+  expectStatus(answer, 200)
   const { length } = readPets(answer)
+  if (length > count) block('4.1', answer, `at most ${countAnimals(count)}`, countAnimals(length))
   if (length !== count)
     violate(answer, `${countAnimals(count)}, since the store holds more`, countAnimals(length))
 }
 
 export function expectOnly(answer: Answer, status: string): void {
-  expectStatus(answer, [200])
+  expectStatus(answer, 200)
+  const stray = findStray(answer, status)
+  if (stray !== undefined) violate(answer, `only animals that are ${status}`, stray)
+}
+
+/** An animal of another status, in words. */
+export function findStray(answer: Answer, status: string): string | undefined {
   const stray = readPets(answer).find((pet) => pet['status'] !== status)
-  if (stray !== undefined)
-    violate(
-      answer,
-      `only animals that are ${status}`,
-      `animal ${idOf(stray)} with status ${show(stray['status'])}`,
-    )
+  if (stray === undefined) return undefined
+  const fault = findPetFault(answer, stray)
+  if (fault !== undefined) block('2', answer, petWords, fault)
+  if (stray['status'] === undefined) blockStatus(answer)
+  return `animal ${idOf(stray)} with status ${show(stray['status'])}: ${answer.received}`
 }
 
 /** For a list with limit=100. A full page may leave the animal out, for the order of a list is open. */
@@ -116,7 +189,7 @@ export function expectListed(answer: Answer, id: string): void {
   if (pets.length < 100 && !pets.some((pet) => idOf(pet) === id))
     violate(
       answer,
-      `animal ${id} among them, as added`,
+      `animal ${id} among them, for it was just added, and 100 of its status were asked for`,
       `${countAnimals(pets.length)}, that one not among them`,
     )
 }
@@ -124,8 +197,11 @@ export function expectListed(answer: Answer, id: string): void {
 /** The animals of a list response, for a case that is not about the list's status or form. */
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
-  if (!Array.isArray(answer.json)) block('2', answer, 'a JSON array, wrapped in nothing')
-  return answer.json.map((pet: unknown) => (isObject(pet) ? pet : {}))
+  expectOneStatus(answer)
+  if (!Array.isArray(answer.json)) block('2', answer, arrayWords, nameBody(answer))
+  const pets: unknown[] = answer.json
+  if (!pets.every(isObject)) block('2', answer, 'an array of objects')
+  return pets
 }
 
 export function expectId(answer: Answer, id: string): void {
@@ -140,8 +216,9 @@ export function idOf(pet: Record<string, unknown>): string {
 
 /** The id that a creation was answered with. */
 export function readId(answer: Answer): string {
+  if (!isSuccess(answer)) block('4.2', answer, 'success')
   const id = readMember(answer, 'id')
-  if (id === undefined) block('2', answer, 'the animal with its id')
+  if (id === undefined) block('2', answer, petWords, findPetFault(answer, answer.json))
   return String(id)
 }
 
@@ -156,31 +233,34 @@ export function isStatus(value: unknown): value is string {
 
 export const errorBodyWords = 'an Error body: {"code": string, "message": string, "status": integer}'
 
-/** What keeps a body from being an Error (section 2), or undefined. */
-export function findErrorFault(answer: Answer): string | undefined {
-  if (!isObject(answer.json)) return 'the body is no JSON object'
-  const { code, message, status } = answer.json
+/** `more` is said behind what was expected. */
+export function expectError(answer: Answer, more = ''): void {
+  expectJsonType(answer)
+  const { json, jsonFault, status } = answer
+  const refuse = (fault: string) =>
+    violate(answer, `${errorBodyWords}${more}`, `${fault}: ${answer.received}`)
+  if (json === undefined) refuse(String(jsonFault))
+  if (!isObject(json)) return refuse('the body is no JSON object')
   const faults: string[] = []
-  if (typeof code !== 'string') faults.push(`code is ${show(code)}`)
-  if (typeof message !== 'string') faults.push(`message is ${show(message)}`)
-  if (typeof status !== 'bigint') faults.push(`status is ${show(status)}`)
-  return faults.length === 0 ? undefined : faults.join(', ')
+  if (typeof json['code'] !== 'string') faults.push(`code is ${show(json['code'])}`)
+  if (typeof json['message'] !== 'string') faults.push(`message is ${show(json['message'])}`)
+  if (typeof json['status'] !== 'bigint') faults.push(`status is ${show(json['status'])}`)
+  if (faults.length > 0) refuse(faults.join(', '))
+  if (json['status'] !== BigInt(status))
+    violate(
+      answer,
+      `"status":${status} in the body${more}`,
+      `"status":${show(json['status'])}: ${answer.received}`,
+    )
 }
 
-export function findStatusFault(answer: Answer): string | undefined {
-  const status = readMember(answer, 'status')
-  return status === BigInt(answer.status)
-    ? undefined
-    : `status is ${show(status)} in a ${answer.status} response`
-}
-
-/** JSON text of a value with exact integers. */
+/** JSON text of a value with exact integers, on one line and not long. */
 export function show(value: unknown): string {
   if (value === undefined) return '(missing)'
-  if (typeof value === 'bigint') return String(value)
-  return JSON.stringify(value, (_name, member: unknown) =>
-    typeof member === 'bigint' ? `${member}` : member,
+  const text = JSON.stringify(value, (_name, member: unknown) =>
+    typeof member === 'bigint' ? `\u0001${member}\u0001` : member,
   )
+  return shorten(text.replaceAll(/"\\u0001(-?\d+)\\u0001"/g, '$1'), 80)
 }
 
 function countAnimals(count: number): string {

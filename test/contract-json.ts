@@ -16,6 +16,93 @@ export function parseExactJson(text: string): unknown {
   return withNumbers(JSON.parse(marked))
 }
 
+export interface MeantJson {
+  /** Undefined when it cannot be guessed. */
+  readonly json: unknown
+  /** What makes it no JSON; undefined when it is. */
+  readonly fault: string | undefined
+}
+
+/** What often stands for JSON, and what makes JSON of it. */
+const repairs: readonly (readonly [fault: string, repair: (text: string) => string])[] = [
+  [
+    'a byte order mark (U+FEFF) in front of the JSON',
+    (text) => (text.startsWith('\uFEFF') ? text.slice(1) : ''),
+  ],
+  [
+    'single quotes where JSON has double quotes',
+    (text) =>
+      text
+        .replaceAll("'", '"')
+        .replaceAll(/\bNone\b/g, 'null')
+        .replaceAll(/\bTrue\b/g, 'true')
+        .replaceAll(/\bFalse\b/g, 'false'),
+  ],
+  [
+    '=> where JSON has a colon',
+    (text) =>
+      text
+        .replaceAll(/:(\w+)\s*=>/g, '"$1":')
+        .replaceAll(/(?<=")\s*=>/g, ':')
+        .replaceAll(/\bnil\b/g, 'null'),
+  ],
+  ['a comma in front of a closing bracket', (text) => text.replaceAll(/,\s*(?=[}\]])/g, '')],
+]
+
+/** Reads also what was meant to be JSON and is not, so that one mistake in front of it does not hide what is in it. */
+export function readMeantJson(text: string): MeantJson {
+  const json = parseOrUndefined(text)
+  if (typeof json === 'string' && isMeant(parseOrUndefined(json)))
+    return { json: parseOrUndefined(json), fault: 'JSON inside a string: it was encoded twice' }
+  if (json !== undefined) return { json, fault: undefined }
+  for (const [fault, repair] of repairs) {
+    const meant = parseOrUndefined(repair(text))
+    if (isMeant(meant)) return { json: meant, fault }
+  }
+  if (text === '') return { json, fault: 'an empty body' }
+  if (/^\s*[{[]/.test(text) && endOfValue(text, 0) > text.length)
+    return { json, fault: 'JSON that ends too early (is Content-Length smaller than the body?)' }
+  // Such as a warning in front of it, or a second body behind it.
+  for (const { index } of [...text.matchAll(/[{[]/g)].slice(0, 20)) {
+    const end = endOfValue(text, index)
+    const meant = parseOrUndefined(text.slice(index, end))
+    if (!isMeant(meant)) continue
+    const before = text.slice(0, index).trim()
+    return {
+      json: meant,
+      fault:
+        before === ''
+          ? `text behind the JSON: ${text.slice(end).trim()}`
+          : `text in front of the JSON: ${before}`,
+    }
+  }
+  return { json, fault: 'what is no JSON' }
+}
+
+/** The index behind the object or array that begins at `start`; beyond the text if it does not end. */
+function endOfValue(text: string, start: number): number {
+  let depth = 0
+  for (const { 0: token, index } of text.slice(start).matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]/g)) {
+    if (token === '{' || token === '[') depth += 1
+    else if (token === '}' || token === ']') depth -= 1
+    if (depth === 0) return start + index + token.length
+  }
+  return text.length + 1
+}
+
+/** Whether it looks like a body of the interface: a bracket in a sentence or a style sheet is none. */
+function isMeant(value: unknown): boolean {
+  return Array.isArray(value) ? value.every(isObject) : isObject(value) && Object.keys(value).length > 0
+}
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return parseExactJson(text)
+  } catch {
+    return undefined
+  }
+}
+
 function withNumbers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withNumbers)
   if (!isObject(value)) return value

@@ -1,4 +1,4 @@
-/** The arguments of the program: one for each setting, `--verify`, `--help` and `--version`. Prints nothing, and checks no value. */
+/** The arguments of the program: one for each setting, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError, maskUser, settings, type Arguments } from '../options/settings.ts'
@@ -16,7 +16,7 @@ export function handleArgs(
   const refuse = (fault: string): never => {
     throw new ConfigError(`${fault}; ${command} --help lists the arguments`)
   }
-  const names = ['import', 'export', 'verify', ...Object.values(settings).map(({ argument }) => argument)]
+  const names = ['import', 'export', ...Object.values(settings).map(({ argument }) => argument)]
   const { values, tokens } = parseArgs({
     args: [...args],
     options: {
@@ -51,8 +51,6 @@ export function handleArgs(
       return refuse(`${token.rawName}: expected a value after it; one that begins with -- comes behind a =`)
     given[token.name] = token.value
   }
-  const other = Object.keys(given).find((name) => name !== 'verify' && name !== 'keys')
-  if ('verify' in given && other !== undefined) return refuse(`--${other}: does not go with --verify`)
   return given
 }
 
@@ -93,7 +91,7 @@ In the log of requests, those that an open page sends by itself have the word po
 Options:
   --import FILE  store the pets of a data file in the database, which has none, and exit
   --export FILE  write the pets of the database into a new data file, and exit
-  --verify URL   test another server against the interface, with its key by --keys
+  --verify URL   test another server against the interface, with its key by --keys; --all prints every failure
   -h, --help     print this text
   -v, --version  print the version`
 }

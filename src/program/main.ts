@@ -1,9 +1,8 @@
 /** The program: arguments, environment, console, signals and exit codes. */
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve, dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { DataFileUnusable } from '../data-file/disk.ts'
 import { defaultTimeouts } from '../http/limits.ts'
 import { printEntries } from '../http/request-log.ts'
@@ -34,13 +33,13 @@ export async function runProgram(): Promise<void> {
   const console = openConsole(process.env)
   let args: Arguments = {}
   try {
+    const given = process.argv.slice(2)
+    if (isVerification(given)) return await verifyServer()
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const request = handleArgs(process.argv.slice(2), command, packageVersion, process.env)
+    const request = handleArgs(given, command, packageVersion, process.env)
     if (typeof request === 'string') return console.say(request)
     args = request
-    const { verify, keys = process.env['PETSTORE_API_KEY'] } = args
-    if (verify === undefined) await start(args, console)
-    else process.exitCode = await verifyServer(verify, keys)
+    await start(args, console)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
@@ -158,20 +157,16 @@ function describeFailure(error: unknown): string | undefined {
 
 const noSuite =
   '--verify: the contract suite, contract.test.js, is not beside this program; the package petstore has both, and so has dist after a build'
-const noKey = '--verify: needs a key of that server too, by --keys or PETSTORE_API_KEY'
 
-/** Uses the first of the comma-separated keys. The suite prints what it finds; returns the exit code. */
-export async function verifyServer(address: string, keys = ''): Promise<number> {
-  // The suite would print them.
-  if (address.includes('@'))
-    throw new ConfigError('--verify: expected the address of a server, without a user and a password')
+/** Whether the arguments are for the contract suite, which reads them by itself. */
+function isVerification(args: readonly string[]): boolean {
+  return args.some((arg) => /^--verify(?:=|$)/.test(arg))
+}
+
+/** Hands over to the suite, which prints what it finds and sets the exit code. */
+async function verifyServer(): Promise<void> {
   // npx starts the program by a symbolic link in another folder.
   const suite = join(dirname(realpathSync(process.argv[1] ?? '')), 'contract.test.js')
   if (!existsSync(suite)) throw new ConfigError(noSuite)
-  const [key] = keys.split(',', 1)
-  if (!key) throw new ConfigError(noKey)
-  const env = { ...process.env, PETSTORE_URL: address, PETSTORE_API_KEY: key }
-  const run = spawn(process.execPath, ['--test-reporter=spec', suite], { env, stdio: 'inherit' })
-  const [code]: unknown[] = await once(run, 'exit')
-  return typeof code === 'number' ? code : 1
+  await import(pathToFileURL(suite).href)
 }
