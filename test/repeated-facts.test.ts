@@ -94,16 +94,16 @@ test('src/api/interface.md demands what the contract suite fails a server for, a
   assert.doesNotMatch(open, /-2\^63/)
 })
 
-test('the README has each setting, with its default and its argument', () => {
+test('src/program/README.md has each setting, with its default and its argument', () => {
   const rows = [
-    ...read('README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \| `--([\w-]+)` \|/gm),
+    ...read('src/program/README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \| `--([\w-]+)` \|/gm),
   ]
   assert.deepEqual(
     rows.map(([, variable, fallback, argument]) => ({ variable, fallback, argument })),
     Object.values(settings).map(({ variable, fallback, argument }) => {
       return { variable, fallback: fallback || '-', argument }
     }),
-    'README.md, Settings',
+    'src/program/README.md, Settings',
   )
 })
 
