@@ -1,4 +1,4 @@
-/** What the operations ask of a store, the database of their own that embedders can give it, and the errors by which a store refuses. */
+/** What the operations ask of a store, and what an embedder's database has to do; the errors by which a store refuses. */
 import { DataFileUnusable } from '../data-file/disk.ts'
 import type { Int64 } from '../json/json.ts'
 import type { Pet, PetWithoutId, PetStatus } from '../pet/pet.ts'
@@ -18,7 +18,6 @@ export interface Store {
   close(deadline?: number): Promise<void>
 }
 
-/** Which pets to list. */
 export interface PetQuery {
   /** At most this many pets: 1 to 100. */
   readonly limit: number
@@ -83,21 +82,17 @@ export class PetStoreError extends Error {
   }
 }
 
-/** For a pet for which there is no id. */
 export const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
-/** What is known of the pets of a failed creation. */
 export const notStored = 'nothing was stored'
 export const perhapsStored = 'it is not known whether the pet was stored'
 
-/** The refusal when the disk or the storage fails. The outcome says what that means to the client. */
 export function storageFailure(isFull: boolean, outcome: string, cause?: unknown): PetStoreError {
   return isFull
     ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
     : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
 }
 
-/** The refusal when the data file, or the disk under it, cannot take a pet. */
 export function refusalOfFile(error: unknown, mayBeStored: boolean): PetStoreError {
   const stored = mayBeStored ? perhapsStored : notStored
   if (error instanceof DataFileUnusable)
