@@ -1,8 +1,8 @@
-/** Writes a new end of the data file in place. What follows from the outcome is for data-file.ts. */
+/** Writes a new end of the data file in place. */
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
-import { type Disk, type Identity, isSame, quietly } from './disk.ts'
+import { DataFileChanged, type Disk, type Identity, isSame, quietly } from './disk.ts'
 import { closingBrackets, type FileText, separator } from './file-text.ts'
 
 export interface FileEnd {
@@ -15,18 +15,15 @@ export interface FileEnd {
   readonly closing: Buffer
 }
 
-/** An end that was written in part. `identity`: of the file afterwards, if it is known. */
 export interface PartOfEnd {
   readonly bytes: Buffer
   readonly identity: Identity
 }
 
-/** `changed`: somebody else has written or replaced the file, so it has to be read. */
+/** `error` is a DataFileChanged if somebody else has written or replaced the file. `part`: what is now in it, if anything was written. */
 export type Outcome =
   | { readonly is: 'durable'; readonly identity: Identity }
-  | { readonly is: 'changed'; readonly isWritten: boolean }
-  | { readonly is: 'untouched'; readonly error: unknown }
-  | { readonly is: 'half-written'; readonly part: PartOfEnd; readonly error: unknown }
+  | { readonly is: 'failed'; readonly error: unknown; readonly part: PartOfEnd | undefined }
 
 const comparedBytes = 256
 
@@ -59,8 +56,8 @@ export function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileE
 /**
  * Puts `bytes` in the place of what follows the last pet. `part`: what an earlier call has left there instead of `end.closing`.
  *
- * `: > pets.json` may fall between the look and the write. Then the write fills the file with NULs up to its place, and all that it wrote is as
- * expected. So what lies before that place is compared too, before the write and after it.
+ * `: > pets.json` may fall between the look and the write, which then fills the file with NULs up to its place. So what lies before that
+ * place is compared too, before the write and after it.
  */
 export async function replaceEnd(
   disk: Disk,
@@ -72,28 +69,21 @@ export async function replaceEnd(
   // A byte more than there should be.
   const readEnd = (length: number): Buffer =>
     disk.readAt(descriptor, petsEnd - before.length, before.length + length + 1)
+  const changed = new DataFileChanged(disk.name)
   let identity: Identity
   let isWritten = false
-  let descriptor: number
-  try {
-    descriptor = await disk.open(disk.path, 'r+')
-  } catch (error) {
-    // Some editors remove the file and write it again. And a folder may be there by now.
-    return ['ENOENT', 'EISDIR'].includes(errorCode(error))
-      ? { is: 'changed', isWritten }
-      : { is: 'untouched', error }
-  }
+  let descriptor = -1
   try {
     // 1. Look: nobody has edited the file.
+    descriptor = await disk.open(disk.path, 'r+')
     const clocks = readClocks()
     const { identity: known } = part ?? end
-    if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known))
-      return { is: 'changed', isWritten }
+    if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known)) throw changed
     // An edit may look the same where times are whole seconds.
     if (part === undefined || known === undefined) {
       const found = readEnd(Math.max(end.closing.length, part?.bytes.length ?? 0))
       const isOurs = found.subarray(0, before.length).equals(before)
-      if (!isOurs || !isEndOf(end, found.subarray(before.length), part)) return { is: 'changed', isWritten }
+      if (!isOurs || !isEndOf(end, found.subarray(before.length), part)) throw changed
     }
     // 2. Write. A cut would remove what an editor adds at this very moment, so only if more follows than is written.
     isWritten = true
@@ -104,7 +94,7 @@ export async function replaceEnd(
     // 3. Look: it was written into the same file.
     const isLanded = readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
     const wasStopped = readClocks().some((ms, i) => ms - (clocks[i] ?? 0) > maxGapMs)
-    if (!isLanded || wasStopped) return { is: 'changed', isWritten }
+    if (!isLanded || wasStopped) throw changed
     // 4. Sync. That takes milliseconds, in which the file can be edited.
     await disk.sync('fdatasync', descriptor)
     // 5. Look: it is still the file at the path. On Windows, times are certain only when it is closed (MSDN, File Times).
@@ -116,13 +106,15 @@ export async function replaceEnd(
     const isStillOurs = disk.isWindows
       ? now?.ino === identity?.ino && now?.size === identity?.size
       : isSame(now, identity)
-    if (known === undefined || !isStillOurs) return { is: 'changed', isWritten }
+    if (known === undefined || !isStillOurs) throw changed
     return { is: 'durable', identity: now }
   } catch (error) {
-    if (!isWritten) return { is: 'untouched', error }
     // Even a write that fails may have changed the file.
     quietly(() => (identity ??= disk.fstatIdentity(descriptor)))
-    return { is: 'half-written', part: { bytes: part?.bytes ?? bytes, identity }, error }
+    const written = isWritten ? { bytes: part?.bytes ?? bytes, identity } : undefined
+    // Some editors remove the file and write it again. And a folder may be there by now.
+    const isGone = ['ENOENT', 'EISDIR'].includes(errorCode(error))
+    return { is: 'failed', error: isGone ? changed : error, part: written }
   } finally {
     disk.close(descriptor)
   }

@@ -22,13 +22,13 @@ import {
   DataFileChanged,
   DataFileUnusable,
   describeFileError,
-  describeUnwritable,
   Disk,
   type DiskOptions,
   hasSameContent,
   type Identity,
   isSame,
   RewriteFailed,
+  sayUnwritable,
   systemFailure,
   tryAgain,
   waitForSave,
@@ -39,11 +39,11 @@ import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import {
   findKeptPets,
   keepBeside,
-  listKeptPets,
   putBackOldFile,
   refuseBesideKeptPets,
   removeLeftovers,
   replaceFile,
+  sayKeptPets,
 } from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 
@@ -83,8 +83,9 @@ export async function openDataFile(
     release = await lockFile(disk)
     const file = new DataFile(disk, release)
     const data = await file.read()
-    for (const line of [...listKeptPets(disk), describeUnwritable(disk), describeCoarseTimes(disk)])
-      if (line !== undefined) disk.say(line)
+    sayKeptPets(disk)
+    sayUnwritable(disk)
+    sayCoarseTimes(disk)
     return { file, data }
   } catch (error) {
     await release?.()
@@ -94,12 +95,12 @@ export async function openDataFile(
   }
 }
 
-/** FAT keeps times of two seconds, and some network file systems of one. */
-function describeCoarseTimes(disk: Disk): string | undefined {
+/** As FAT does, and some network file systems. */
+function sayCoarseTimes(disk: Disk): void {
   const { mtimeNs, ctimeNs } = disk.statIdentity() ?? { mtimeNs: 1n, ctimeNs: 1n }
-  const isCoarse = mtimeNs % 1_000_000_000n === 0n && ctimeNs % 1_000_000_000n === 0n
   const consequence = 'an edit that keeps its length goes unnoticed in the two seconds after a creation'
-  return isCoarse ? `its file system keeps times in whole seconds: ${consequence}` : undefined
+  if (mtimeNs % 1_000_000_000n === 0n && ctimeNs % 1_000_000_000n === 0n)
+    disk.say(`its file system keeps times in whole seconds: ${consequence}`)
 }
 
 export class DataFile implements Adapter<PetData> {
@@ -133,7 +134,7 @@ export class DataFile implements Adapter<PetData> {
     if (state.is === 'served') this.#servedIdentity = state.end.identity
   }
 
-  /** Whether the file has to be read. First undoes an append that has failed; throws the system's error if it cannot. */
+  /** Whether the file has to be read. Throws the system's error if an append that has failed cannot be undone. */
   async look(): Promise<boolean> {
     const wasHalfWritten = this.#state.is === 'half-written'
     await this.#putBackOldEnd()
@@ -225,17 +226,11 @@ export class DataFile implements Adapter<PetData> {
   async #replaceEnd(end: FileEnd, bytes: Buffer, part?: PartOfEnd): Promise<Identity> {
     const outcome = await replaceEnd(this.#disk, end, bytes, part)
     if (outcome.is === 'durable') return outcome.identity
-    if (outcome.is === 'changed') {
-      if (part === undefined) this.mayBeStored = outcome.isWritten
-      this.#become({ is: 'unread' })
-      throw new DataFileChanged(this.name)
-    }
-    if (outcome.is === 'half-written') {
+    if (part === undefined) this.mayBeStored = outcome.part !== undefined
+    if (isChanged(outcome.error)) this.#become({ is: 'unread' })
+    else if (outcome.part !== undefined) {
       this.#become({ is: 'half-written', end, part: outcome.part })
-      if (part === undefined) {
-        this.mayBeStored = true
-        await this.#putBackOldEnd().catch(() => {})
-      }
+      if (part === undefined) await this.#putBackOldEnd().catch(() => {})
     }
     throw outcome.error
   }
@@ -285,7 +280,7 @@ export class DataFile implements Adapter<PetData> {
       // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk)
     } catch {
-      // The next start repairs what is left, if it can, and puts the file back.
+      // The next start repairs what is left, and puts the file back.
     }
     await this.#release()
   }

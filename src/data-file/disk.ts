@@ -192,17 +192,13 @@ export class Disk {
     try {
       return this.fs.realpathSync(path)
     } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
+      // A drive that is not there is its own parent.
+      if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
     }
-    let folder = resolve(dirname(path))
-    try {
-      folder = this.fs.realpathSync(folder)
-      return this.#followLinks(resolve(folder, this.fs.readlinkSync(path)))
-    } catch (error) {
-      // EINVAL: not a link. ENOENT: a folder or the file is still to be created.
-      if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'EINVAL') throw error
-      return join(folder, basename(path))
-    }
+    const folder = this.#followLinks(dirname(path))
+    const name = join(folder, basename(path))
+    const isLink = this.fs.lstatSync(name, { throwIfNoEntry: false })?.isSymbolicLink() === true
+    return isLink ? this.#followLinks(resolve(folder, this.fs.readlinkSync(name))) : name
   }
 
   /** For a file of no use. (On Windows, `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.) */
@@ -327,11 +323,10 @@ export function describeFileError(disk: Disk, error: unknown): string {
   return disk.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
 }
 
-export function describeUnwritable(disk: Disk): string | undefined {
+export function sayUnwritable(disk: Disk): void {
   try {
     disk.checkFileWritable()
-    return undefined
   } catch (error) {
-    return `cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`
+    disk.say(`cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One server per data file. A listening local socket or, on macOS and the BSDs, the lock of an open file holds the lock: the system
- * releases both when the process exits, however that happens.
+ * One server per data file. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes both, however
+ * the process ends.
  */
 import { hash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ const usedByAnother = 'is in use by another server; stop that one, or give this 
 /** `O_EXLOCK` of open(2) on macOS and the BSDs, for which Node has no name. */
 const lockedFlag = 0x20
 
-/** Throws a DataFileUnusable when a living process holds the lock. Where none can be had, says so, and goes on without. */
+/** Throws a DataFileUnusable when a living process holds the lock. Where there is none, says so, and goes on. */
 export async function lockFile(disk: Disk): Promise<FileLock> {
   const locks: FileLock[] = []
   const release = async (): Promise<void> => {
@@ -31,7 +31,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
       if (beside !== undefined) locks.push(beside)
     } else locks.push(openLocked(disk))
   } catch (error) {
-    // Of listen(2), and of open(2) for a lock.
+    // Of listen(2), and of open(2).
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
     if (isTaken || !isSystemError(error)) {
       await release()
@@ -75,14 +75,14 @@ async function lockBeside({ name, target }: Disk): Promise<FileLock | undefined>
       if (await isHeld(folder)) throw DataFileUnusable.ofFile(name, usedByAnother)
       return await moveIn(folder)
     } catch (error) {
-      // Whoever comes too late fails in several ways, and finds at the next try who was first.
+      // Whoever comes too late fails in several ways, and finds at the next try who holds it.
       if (!isSystemError(error)) throw error
     }
   }
   return undefined
 }
 
-/** Whether a process listens in the folder. Removes the sockets of the dead. */
+/** Removes the sockets of the dead. */
 async function isHeld(path: string): Promise<boolean> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
   const descriptor = openSync(path, 'r')
@@ -104,7 +104,6 @@ async function isHeld(path: string): Promise<boolean> {
   }
 }
 
-/** Throws if a socket is in the folder. */
 async function moveIn(path: string): Promise<FileLock> {
   const id = randomUUID()
   const own = `${path}-${id}`

@@ -15,7 +15,7 @@ export const separator = ',\n    '
 /** At most, so that a crash cannot damage more pets. */
 export const maxAppendPets = 128
 
-/** Throws a DataFileUnusable that names the faults. */
+/** Throws a DataFileUnusable. */
 export function parseFileText(path: string, bytes: Buffer): FileText {
   const text = new FileText(bytes)
   const fault = text.describeFaults(path)
@@ -48,10 +48,9 @@ export class FileText {
   readonly pets: Pet[]
   /** `at`: the `{` of the pet. */
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
-  /** At most `maxFaults`, in the order of their places. */
+  /** At most `maxFaults`, by place. */
   readonly faults: TextFault[] = []
   faultCount = 0
-  /** It is one of the faults. */
   readonly syntaxFault: JsonFault | undefined
   /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
   petsEnd = 0
@@ -69,7 +68,7 @@ export class FileText {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      // It ended the pass, so it is reported even after `maxFaults` others.
+      // It is reported even after `maxFaults` others.
       if (this.faults.length === maxFaults) this.faults.pop()
       this.#addFault(error.message, error.offset)
       this.syntaxFault = error
@@ -107,7 +106,6 @@ export class FileText {
     return this.bytes.subarray(this.petsEnd)
   }
 
-  /** `firstAt`: for an id that is given twice, where it was first given. */
   #addFault(message: string, offset: number, firstAt?: number): void {
     this.faultCount++
     if (this.faults.length < maxFaults) this.faults.push({ message, offset, firstAt })
@@ -161,7 +159,6 @@ export class FileText {
     for (; reader.acceptMore(']', index === 0, 'a pet'); index++) {
       const offset = reader.at
       const seed = readPet(reader, addFault)
-      // A fault if another pet has the id.
       const idFault = seed && this.#seeds.add(seed, offset, index)
       if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
       this.petsEnd = reader.at

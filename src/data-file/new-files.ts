@@ -162,11 +162,11 @@ function findListedKeptPets(disk: Disk): readonly string[] {
   }
 }
 
-export function listKeptPets(disk: Disk): readonly string[] {
-  return findListedKeptPets(disk).map(
-    (path) =>
-      `${basename(path)} has ${countPets(disk, path)} that an earlier run has kept; it may be deleted`,
-  )
+export function sayKeptPets(disk: Disk): void {
+  for (const path of findListedKeptPets(disk)) {
+    const pets = countPets(disk, path)
+    disk.say(`${basename(path)} has ${pets} that an earlier run has kept; it may be deleted`)
+  }
 }
 
 /** Beside kept pets, the error also says what to do to go on with either. */

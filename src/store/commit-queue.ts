@@ -15,9 +15,8 @@ interface Batch<Item, Result> {
 export class CommitQueue<Item, Result> {
   readonly #commit: Commit<Item, Result>
   readonly #maxBatchItems: number
-  /** It still takes items, and waits for its turn. */
+  /** The one that still takes items. */
   #open: Batch<Item, Result> | undefined
-  /** Resolves when everything that was queued so far has run. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(commit: Commit<Item, Result>, maxBatchItems: number) {
@@ -35,7 +34,6 @@ export class CommitQueue<Item, Result> {
     return result
   }
 
-  /** Runs the task alone, after everything that came before it. */
   run<T>(task: () => Promise<T>): Promise<T> {
     this.#open = undefined
     const done = this.#last.then(task)

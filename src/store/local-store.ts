@@ -1,6 +1,6 @@
 /**
- * The store in this process's memory, with or without a data file. If there is a file, a pet is listed only when it is durable, and hand
- * edits are looked for. They and creations go through one queue, so they cannot interleave.
+ * The store in memory, with or without a data file. With one, a pet is listed only when it is durable, and hand edits are looked for. They
+ * and creations go through one queue, so they cannot interleave.
  */
 import { Low, Memory } from 'lowdb'
 import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
@@ -10,10 +10,13 @@ import type { Int64 } from '../json/json.ts'
 import { formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds, fillIds } from '../pet/seeds.ts'
 import { clock } from '../system/clock.ts'
-import { isError, isSystemError } from '../system/errors.ts'
+import { errorCode, isError, isSystemError } from '../system/errors.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import { noIdLeft, PetStoreError, refusalOfFile, type Store, type PetPage, type PetQuery } from './store.ts'
+import { notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
+import type { PetPage, PetQuery, Store } from './store.ts'
+
+const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
 const lookEveryMs = 500
 
@@ -84,7 +87,7 @@ export class LocalStore implements Store {
     return this.#queue.add(newPet)
   }
 
-  /** Back to the pets that it was created with or, with a data file, to what the file says now. */
+  /** To the pets that it was created with or, with a data file, to what the file says now. */
   reset(): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.run(async () => {
@@ -94,7 +97,6 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Waits for the creations in flight, and releases the file. Can be called again. */
   close(): Promise<void> {
     clock.clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => {
@@ -116,11 +118,9 @@ export class LocalStore implements Store {
         return results.map((pet) => pet ?? new PetStoreError('insufficient_storage', noIdLeft))
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
-        // However differently appends fail, the first is told.
         if (file !== undefined && isSystemError(error)) this.#sayUnusable(file, error, 'append')
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
-        // The edit comes first; the batch is then added to it.
         await this.#reload(file, { mayBeStored })
         // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status,
         // but with their ids and names: another name is a person's own pet, who took the next id.
@@ -134,7 +134,6 @@ export class LocalStore implements Store {
     }
   }
 
-  /** Writes the pets that are not stored yet, and lists them when they are durable. */
   async #append(results: readonly (Pet | undefined)[]): Promise<void> {
     const { pets } = this.#low.data
     const count = pets.length
@@ -159,7 +158,6 @@ export class LocalStore implements Store {
   async #reload(file: DataFile, { mayBeStored = false, isLast = false } = {}): Promise<void> {
     try {
       const isEdited = await file.look()
-      // What cannot be used is not read again before it has changed.
       if (!isEdited && this.#unusable !== undefined) throw this.#unusable
       // The last look may have failed. A failed append has not become possible by this one.
       if (!isEdited) return void (this.#saidFailure !== 'append' && this.#sayWorking())
@@ -189,7 +187,7 @@ export class LocalStore implements Store {
       await this.#queue
         .run(() => this.#reload(file))
         .catch((error: unknown) => {
-          // A refusal was said already; clients that add a pet get it, too.
+          // It was said already.
           if (error instanceof PetStoreError) return
           onError(`internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`)
         })
@@ -208,13 +206,12 @@ export class LocalStore implements Store {
     this.version++
   }
 
-  /** Says it once. `kept` is what became of the pets: if that changes, it is said again. */
+  /** Of appends, the first that fails is told. `kept` is what became of the pets: if that changes, it is said again. */
   #sayUnusable(file: DataFile, error: unknown, when: 'append' | 'look', kept = ''): void {
     // While it is being saved it is too early to say anything.
     if (error instanceof DataFileChanged) return
     const isFault = error instanceof DataFileUnusable
     const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
-    // Several faults have a line each, and then the consequence has one, too.
     const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
     const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
     const message = `${fault}${separator}${consequence}${kept}`
@@ -223,7 +220,6 @@ export class LocalStore implements Store {
     this.#saidFailure = failure
   }
 
-  /** Says that the file can be used, if it was said that it cannot. */
   #sayWorking(): void {
     const isMended = this.#unusable !== undefined
     const state = isMended ? 'is valid again, and the pets come from it' : 'can be used again'
@@ -234,6 +230,11 @@ export class LocalStore implements Store {
 
 /** What neither the file nor its system says is a bug, and stays as it is. */
 function toRefusal(error: unknown, mayBeStored: boolean): unknown {
-  const isKnown = error instanceof DataFileUnusable || isSystemError(error)
-  return isKnown ? refusalOfFile(error, mayBeStored) : error
+  const outcome = mayBeStored ? perhapsStored : notStored
+  if (error instanceof DataFileUnusable) {
+    const message = `The data file is not valid (${error.summary}); ${outcome}.`
+    return new PetStoreError('data_file_invalid', message)
+  }
+  if (!isSystemError(error)) return error
+  return storageFailure(['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error)), outcome, error)
 }

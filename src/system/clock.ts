@@ -1,11 +1,10 @@
 /**
- * The timers and clocks of this process, taken when this module is loaded. A test that embeds the service may fake the global
- * ones afterwards (`vi.useFakeTimers()`, Jest's fake timers, `mock.timers` of node:test), and its requests are still answered.
- * So nothing else in `src` uses the global ones, but for the page's script, which runs in a browser.
+ * The timers and clocks, taken when this module is loaded: a test that embeds the service may fake the global ones afterwards
+ * (`vi.useFakeTimers()`, `mock.timers` of node:test). So nothing else in `src`, but for the page's script, uses those.
  */
 import { performance } from 'node:perf_hooks'
 
-/** An object, so that a test of this project can replace its members. */
+/** An object, so that a test can replace its members. */
 export const clock = {
   setTimeout,
   clearTimeout,
@@ -15,7 +14,7 @@ export const clock = {
   nextTick: process.nextTick,
   /** Milliseconds since 1970. */
   now: Date.now,
-  /** Milliseconds since some moment; unlike `now`, never set back. */
+  /** In milliseconds; unlike `now`, never set back. */
   performanceNow: performance.now.bind(performance),
 }
 
