@@ -58,14 +58,14 @@ export async function createWhole<T>(
 }
 
 /**
- * `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. The old file
- * stays aside until removeLeftovers or, if the system's error is thrown, is put back.
+ * `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. Until
+ * removeLeftovers the old file stays aside, unless the system's error is thrown.
  */
 export async function replaceFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
   const { target } = disk
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
-    // A file that we may not write stays as it is, although we might move it aside.
+    // We might move aside a file that we may not write.
     if (old !== undefined) disk.checkFileWritable()
     await createWhole(disk, next, old, (newPath) => {
       if (expected !== undefined) {
@@ -101,7 +101,7 @@ export async function putBackOldFile(disk: Disk): Promise<boolean> {
   return true
 }
 
-/** Gives the file another name if that is free, and returns whether it was. */
+/** Whether the other name was free. */
 export function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)

@@ -1,8 +1,7 @@
 /**
- * Finds the damage at the end of a text after a crash, or in a copy that was made in the middle of an append. Some mistakes of a person
- * look the same. data-file.ts decides whether it is repaired.
+ * Finds the damage at the end of a text after a crash, or in a copy that was made during an append. Some mistakes of a person look the same.
  *
- * The *tail* is what follows the last pet. An append overwrites it from its first byte on; ours is 7 bytes:
+ * The *tail* is what follows the last pet. An append overwrites it; ours is 7 bytes:
  *
  *     ⏎  ]⏎}⏎                                  before
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
@@ -18,7 +17,6 @@ import { closingBrackets, type FileText, maxAppendPets, separator } from './file
 
 export type TornEnd = 'brackets' | 'append' | 'copy'
 
-/** A disk writes whole sectors. */
 const sectorBytes = 512
 
 /** An append that is being written becomes visible to `cp` page by page. */
@@ -59,7 +57,7 @@ export function findTornEnd(fileText: FileText): TornEnd | undefined {
   const toSectorEnd = sectorBytes - (petsEnd % sectorBytes)
   const lacksFirstSector =
     toSectorEnd <= closing.length && closing.startsWith(text.slice(0, toSectorEnd)) && isNewFrom(toSectorEnd)
-  // NULs may begin within a sector: what was never written reads as NULs from the old end of the file on.
+  // NULs may begin within a sector: what was never written reads as NULs.
   const nuls = /\0+/.exec(text)
   const nulsEnd = nuls === null ? 0 : petsEnd + nuls.index + nuls[0].length
   const lacksSectors = nuls !== null && (nulsEnd % sectorBytes === 0 || nulsEnd === bytes.length)
