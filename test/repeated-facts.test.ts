@@ -96,7 +96,9 @@ test('src/api/interface.md demands what the contract suite fails a server for, a
 
 test('src/program/README.md has each setting, with its default and its argument', () => {
   const rows = [
-    ...read('src/program/README.md').matchAll(/^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \| `--([\w-]+)` \|/gm),
+    ...read('src/program/README.md').matchAll(
+      /^\| `((?:PORT|HOST|PETSTORE)\w*)` \| `?([^`|]+?)`? \| `--([\w-]+)` \|/gm,
+    ),
   ]
   assert.deepEqual(
     rows.map(([, variable, fallback, argument]) => ({ variable, fallback, argument })),

@@ -1,7 +1,6 @@
 /**
- * The data file as lowdb's adapter. `write` appends in place, and returns when the pets are durable. `read` returns what a person
- * has edited, once the save is complete, and writes missing ids into it. Both leave alone what somebody else has written meanwhile. While the
- * file cannot be used, the pets that are served are kept beside it.
+ * The data file as lowdb's adapter. `write` appends in place; `read` returns what a person has edited, once the save is complete. Both leave
+ * alone what somebody else has written meanwhile. While the file cannot be used, the pets that are served are kept beside it.
  *
  * | State        | What is known                                                   | A write                 | A look, twice a second  |
  * | ------------ | --------------------------------------------------------------- | ----------------------- | ----------------------- |
@@ -23,13 +22,13 @@ import {
   DataFileChanged,
   DataFileUnusable,
   describeFileError,
-  describeUnwritable,
   Disk,
   type DiskOptions,
   hasSameContent,
   type Identity,
   isSame,
   RewriteFailed,
+  sayUnwritable,
   systemFailure,
   tryAgain,
   waitForSave,
@@ -40,25 +39,21 @@ import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import {
   findKeptPets,
   keepBeside,
-  listKeptPets,
   putBackOldFile,
   refuseBesideKeptPets,
   removeLeftovers,
   replaceFile,
+  sayKeptPets,
 } from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 
-/** For how long an edited file that keeps changing is read again and again. */
+/** For so long, a file that keeps changing is read again and again. */
 const maxEditWaitMs = 1500
 
-/** On some mounts a file has another inode when it is renamed, so that each replacement seems to meet an edit. */
+/** On some mounts a renamed file has another inode, so that each replacement seems to meet an edit. */
 const maxFailedReplacements = 10
 
-/** Pets that cannot be kept are tried again after a second, then after two, and so on up to a minute. */
 const keepAgainMs = { first: 1_000, last: 60_000 }
-
-/** The shortest pet takes more in a file. */
-const minPetBytes = 50
 
 /** What Node reads in one piece. */
 const maxFileBytes = 2 ** 31 - 1
@@ -76,7 +71,7 @@ export interface PetData {
   pets: Pet[]
 }
 
-/** Opens the data file. Creates a missing one, and repairs one that a crash has damaged. Throws a DataFileUnusable. */
+/** Creates a missing file, and repairs one that a crash has damaged. Throws a DataFileUnusable. */
 export async function openDataFile(
   path: string,
   options?: DiskOptions,
@@ -88,8 +83,9 @@ export async function openDataFile(
     release = await lockFile(disk)
     const file = new DataFile(disk, release)
     const data = await file.read()
-    for (const line of [...listKeptPets(disk), describeUnwritable(disk), describeCoarseTimes(disk)])
-      if (line !== undefined) disk.say(line)
+    sayKeptPets(disk)
+    sayUnwritable(disk)
+    sayCoarseTimes(disk)
     return { file, data }
   } catch (error) {
     await release?.()
@@ -99,37 +95,32 @@ export async function openDataFile(
   }
 }
 
-/** FAT keeps times of two seconds, and some network file systems of one. */
-function describeCoarseTimes(disk: Disk): string | undefined {
+/** As FAT does, and some network file systems. */
+function sayCoarseTimes(disk: Disk): void {
   const { mtimeNs, ctimeNs } = disk.statIdentity() ?? { mtimeNs: 1n, ctimeNs: 1n }
-  const isCoarse = mtimeNs % 1_000_000_000n === 0n && ctimeNs % 1_000_000_000n === 0n
   const consequence = 'an edit that keeps its length goes unnoticed in the two seconds after a creation'
-  return isCoarse ? `its file system keeps times in whole seconds: ${consequence}` : undefined
+  if (mtimeNs % 1_000_000_000n === 0n && ctimeNs % 1_000_000_000n === 0n)
+    disk.say(`its file system keeps times in whole seconds: ${consequence}`)
 }
 
 export class DataFile implements Adapter<PetData> {
   readonly name: string
-  /** The highest id that was read or acknowledged, even if an edit has removed it since: it is not given again in this run. */
+  /** Of all that were read or acknowledged: an id that an edit has removed is not given again in this run. */
   highestId: Int64 = 0
-  /** Whether the pets of a failed `write` may be in the file, or be saved again by an editor that has read them. */
+  /** Whether the pets of a failed `write` may be in the file, or in an editor that has read them. */
   mayBeStored = false
   readonly #disk: Disk
   readonly #release: FileLock
   #state: State = { is: 'unread' }
-  /** The pets that are served: the first #count of these; undefined until there are any. */
+  /** The first #count of these are in the file. Undefined at a start. */
   #served: PetData | undefined
   #count = 0
   /** How the file was when it last had these pets. */
   #servedIdentity: Identity
-  /**
-   * A #sync has failed, and the file was not replaced since. Linux reports such an error only once: the next sync would succeed, although
-   * the bytes are not on the disk. So the text has to be written into a new file.
-   */
+  /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be replaced. */
   #hasFailedSync = false
   #failedReplacements = 0
-  /** The file with the served pets, if this run has kept them. */
   #keptPath: string | undefined
-  /** Why they could not be kept, and when that is tried again. */
   #keepFailure = { words: '', waitMs: 0, until: 0 }
 
   constructor(disk: Disk, release: FileLock) {
@@ -143,7 +134,7 @@ export class DataFile implements Adapter<PetData> {
     if (state.is === 'served') this.#servedIdentity = state.end.identity
   }
 
-  /** Looks whether the file has to be read. First undoes an append that has failed; throws the system's error if it cannot. */
+  /** Whether the file has to be read. Throws the system's error if an append that has failed cannot be undone. */
   async look(): Promise<boolean> {
     const wasHalfWritten = this.#state.is === 'half-written'
     await this.#putBackOldEnd()
@@ -156,20 +147,15 @@ export class DataFile implements Adapter<PetData> {
     return this.#state.is === 'unread'
   }
 
-  /**
-   * Reads the file: at a start, and when it was edited. Throws a DataFileUnusable if it cannot be used, which is a DataFileChanged if an edit is
-   * still being saved after `maxEditWaitMs`; or a system error. What is being saved or cannot be read stays unread, so that the next look
-   * reads it again.
-   */
+  /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved after `maxEditWaitMs`; or a system error. */
   read(): Promise<PetData> {
     const maxMs = this.#served === undefined ? Infinity : maxEditWaitMs
     return tryAgain(maxMs, isChanged, () => this.#readOnce())
   }
 
   /**
-   * Reads the file, makes it durable and serves it. One that cannot stay as it is (a damaged end, missing ids, a failed sync) is replaced,
-   * and then read once more: `written` is what it has to have then, and is durable. Throws a DataFileChanged when the file has to be read again
-   * in a moment.
+   * A file that cannot stay as it is (a damaged end, missing ids, a failed sync) is replaced and read once more: `written` is what it has to
+   * have then, and is durable. Throws a DataFileChanged when it has to be read again in a moment.
    */
   async #readOnce(written?: readonly Buffer[]): Promise<PetData> {
     this.#become({ is: 'unread' })
@@ -185,8 +171,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used. First waits for a save that may be going on (at a start, only if the file was written just now), and
-   * throws a DataFileChanged if the file changes. Then returns what the file was replaced with, or throws `unusable`:
+   * Returns what the file was replaced with, or throws `unusable`; a DataFileChanged if it is still being saved.
    *
    * | The file                                  | At a start                | While the server runs |
    * | ----------------------------------------- | ------------------------- | --------------------- |
@@ -216,9 +201,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Appends the pets that are not in the file yet: those from #count on. Returns when they are durable. Throws the file system's
-   * error, or a DataFileChanged when the file has to be read first; see `mayBeStored` for what is then in the file. Throws a TypeError if
-   * the pets are others than those that were read, or if none was added: only a person changes and removes pets.
+   * Appends the pets from #count on, and returns when they are durable. Throws the file system's error, or a DataFileChanged when the file
+   * has to be read first; see `mayBeStored`. Only a person changes and removes pets: anything else is a TypeError.
    */
   async write(data: PetData): Promise<void> {
     const added = data.pets.slice(this.#count)
@@ -231,7 +215,6 @@ export class DataFile implements Adapter<PetData> {
     if (state.is !== 'served') throw new DataFileChanged(this.name)
     const { end } = state
     const bytes = formatAppend(added, this.#count === 0)
-    // A start could not read what is larger.
     if (end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
     const identity = await this.#replaceEnd(end, bytes)
     this.#become({ is: 'served', end: endAfter(end, bytes, identity) })
@@ -239,27 +222,19 @@ export class DataFile implements Adapter<PetData> {
     this.highestId = last.id
   }
 
-  /** Writes a new end, and returns the identity of the file when it is durable. If that fails, sets the state and throws. */
+  /** Returns the identity of the file when the new end is durable. Otherwise sets the state and throws. */
   async #replaceEnd(end: FileEnd, bytes: Buffer, part?: PartOfEnd): Promise<Identity> {
     const outcome = await replaceEnd(this.#disk, end, bytes, part)
     if (outcome.is === 'durable') return outcome.identity
-    if (outcome.is === 'changed') {
-      if (part === undefined) this.mayBeStored = outcome.isWritten
-      this.#become({ is: 'unread' })
-      throw new DataFileChanged(this.name)
-    }
-    if (outcome.is === 'half-written') {
+    if (part === undefined) this.mayBeStored = outcome.part !== undefined
+    if (isChanged(outcome.error)) this.#become({ is: 'unread' })
+    else if (outcome.part !== undefined) {
       this.#become({ is: 'half-written', end, part: outcome.part })
-      if (part === undefined) {
-        this.mayBeStored = true
-        // If this fails too, the next write or look tries it again.
-        await this.#putBackOldEnd().catch(() => {})
-      }
+      if (part === undefined) await this.#putBackOldEnd().catch(() => {})
     }
     throw outcome.error
   }
 
-  /** Undoes an append that has failed. Throws the system's error. */
   async #putBackOldEnd(): Promise<void> {
     if (this.#state.is !== 'half-written') return
     const { end, part } = this.#state
@@ -273,21 +248,18 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * For a file that cannot be used: writes the pets that are served beside it, unless they are there, or in the file: it may be unreadable,
-   * and still the same. Returns what became of them, as the end of a message. What has failed is tried again at growing intervals, and
-   * with `isLast`.
+   * Keeps the pets that are served, unless they are in the file: one that cannot be read may still be the same. What has failed is tried
+   * again at growing intervals, and with `isLast`. Returns what became of them, as the end of a message.
    */
   async keepPets(isLast = false): Promise<string> {
     const failure = this.#keepFailure
+    const pets = this.#served?.pets ?? []
     try {
       const isInFile = hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
-      if (this.#count === 0 || isInFile) return ''
+      if (pets.length === 0 || isInFile) return ''
       if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
         if (!isLast && clock.performanceNow() < failure.until) return failure.words
-        if (this.#disk.freeBytes() < this.#count * minPetBytes) throw systemFailure('ENOSPC')
-        const pets = this.#served?.pets.slice(0, this.#count) ?? []
         this.#keptPath = await keepBeside(this.#disk, 'kept', this.#formatNewFile(pets))
-        this.#keepFailure = { words: '', waitMs: 0, until: 0 }
       }
       return `, and are kept in ${basename(this.#keptPath)} until then`
     } catch (error) {
@@ -298,24 +270,21 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** A system error in words. */
   describeError(error: unknown): string {
     return describeFileError(this.#disk, error)
   }
 
-  /** Releases the file. What was acknowledged is durable already. */
   async close(): Promise<void> {
     try {
       await this.#putBackOldEnd()
       // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk)
     } catch {
-      // The next start repairs what is left, if it can, and puts the file back.
+      // The next start repairs what is left, and puts the file back.
     }
     await this.#release()
   }
 
-  /** Makes the file durable, whoever wrote it, and tells whether that succeeded. Throws a DataFileChanged if the file is gone. */
   async #sync(): Promise<boolean> {
     if (this.#hasFailedSync) return false
     try {
@@ -323,14 +292,14 @@ export class DataFile implements Adapter<PetData> {
     } catch (error) {
       const code = errorCode(error)
       if (code === 'ENOENT') throw new DataFileChanged(this.name)
-      // EROFS does not count: nothing can be written anew on a file system that is read-only (Linux makes it so after an error), so what is
-      // there is served. Neither does a file that may not be opened for writing, without which Windows syncs nothing.
+      // On a file system that is read-only (Linux makes it so after an error), what is there is served, and on Windows a file that may not be
+      // opened for writing.
       this.#hasFailedSync = code !== 'EROFS' && !this.#disk.mayBeHeld(error)
     }
     return !this.#hasFailedSync
   }
 
-  /** From now on the pets of this text, which is durable, are served and appended to. */
+  /** The text is durable. */
   #serve(identity: Identity, text: FileText): PetData {
     removeLeftovers(this.#disk)
     if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
@@ -343,7 +312,6 @@ export class DataFile implements Adapter<PetData> {
     return (this.#served = { pets })
   }
 
-  /** Replaces the file, if it is still as `expected`, and returns its new content. Otherwise throws a DataFileChanged. */
   async #replace(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {
     try {
       await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
@@ -351,7 +319,6 @@ export class DataFile implements Adapter<PetData> {
       const isLost = isChanged(error) && ++this.#failedReplacements === maxFailedReplacements
       if (expected === undefined || (!isLost && !isSystemError(error))) throw error
       if (!isLost && (errorCode(error) !== 'EBUSY' || this.#disk.isWindows)) throw new RewriteFailed(error)
-      // Remembered, so that this is not tried again until somebody edits the file.
       this.#become({ is: 'unusable', identity: this.#disk.statIdentity() })
       const why = isLost
         ? 'is another file whenever it is moved'
@@ -363,7 +330,6 @@ export class DataFile implements Adapter<PetData> {
     return next
   }
 
-  /** Cuts off the damaged end, and keeps its bytes beside the file, unless they are only brackets. Returns the new content. */
   async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<readonly Buffer[]> {
     const isKept = cause !== 'brackets'
     const keptPath = isKept ? await keepBeside(this.#disk, 'torn', [text.tail]) : ''
@@ -379,7 +345,6 @@ export class DataFile implements Adapter<PetData> {
     return repaired
   }
 
-  /** A new file names its schema, if it lies in the same folder. */
   #formatNewFile(pets: readonly Pet[]): Iterable<Buffer> {
     const schema = 'pets.schema.json'
     const hasSchema = this.#disk.statIdentity(join(dirname(this.#disk.target), schema)) !== undefined

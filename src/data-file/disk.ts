@@ -1,7 +1,6 @@
 /**
- * The disk under a data file: the identity of the file, its bytes in one state, complete writes, syncs, and new
- * files with their folders. Does not depend on what a file contains. Every call on the data file, and on what lies beside it, goes through
- * `FileSystem`, the seam where tests record the calls, delay them and make them fail.
+ * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what lies beside it,
+ * goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs from 'node:fs'
 import { constants, type BigIntStats } from 'node:fs'
@@ -12,13 +11,10 @@ import { errorCode, describeSystemError } from '../system/errors.ts'
 
 export type FileSystem = typeof nodeFs
 
-/** For so long, a call is made again that a virus scanner or an indexer on Windows may have made fail. */
+/** A virus scanner or an indexer on Windows may hold a file for so long. */
 const maxHeldMs = 1000
 
-/**
- * What tells one state of a file from another, as far as `stat` can; undefined for a missing file. The change time
- * (ctime) is part of it because a program can set the modification time (mtime) back, as `cp -p` and `touch` do.
- */
+/** One state of a file, as far as `stat` tells; undefined for a missing one. With the ctime, since `cp -p` and `touch` set the mtime back. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
 
 export interface WholeFile {
@@ -29,7 +25,7 @@ export interface WholeFile {
 }
 
 export interface DiskOptions {
-  /** Called with each message for the person who runs the server. */
+  /** For the person who runs the server. */
   readonly onMessage?: (message: string) => void
   readonly fileSystem?: FileSystem
   /** The system whose ways the file system has, for tests. */
@@ -59,7 +55,6 @@ export class Disk {
     this.#onMessage = onMessage
   }
 
-  /** Tells the person who runs the server something about the data file. */
   say(message: string): void {
     this.#onMessage(`${this.name}: ${message}`)
   }
@@ -69,27 +64,24 @@ export class Disk {
     return this.#followLinks(this.path)
   }
 
-  /** The identity of the data file, or of the one at this path. */
   statIdentity(path = this.path): Identity {
     return this.#identify(this.fs.statSync(path, { bigint: true, throwIfNoEntry: false }))
   }
 
-  /** The identity of an open file, be it still at its path or not. */
   fstatIdentity(descriptor: number): Identity {
     return this.#identify(this.fs.fstatSync(descriptor, { bigint: true }))
   }
 
-  /** On Windows without the device: Node 22.12 to 22.16 and 24.0 to 24.1 do not get the same one by path and by descriptor there. */
+  /** Without the device on Windows: Node 22.12 to 22.16 and 24.0 to 24.1 give another one by path than by descriptor there. */
   #identify(stats: BigIntStats | undefined): Identity {
     return stats && this.isWindows ? { ...stats, dev: 0n } : stats
   }
 
-  /** Whether the call may have failed because another program holds the file, which only Windows lets it do. */
+  /** Whether another program may hold the file, which only Windows lets it do. */
   mayBeHeld(error: unknown): boolean {
     return this.isWindows && ['EBUSY', 'EPERM', 'EACCES'].includes(errorCode(error))
   }
 
-  /** Makes the call, on Windows again for up to a second while another program may hold the file. */
   retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
     return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
   }
@@ -103,7 +95,6 @@ export class Disk {
     quietly(() => this.fs.closeSync(descriptor))
   }
 
-  /** Opens the file, and closes it when `use` has settled. */
   async withFile<T>(
     path: string,
     flags: string | number,
@@ -117,7 +108,7 @@ export class Disk {
     }
   }
 
-  /** The whole data file in one state. Throws a DataFileChanged when it was written to meanwhile. */
+  /** Throws a DataFileChanged when the data file was written to meanwhile. */
   async read(): Promise<WholeFile> {
     try {
       // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -137,13 +128,12 @@ export class Disk {
     }
   }
 
-  /** What the file has from there on, at most so many bytes. */
   readAt(descriptor: number, position: number, length: number): Buffer {
     const bytes = Buffer.alloc(length)
     return bytes.subarray(0, this.fs.readSync(descriptor, bytes, 0, length, position))
   }
 
-  /** Writes all of it: one call may write less than it was asked to. Throws EIO when one writes nothing. */
+  /** One call may write less than it was asked to. Throws EIO when it writes nothing. */
   write(descriptor: number, bytes: Buffer, position: number): void {
     for (let done = 0; done < bytes.length;) {
       const count = this.fs.writeSync(descriptor, bytes, done, bytes.length - done, position + done)
@@ -152,21 +142,20 @@ export class Disk {
     }
   }
 
-  /** `fdatasync` makes a file's bytes and its length durable, `fsync` all that is known of it. */
   sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
-    // promisify would make a function for each sync, which is some 3 % of the work of a creation.
+    // promisify makes a function for each sync, some 3 % of the work of a creation.
     return new Promise((done, fail) => {
       this.fs[call](descriptor, (error) => (error === null ? done() : fail(error)))
     })
   }
 
-  /** Makes the names in a folder durable. Windows has no such call, and where there is none otherwise, that is said once. */
+  /** Makes the names in a folder durable. Windows has no such call; where it is missing otherwise, that is said once. */
   async syncFolder(folder: string): Promise<void> {
     if (this.isWindows) return
     try {
       await this.withFile(folder, 'r', (descriptor) => this.sync('fsync', descriptor))
     } catch (error) {
-      // A folder that may be used but not listed (mode 0311), and file systems, often of a network, that sync files alone.
+      // A folder that may not be listed (mode 0311), or a file system, often of a network, that syncs files alone.
       if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'].includes(errorCode(error))) throw error
       if (!this.#hasUnsyncedFolder)
         this.say('its folder cannot be synced: a new file in it may not survive a power cut')
@@ -174,19 +163,18 @@ export class Disk {
     }
   }
 
-  /** Makes the data file durable, whoever wrote it: its bytes and its name. Windows syncs only what may be written. */
+  /** Makes the bytes and the name of the data file durable, whoever wrote it. Windows syncs only what may be written. */
   async syncFile(): Promise<void> {
     const flags = this.isWindows ? 'r+' : 'r'
     await this.withFile(this.path, flags, (descriptor) => this.sync('fdatasync', descriptor))
     await this.syncFolder(dirname(this.target))
   }
 
-  /** Creates a folder and those above it, as far as they are missing. */
   async makeFolder(folder: string): Promise<void> {
     if (this.statIdentity(folder) !== undefined) return
-    // The topmost folder, such as that of a drive that is not there, is its own parent.
+    // A drive that is not there is its own parent.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
-    // One by one: Node's `recursive` option never returns below a folder that accepts none, such as /proc.
+    // Node's `recursive` option never returns below a folder that accepts none, such as /proc.
     try {
       this.fs.mkdirSync(folder)
     } catch (error) {
@@ -195,17 +183,7 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
-  /** How much room there is for files beside the data file; Infinity if the system does not tell. */
-  freeBytes(): number {
-    try {
-      const { bavail, bsize } = this.fs.statfsSync(dirname(this.target))
-      return bavail * bsize
-    } catch {
-      return Infinity
-    }
-  }
-
-  /** Throws the system's error when this process may not write the data file; EPERM also for one that only takes appends (chattr +a). */
+  /** Throws the system's error if that is not so; EPERM also for a file that only takes appends (chattr +a). */
   checkFileWritable(): void {
     this.close(this.fs.openSync(this.path, 'r+'))
   }
@@ -214,34 +192,25 @@ export class Disk {
     try {
       return this.fs.realpathSync(path)
     } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
+      // A drive that is not there is its own parent.
+      if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
     }
-    let folder = resolve(dirname(path))
-    try {
-      folder = this.fs.realpathSync(folder)
-      return this.#followLinks(resolve(folder, this.fs.readlinkSync(path)))
-    } catch (error) {
-      // EINVAL: not a link. ENOENT: a folder or the file is still to be created.
-      if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'EINVAL') throw error
-      return join(folder, basename(path))
-    }
+    const folder = this.#followLinks(dirname(path))
+    const name = join(folder, basename(path))
+    const isLink = this.fs.lstatSync(name, { throwIfNoEntry: false })?.isSymbolicLink() === true
+    return isLink ? this.#followLinks(resolve(folder, this.fs.readlinkSync(name))) : name
   }
 
-  /**
-   * Removes the file, if there is one. It is of no use: what went wrong before must not be hidden by what goes wrong here. (On Windows,
-   * `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.)
-   */
+  /** For a file of no use. (On Windows, `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.) */
   remove(path: string): void {
     quietly(() => this.fs.unlinkSync(path))
   }
 }
 
-/** An error as a system call would give it. */
-export function systemFailure(code: 'EFBIG' | 'ENOSPC' | 'EIO'): Error {
+export function systemFailure(code: 'EFBIG' | 'EIO'): Error {
   return Object.assign(new Error(code), { code })
 }
 
-/** Makes the call. If it throws, nothing is done about it. */
 export function quietly(call: () => void): void {
   try {
     call()
@@ -254,36 +223,33 @@ export function isSame(a: Identity, b: Identity): boolean {
   return hasSameContent(a, b) && a?.ctimeNs === b?.ctimeNs
 }
 
-/** The same but for the ctime, which changes when a file is renamed or gets another mode, and its bytes do not. */
+/** The same but for the ctime, which a rename and another mode change. */
 export function hasSameContent(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 
-/** So many faults of a text are named; further ones are only counted. */
+/** So many faults of a text are named. */
 export const maxFaults = 10
 
-/** What is wrong at a byte of the text. `firstAt`: where the pet is that had the id before. */
+/** `firstAt`: where the pet is that had the id before. */
 export interface TextFault {
   readonly message: string
   readonly offset: number
   readonly firstAt?: number | undefined
 }
 
-/** The file cannot be used as it is. The message names the file, and what is wrong. */
 export class DataFileUnusable extends Error {
-  /** What is wrong, for clients too: it names no path. */
+  /** For clients too: it names no path. */
   readonly summary: string
   constructor(message: string, summary: string) {
     super(message)
     this.summary = summary
   }
 
-  /** For a file as a whole, such as `is a folder`. */
   static ofFile(path: string, what: string): DataFileUnusable {
     return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
   }
 
-  /** Names the faults of a text with line and column for the person who edits it, and the first one for clients. `count` has all. */
   static ofText(path: string, bytes: Buffer, faults: readonly TextFault[], count: number): DataFileUnusable {
     const places = faults.map(({ offset, message, firstAt }) => {
       const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
@@ -299,22 +265,17 @@ export class DataFileUnusable extends Error {
   }
 }
 
-/**
- * The file is no longer as it was read: somebody else has written it, or is writing it, or it was put back. It has to be read again, and it
- * is too early to report anything.
- */
+/** Somebody else has written the file or is writing it, or it was put back. It has to be read again before anything is reported. */
 export class DataFileChanged extends DataFileUnusable {
   constructor(path: string) {
     super(`${path}: is being written, again and again`, 'it is being written, again and again')
   }
 }
 
-/** What may be over in a moment is looked at again this often. */
 const lookAgainMs = 40
-/** When a file has stayed invalid, empty or missing for this long, nobody is saving it any more. */
+/** Nobody is still saving a file that was left alone for so long. */
 const settleMs = 400
 
-/** Makes the call, and again for at most so long while it fails in a way that `mayPass`. */
 export async function tryAgain<T>(
   maxMs: number,
   mayPass: (error: unknown) => boolean,
@@ -331,10 +292,7 @@ export async function tryAgain<T>(
   }
 }
 
-/**
- * For a file that cannot be used: an editor may have emptied it, and take its time to write the rest. Waits until it was left alone for
- * `settleMs`. Throws a DataFileChanged as soon as somebody writes to it, or replaces it.
- */
+/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged as soon as it is edited. */
 export async function waitForSave(path: string, isEdited: () => boolean): Promise<void> {
   const start = clock.performanceNow()
   while (clock.performanceNow() - start < settleMs) {
@@ -343,12 +301,11 @@ export async function waitForSave(path: string, isEdited: () => boolean): Promis
   }
 }
 
-/** Whether somebody may still be writing a file that was last written then. */
 export function wasJustWritten(mtimeNs: bigint): boolean {
   return clock.now() - Number(mtimeNs / 1_000_000n) < settleMs
 }
 
-/** The file has to be written anew, which the system refuses with `cause`. The error has the code of that. */
+/** The file has to be written anew, which the system refuses. The error has the code of its cause. */
 export class RewriteFailed extends Error {
   readonly code: string
   constructor(cause: unknown) {
@@ -357,7 +314,6 @@ export class RewriteFailed extends Error {
   }
 }
 
-/** A system error in words. */
 export function describeFileError(disk: Disk, error: unknown): string {
   if (error instanceof RewriteFailed) {
     const why = describeFileError(disk, error.cause)
@@ -367,12 +323,10 @@ export function describeFileError(disk: Disk, error: unknown): string {
   return disk.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
 }
 
-/** Why no pets can be added, if the system lets nobody write the file. */
-export function describeUnwritable(disk: Disk): string | undefined {
+export function sayUnwritable(disk: Disk): void {
   try {
     disk.checkFileWritable()
-    return undefined
   } catch (error) {
-    return `cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`
+    disk.say(`cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`)
   }
 }

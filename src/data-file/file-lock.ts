@@ -1,13 +1,13 @@
 /**
- * One server per data file. What holds the lock is a listening local socket or, on macOS and the BSDs, the lock of an open file: the OS
- * releases it when the process exits, so no crash, power cut or reused process id can leave it behind.
+ * One server per data file. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes both, however
+ * the process ends.
  */
 import { hash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, closeSync, constants, mkdirSync, openSync, readdirSync } from 'node:fs'
-import { renameSync, rmdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import { renameSync, rmdirSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
 import { DataFileUnusable, quietly, type Disk } from './disk.ts'
 
@@ -15,13 +15,10 @@ export type FileLock = () => Promise<void>
 
 const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
 
-/** `O_EXLOCK` of macOS and the BSDs, for which Node has no name: opens and locks in one step (open(2)). */
+/** `O_EXLOCK` of open(2) on macOS and the BSDs, for which Node has no name. */
 const lockedFlag = 0x20
 
-/**
- * Locks the data file, whose folder is there. Throws a DataFileUnusable when a living process holds the lock. Where none can be had, says
- * so, and goes on without.
- */
+/** Throws a DataFileUnusable when a living process holds the lock. Where there is none, says so, and goes on. */
 export async function lockFile(disk: Disk): Promise<FileLock> {
   const locks: FileLock[] = []
   const release = async (): Promise<void> => {
@@ -29,47 +26,34 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
   }
   try {
     if (['linux', 'android', 'win32'].includes(disk.platform)) {
-      const { path, folder } = lockAddresses(disk)
-      locks.push(await listen(path))
+      locks.push(await listen(addressOf(disk)))
       const beside = disk.isWindows ? undefined : await lockBeside(disk)
-      locks.push(beside ?? (await listen(folder)))
+      if (beside !== undefined) locks.push(beside)
     } else locks.push(openLocked(disk))
   } catch (error) {
-    await release()
-    // Of listen(2), and of open(2) for a lock.
+    // Of listen(2), and of open(2).
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
-    if (isTaken) throw DataFileUnusable.ofFile(disk.name, usedByAnother)
-    if (!isSystemError(error)) throw error
+    if (isTaken || !isSystemError(error)) {
+      await release()
+      throw isTaken ? DataFileUnusable.ofFile(disk.name, usedByAnother) : error
+    }
     disk.say(`cannot be locked: ${describeSystemError(error)}; start no second server on it`)
   }
   return release
 }
 
-/**
- * Addresses that are no files: of the path, with the mounts that it is seen through, since a container has its own (namespaces(7)); and of
- * the folder, which is the same through a bind mount. A new folder may get the inode of one that was removed, but not its birth time.
- */
-function lockAddresses({ fs, isWindows, target }: Disk): { readonly path: string; readonly folder: string } {
+/** The folder is the same through a bind mount. A new one may get the inode of one that was removed, but not its birth time. */
+function addressOf({ fs, isWindows, target }: Disk): string {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
-  let mounts = 0
-  quietly(() => {
-    mounts = statSync('/proc/self/ns/mnt').ino
-  })
-  const format = (locked: string): string => {
-    // On Windows, `PETS.JSON` is the same file.
-    const name = `petstore-${hash('sha256', isWindows ? locked.toLowerCase() : locked).slice(0, 32)}`
-    // Linux has names without a file (unix(7), abstract), Windows has named pipes.
-    return process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : `\0${name}`
-  }
-  return {
-    path: format(`${mounts}:${target}`),
-    folder: format(`${dev}:${ino}:${birthtimeNs}:${basename(target)}`),
-  }
+  const name = isWindows ? basename(target).toLowerCase() : basename(target)
+  const id = `petstore-${hash('sha256', `${dev}:${ino}:${birthtimeNs}:${name}`).slice(0, 32)}`
+  // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
+  return process.platform === 'win32' ? `\\\\.\\pipe\\${id}` : `\0${id}`
 }
 
 async function listen(path: string): Promise<FileLock> {
   const server = createServer((socket) => socket.destroy())
-  // `exclusive`: a worker of node:cluster would share it with the others. `writableAll`: whoever may see a socket's file has to be able to ask.
+  // Not shared with other workers of node:cluster; and who runs as another user has to be able to connect.
   await once(server.listen({ path, exclusive: true, writableAll: path.startsWith('/') }), 'listening')
   server.unref()
   return async () => {
@@ -78,11 +62,11 @@ async function listen(path: string): Promise<FileLock> {
 }
 
 /**
- * On Linux, takes a folder beside the data file, with a socket in it: containers that share the data may share no network. Undefined where
- * the file system has no sockets (FAT), or the folder may not be written.
+ * Containers that share the data may share no network. So on Linux a folder beside the data file has a socket in it, too. Undefined where
+ * that cannot be made (FAT, a folder that may not be written).
  *
- * Two starts may find the socket of a dead process at the same time. Its name is used once, so that whoever removes it removes no living
- * one; and a folder can be renamed over an empty one only (rename(2)), so that one of the two is first.
+ * Two starts may find the socket of a dead process at the same time. Its name is used once, so whoever removes it removes no living one;
+ * and a folder is renamed over an empty one only (rename(2)), so one of the two is first.
  */
 async function lockBeside({ name, target }: Disk): Promise<FileLock | undefined> {
   const folder = `${target}.petstore-lock`
@@ -91,14 +75,14 @@ async function lockBeside({ name, target }: Disk): Promise<FileLock | undefined>
       if (await isHeld(folder)) throw DataFileUnusable.ofFile(name, usedByAnother)
       return await moveIn(folder)
     } catch (error) {
-      // Whoever comes too late fails in several ways, and finds at the next try who was first.
+      // Whoever comes too late fails in several ways, and finds at the next try who holds it.
       if (!isSystemError(error)) throw error
     }
   }
   return undefined
 }
 
-/** Removes the sockets of the dead, too. */
+/** Removes the sockets of the dead. */
 async function isHeld(path: string): Promise<boolean> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
   const descriptor = openSync(path, 'r')
@@ -120,7 +104,6 @@ async function isHeld(path: string): Promise<boolean> {
   }
 }
 
-/** Throws if there is a folder with a socket at the path. */
 async function moveIn(path: string): Promise<FileLock> {
   const id = randomUUID()
   const own = `${path}-${id}`
@@ -133,7 +116,7 @@ async function moveIn(path: string): Promise<FileLock> {
     closeSync(descriptor)
   }
   try {
-    // Whoever may write into the folder of the data may have to remove our socket some day.
+    // Another user, who may write there too, has to be able to remove what is left of us.
     chmodSync(own, statSync(dirname(path)).mode | 0o700)
     removeSocket = await listen(`/proc/self/fd/${descriptor}/${id}`)
     renameSync(own, path)
@@ -141,17 +124,12 @@ async function moveIn(path: string): Promise<FileLock> {
     await release()
     throw error
   }
-  // Others come too late now, or were killed before they could move in.
-  quietly(() => {
-    for (const name of readdirSync(dirname(path)))
-      if (name.startsWith(`${basename(path)}-`)) rmSync(join(dirname(path), name), { recursive: true })
-  })
   return release
 }
 
 /**
- * Locks a file beside the data file, which stays: if it was removed, two servers could lock two of them. Where none can be made, the data
- * file is never replaced, and so can be locked itself.
+ * Locks a file beside the data file, which stays: were it removed, two servers could lock one each. Where none can be made, the data file is
+ * never replaced, and is locked itself.
  */
 function openLocked(disk: Disk): FileLock {
   const { platform, target } = disk

@@ -1,7 +1,6 @@
 /**
- * The text of the data file: how it is read, with everything that is wrong with it; where the next pet goes; and how it is written.
- * Each appended pet gets a line of its own. The pets come last, so that an append overwrites only the closing brackets. Does no file
- * I/O.
+ * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
+ * the closing brackets.
  */
 import { JsonFault, JsonReader, openBrace, openBracket, shorten, type Int64 } from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
@@ -9,16 +8,14 @@ import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
 import { DataFileUnusable, maxFaults, type TextFault } from './disk.ts'
 
-/** How we end the file after its last pet. An append overwrites these bytes. */
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
-/** What stands between two pets. */
 export const separator = ',\n    '
 
-/** One write of the store adds at most this many pets, so that a crash cannot damage more. */
+/** At most, so that a crash cannot damage more pets. */
 export const maxAppendPets = 128
 
-/** Reads a text. Throws a DataFileUnusable that names its faults, for the person who has to find them. */
+/** Throws a DataFileUnusable. */
 export function parseFileText(path: string, bytes: Buffer): FileText {
   const text = new FileText(bytes)
   const fault = text.describeFaults(path)
@@ -26,7 +23,7 @@ export function parseFileText(path: string, bytes: Buffer): FileText {
   return text
 }
 
-/** The text of a new file with these pets, in parts: it is not to take as much memory as the pets. `schema` is the value of `$schema`, if any. */
+/** In parts, which do not take as much memory as the pets. */
 export function* formatFile(pets: readonly Pet[], schema: string | undefined): Generator<Buffer> {
   const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
   yield Buffer.from(`{\n${schemaLine}  "pets": [`)
@@ -45,16 +42,15 @@ const byteOrderMark = Buffer.from('\ufeff')
  */
 export class FileText {
   readonly bytes: Buffer
-  /** Whether there is nothing but white space, and perhaps a byte order mark. */
+  /** Nothing but white space, and perhaps a byte order mark. */
   readonly isBlank: boolean
-  /** The valid pets by ascending id, missing ids filled in. */
+  /** By ascending id, missing ids filled in. */
   readonly pets: Pet[]
-  /** The ids that were filled in, and where the `{` of the pet is. */
+  /** `at`: the `{` of the pet. */
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
-  /** At most `maxFaults`, in the order of their places. */
+  /** At most `maxFaults`, by place. */
   readonly faults: TextFault[] = []
   faultCount = 0
-  /** The syntax error that ended the pass; it is one of the faults. */
   readonly syntaxFault: JsonFault | undefined
   /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
   petsEnd = 0
@@ -72,7 +68,7 @@ export class FileText {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      // It ended the pass, so it is reported even after `maxFaults` others.
+      // It is reported even after `maxFaults` others.
       if (this.faults.length === maxFaults) this.faults.pop()
       this.#addFault(error.message, error.offset)
       this.syntaxFault = error
@@ -85,9 +81,8 @@ export class FileText {
     this.faults.sort((a, b) => a.offset - b.offset)
   }
 
-  /** Why the text cannot be used, if it cannot. */
   describeFaults(path: string): DataFileUnusable | undefined {
-    // A power cut, or `jq … pets.json > pets.json`, leaves an empty file: to take it for a store without pets would hide the loss.
+    // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
     if (this.isBlank) {
       const remedy = 'put the pets back, or delete it to start without any'
       return new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty')
@@ -96,7 +91,7 @@ export class FileText {
     return DataFileUnusable.ofText(path, this.bytes, this.faults, this.faultCount)
   }
 
-  /** The text up to the last pet, and `closing`, in parts. Ids that were filled in come first in their pets, with a comma, since at least the `name` follows. */
+  /** The text up to the last pet, and `closing`, in parts. An id comes with a comma, since at least the `name` follows. */
   formatWithIds(closing: Buffer): readonly Buffer[] {
     const pieces: Buffer[] = []
     let from = 0
@@ -107,12 +102,10 @@ export class FileText {
     return [...pieces, this.bytes.subarray(from, this.petsEnd), closing]
   }
 
-  /** What follows the last pet. */
   get tail(): Buffer {
     return this.bytes.subarray(this.petsEnd)
   }
 
-  /** `firstAt`: for an id that is given twice, where it was first given. */
   #addFault(message: string, offset: number, firstAt?: number): void {
     this.faultCount++
     if (this.faults.length < maxFaults) this.faults.push({ message, offset, firstAt })
@@ -166,7 +159,6 @@ export class FileText {
     for (; reader.acceptMore(']', index === 0, 'a pet'); index++) {
       const offset = reader.at
       const seed = readPet(reader, addFault)
-      // A fault if another pet has the id.
       const idFault = seed && this.#seeds.add(seed, offset, index)
       if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
       this.petsEnd = reader.at

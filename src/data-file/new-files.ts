@@ -1,14 +1,11 @@
 /**
- * Replaces the content of a file while editors may save it at any moment. A crash leaves at least one of the old and the new content. No
- * edit is lost, except for two kinds: a save at the very moment of a rename, on a file system without hard links, such as FAT; and what a
- * program that holds the old file open writes into it later. Does not depend on what is in the file.
+ * Replaces the data file while editors may save it at any moment, and keeps beside it what would otherwise be lost: the damaged end that a
+ * repair cuts off, and the pets that are served while the file cannot be used.
  *
- * Renaming a new file over the old one would be safe in a crash. But an editor may save between our last look at the file and our
- * rename, and then its save is gone. So the old file is first moved aside and looked at under a name that no editor writes to,
- * and the new one is put at the path only if no editor has created a file there meanwhile.
- *
- * Beside it lie files that keep what would otherwise be lost: the damaged end that a repair cuts off, and the pets that are served while the
- * file cannot be used. Each is whole and durable when it has its name, and none is ever written over.
+ * An editor may save between our last look at the file and the rename of a new file over it. So the old file is first moved aside and looked
+ * at under a name that no editor writes to, and the new one is put at the path only if no editor has created a file there meanwhile. That
+ * misses a save at the moment of a rename on a file system without hard links (FAT), and what is later written into the old file through an
+ * open descriptor.
  */
 import type { Stats } from 'node:fs'
 import { dirname, basename, join } from 'node:path'
@@ -25,15 +22,10 @@ import {
 } from './disk.ts'
 import { parseFileText } from './file-text.ts'
 
-/** A new file, until it is whole and gets its own name. */
 const newName = (target: string): string => `${target}.petstore-new`
-/** The old file, moved aside. */
 const oldName = (target: string): string => `${target}.petstore-old`
 
-/**
- * Creates a file beside the data file, with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole
- * and durable; what that returns is returned when the name is durable too.
- */
+/** Creates a file with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole and durable. */
 export async function createWhole<T>(
   disk: Disk,
   parts: Iterable<Buffer>,
@@ -45,8 +37,7 @@ export async function createWhole<T>(
   try {
     await disk.withFile(newPath, 'wx', async (descriptor) => {
       if (like !== undefined) {
-        // Only root may give a file away, but its owner may give it to a group that he is in: somebody who shares a file by its group can
-        // then still read it. So each is tried by itself. -1 leaves it as it is.
+        // Only root may give a file away, but its owner may give it to a group that he is in. -1 leaves it as it is.
         quietly(() => disk.fs.fchownSync(descriptor, -1, like.gid))
         quietly(() => disk.fs.fchownSync(descriptor, like.uid, -1))
         quietly(() => disk.fs.fchmodSync(descriptor, like.mode & 0o7777))
@@ -67,50 +58,41 @@ export async function createWhole<T>(
 }
 
 /**
- * Replaces the file with the identity `expected` (undefined: there was none) by one with the content `next`, the same mode and, as far as
- * we may set them, the same owner and group, and returns when that is durable. If a different file is there by now, leaves that, and
- * throws a DataFileChanged.
- *
- * The old file stays aside until removeLeftovers. Throws the file system's error: if it has not replaced the file, the old one is back at the
- * path or, if that failed too, aside until putBackOldFile succeeds.
+ * `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. Until
+ * removeLeftovers the old file stays aside, unless the system's error is thrown.
  */
 export async function replaceFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
   const { target } = disk
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
-    // A file that we may not write has to stay as it is, although we might be able to move it aside.
+    // We might move aside a file that we may not write.
     if (old !== undefined) disk.checkFileWritable()
     await createWhole(disk, next, old, (newPath) => {
       if (expected !== undefined) {
-        // 1. Move the old file aside. From here on, a crash may leave no file at the path: see putBackOldFile.
+        // 1. Move the old file aside. A crash may leave it there: see putBackOldFile.
         disk.fs.renameSync(target, oldName(target))
-        // 2. Look: is it still the file that was read? (The move has changed its ctime.) If not, it has an editor's save, and goes back.
+        // 2. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
         if (!hasSameContent(disk.statIdentity(oldName(target)), expected))
           throw new DataFileChanged(disk.name)
       }
-      // 3. Link the new file at the path, unless an editor has created one there: then that stays.
+      // 3. Link the new file at the path, unless an editor has created one there.
       if (!linkIfMissing(disk, newPath, target)) throw new DataFileChanged(disk.name)
     })
   } catch (error) {
-    // If this fails too, the next read of the file tries it again.
     await putBackOldFile(disk).catch(() => {})
-    // ENOENT: one of the files has vanished, or their folder. That is an edit too: some editors remove the file and write it again. But
-    // where there was no file, none can be made: as in /proc, or by the name `pets?.json` on Windows.
+    // Some editors remove the file and write it again. But where there was none, none can be made: as in /proc, or by the name `pets?.json`
+    // on Windows.
     throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged(disk.name) : error
   }
 }
 
-/**
- * If an interrupted replacement has left the old file aside, puts it back at the path, unless there is a file by now. If there is
- * one, the old one stays aside until removeLeftovers. Returns whether it was put back.
- */
+/** Whether an interrupted replacement had left the old file aside, and no file is at the path. */
 export async function putBackOldFile(disk: Disk): Promise<boolean> {
   const { target } = disk
   const oldPath = oldName(target)
   try {
     if (!linkIfMissing(disk, oldPath, target)) return false
   } catch (error) {
-    // Nothing was moved aside.
     if (errorCode(error) === 'ENOENT') return false
     throw error
   }
@@ -119,7 +101,7 @@ export async function putBackOldFile(disk: Disk): Promise<boolean> {
   return true
 }
 
-/** Gives the file at `path` the name `target` if that is free, in one step where there are hard links. Returns whether it was free. */
+/** Whether the other name was free. */
 export function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)
@@ -128,22 +110,18 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
     if (errorCode(error) === 'EEXIST') return false
     if (errorCode(error) === 'ENOENT') throw error
   }
-  // Most likely the file system has no hard links (FAT). Rename instead, although an editor can save between the look and the
-  // rename. If something else is wrong, the rename fails too.
+  // Most likely the file system has no hard links (FAT). If something else is wrong, the rename fails too.
   if (disk.statIdentity(target) !== undefined) return false
   disk.fs.renameSync(path, target)
   return true
 }
 
-/** Removes what an interrupted replacement has left aside, once there is a valid and durable file at the path. */
+/** Once there is a valid and durable file at the path. */
 export function removeLeftovers(disk: Disk): void {
   for (const name of [oldName, newName]) disk.remove(name(disk.target))
 }
 
-/**
- * Keeps the bytes as `pets.json.torn-<time>` or `pets.json.kept-<time>`, in a folder that may be gone too: as private as the data file or, if
- * that is gone, for its owner alone. But the owner can read them, even if somebody has taken that from the data file. Returns the path.
- */
+/** As private as the data file or, if that is gone, for its owner alone, who may read it in any case. Returns the path. */
 export async function keepBeside(
   disk: Disk,
   kind: 'torn' | 'kept',
@@ -153,7 +131,7 @@ export async function keepBeside(
   await disk.makeFolder(dirname(target))
   const old = disk.fs.statSync(target, { throwIfNoEntry: false })
   const like = old?.isFile() === true ? { ...old, mode: old.mode | 0o600 } : { mode: 0o600, uid: -1, gid: -1 }
-  // A start takes the pets that were kept last, by their names. So the time goes on from the last one, even if the clock was set back.
+  // A start takes the last by name. So the time goes on from it, even if the clock was set back.
   let time = Math.max(clock.now(), timeOf(findListedKeptPets(disk).at(-1)) + 1)
   return createWhole(disk, parts, like, (newPath) => {
     for (; ; time++) {
@@ -163,20 +141,19 @@ export async function keepBeside(
   })
 }
 
-/** The time in the name of a kept file; 0 if there is none. */
 function timeOf(path = ''): number {
   const [, date, hours, minutes, seconds] = /(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d\.\d{3}Z)$/.exec(path) ?? []
   return Date.parse(`${date}${hours}:${minutes}:${seconds}`) || 0
 }
 
-/** The paths of all files with kept pets, the oldest first. */
+/** The oldest first. */
 export function findKeptPets(disk: Disk): readonly string[] {
   const { target } = disk
   const paths = disk.fs.readdirSync(dirname(target)).map((name) => join(dirname(target), name))
   return paths.filter((path) => path.startsWith(`${target}.kept-`)).toSorted()
 }
 
-/** The same, but none if the folder may be used and not listed, or is not there. */
+/** None, too, if the folder is not there or may not be listed. */
 function findListedKeptPets(disk: Disk): readonly string[] {
   try {
     return findKeptPets(disk)
@@ -185,15 +162,14 @@ function findListedKeptPets(disk: Disk): readonly string[] {
   }
 }
 
-/** A line for each, for a start on a usable data file. */
-export function listKeptPets(disk: Disk): readonly string[] {
-  return findListedKeptPets(disk).map(
-    (path) =>
-      `${basename(path)} has ${countPets(disk, path)} that an earlier run has kept; it may be deleted`,
-  )
+export function sayKeptPets(disk: Disk): void {
+  for (const path of findListedKeptPets(disk)) {
+    const pets = countPets(disk, path)
+    disk.say(`${basename(path)} has ${pets} that an earlier run has kept; it may be deleted`)
+  }
 }
 
-/** A start finds the data file unusable. Beside kept pets, the error names the fault, and what to do to go on with either. */
+/** Beside kept pets, the error also says what to do to go on with either. */
 export function refuseBesideKeptPets(
   disk: Disk,
   unusable: DataFileUnusable,

@@ -1,10 +1,7 @@
 /** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
 import { isUtf8 } from 'node:buffer'
 
-/**
- * What is wrong, and at which byte. At the length of the text: it ends too soon, and what is there is right (but bytes that are not UTF-8 go
- * unnoticed in a string without an end).
- */
+/** At the length of the text: it ends too soon, and what is there is right (but for UTF-8 in a string without an end). */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -16,12 +13,12 @@ export class JsonFault extends Error {
 /** What `JSON.parse` gives, but with numbers as parseNumber reads them. The bytes have to be UTF-8. Throws a JsonFault. */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // JSON.parse is several times faster, and differs from parseNumber only for -0, and for numbers with 16 or more digits or an exponent.
+  // JSON.parse is several times faster, and differs only for -0, and for numbers with 16 or more digits or an exponent.
   if (!/[\d.]{16}|\d[eE]|-0/.test(text)) {
     try {
       return JSON.parse(text)
     } catch {
-      // Read again below, for the place and the fault in our own words.
+      // Read again below, for the place and the fault.
     }
   }
   const reader = new JsonReader(bytes)
@@ -30,7 +27,7 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/** The place of a byte in a UTF-8 text, which may be one line of 100 MB: line and column from 1, the column in characters. */
+/** Of a byte in a UTF-8 text, which may be one line of 100 MB; from 1, the column in characters. */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
@@ -63,7 +60,6 @@ const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
 export class JsonReader {
   readonly bytes: Buffer
-  /** The offset of the next byte. */
   at = 0
 
   constructor(bytes: Buffer) {
@@ -77,7 +73,7 @@ export class JsonReader {
     }
   }
 
-  /** Skips white space, and returns the next byte without taking it; -1 at the end. */
+  /** The next byte after white space; -1 at the end. */
   peek(): number {
     this.skipSpace()
     return this.bytes[this.at] ?? -1
@@ -86,7 +82,6 @@ export class JsonReader {
   fail(expected: string): never {
     const byte = this.peek()
     if (byte === -1) throw new JsonFault(`expected ${expected}, got the end`, this.at)
-    // Throws another fault if the character that begins here is not UTF-8.
     this.#checkUtf8(this.at, this.at + 1)
     const [character = ''] = this.bytes.toString('utf8', this.at, this.at + 4)
     const isUnseen = character.replace(unseen, '') === ''
@@ -100,7 +95,7 @@ export class JsonReader {
     return true
   }
 
-  /** To be called before each member or item: goes up to it, past the comma. After the last, takes the bracket, and returns false. */
+  /** Before each member or item: goes up to it, past the comma. After the last, takes the bracket, and returns false. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     const end = close === '}' ? closeBrace : closeBracket
     if (first) return !this.accept(end)
@@ -161,16 +156,14 @@ export class JsonReader {
     }
     this.at = at + 1
     if (allBits >= 0x80) this.#checkUtf8(start, at)
-    // The grammar was checked above; JSON.parse only decodes the escapes.
     if (hasEscape) return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** Throws if one of the characters that begin between `start` and `end` is not UTF-8. The last may go on after `end`. */
+  /** For the characters that begin between `start` and `end`. The last may go on after `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (isUtf8(bytes.subarray(start, end))) return
-    // There is a fault, or the last character goes on after `end`. So each character is looked at as a whole.
     for (let at = start; at < end;) {
       const lead = bytes[at] ?? 0
       const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
@@ -182,7 +175,6 @@ export class JsonReader {
     }
   }
 
-  /** Reads a plain number of up to 15 digits in one pass, and any other with parseNumber. */
   #readNumber(): number | bigint | InexactNumber {
     const { bytes, at: start } = this
     let at = start
@@ -204,7 +196,7 @@ export class JsonReader {
     throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : start)
   }
 
-  /** Reads a value of any depth without overflowing the stack. If it is an object, `onMember` gets the name and offset of each member. */
+  /** Any depth overflows no stack. `onMember` gets the members of the value itself, if it is an object. */
   readValue(onMember?: (name: string, offset: number) => void): unknown {
     /** Not ended yet, the innermost last. `names` is undefined for an array. */
     const open: { readonly items: unknown[]; readonly names: string[] | undefined }[] = []
@@ -231,7 +223,7 @@ export class JsonReader {
     }
   }
 
-  /** Reads a string, a number, true, false or null. Returns undefined before an object or an array. */
+  /** Returns undefined before an object or an array. */
   readScalar(): unknown {
     const byte = this.peek()
     if (byte === openBrace || byte === openBracket) return undefined
@@ -251,7 +243,7 @@ export class JsonReader {
 
 const literals = ['true', 'false', 'null']
 
-/** An integer from -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
+/** From -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
 export type Int64 = number | bigint
 
 export const maxInt64 = 2n ** 63n - 1n
@@ -275,13 +267,13 @@ export function normalizeInt64(value: Int64): Int64 {
   return Number.isSafeInteger(double) ? double : value
 }
 
-/** Returns the integer after this one, or undefined past 2^63-1. */
+/** Undefined past 2^63-1. */
 export function nextInt64(value: Int64): Int64 | undefined {
   const next = BigInt(value) + 1n
   return next <= maxInt64 ? normalizeInt64(next) : undefined
 }
 
-/** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); anything else is undefined. */
+/** A canonical decimal from 1 to 2^63-1 (no sign, no leading zero); anything else is undefined. */
 export function parseId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
   const id = BigInt(text)

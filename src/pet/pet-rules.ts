@@ -35,7 +35,6 @@ export const SeedPetSchema = v.pipe(
   v.object({ id: v.exactOptional(IdSchema), ...entries }, required),
 )
 
-/** A stored pet. */
 export const PetSchema = v.object({ id: IdSchema, ...entries, status: PetStatusSchema })
 
 /** What is wrong with a seed; `member` is undefined when the seed is no pet at all. */
@@ -44,7 +43,7 @@ export interface SeedFault {
   readonly message: string
 }
 
-/** Reports everything that is wrong with a seed; returns it if that is nothing. */
+/** Returns the seed if nothing is wrong with it. */
 export function checkSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
   for (const { path, message } of issues) report({ member: path && String(path[0].key), message })
@@ -76,7 +75,6 @@ export function expected<Value>(words: string, isValue: (value: unknown) => bool
   return v.custom<Value>(isValue, expectedMessage(words))
 }
 
-/** A text in which `findFault` finds nothing wrong. */
 export function expectedValid(words: string, findFault: (text: string) => string | undefined) {
   return v.pipe(
     v.string(expectedMessage(words)),

@@ -1,12 +1,12 @@
-/** Pets as a person writes them in the data file or in a test: reads them, fills in missing ids, and finds ids that are given twice. */
+/** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
 import { nextInt64, colon, openBrace, type Int64, type JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
 import { petMembers, defaultStatus, petStatuses, type CheckedSeed, type Pet, type PetStatus } from './pet.ts'
 
-/** What is wrong with an id that another seed has too: `firstAt` is where that one is written. */
+/** `firstAt`: where the seed is written that had the id before. */
 export type TakenId = SeedFault & { readonly firstAt: number }
 
-/** The pets, in the same order. Each without an id gets the next one above `highestId`, or is undefined if none is left for it. */
+/** A missing id becomes the next one above `highestId`. Undefined if none is left. */
 export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readonly (Pet | undefined)[] {
   let last = highestId
   return seeds.map((seed) => {
@@ -30,10 +30,10 @@ export class SeedList {
   readonly #places: number[] = []
   readonly #withoutId: { readonly seed: CheckedSeed; readonly at: number; readonly index: number }[] = []
   #highestId: Int64 = 0
-  /** Where each id is. Kept only once an id is not higher than the one before; while ids ascend, none can be given twice. */
+  /** Only once an id is not higher than the one before: while ids ascend, none is given twice. */
   #placeOfId: Map<Int64, number> | undefined
 
-  /** Adds the seed, which is written `at` this place, as the one of this index. If its id is taken, returns that fault instead. */
+  /** `at`: where it is written. If its id is taken, returns that fault instead. */
   add(seed: CheckedSeed, at: number, index: number): TakenId | undefined {
     if (!hasId(seed)) {
       this.#withoutId.push({ seed, at, index })
@@ -50,7 +50,7 @@ export class SeedList {
     return undefined
   }
 
-  /** Fills in the missing ids, above all so far and `highestId`. The pets come by ascending id; `noIdLeft`: the first without one. */
+  /** Fills in the missing ids. The pets come by ascending id; `noIdLeft`: the first without one. */
   complete(highestId: Int64) {
     const seeds = this.#withoutId.map(({ seed }) => seed)
     const highest = this.#highestId > highestId ? this.#highestId : highestId
@@ -112,7 +112,7 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   return isId(id) ? { id, name, categoryId, status } : undefined
 }
 
-/** Reads a pet whose id may be missing. Reports all that is wrong with it, with offsets in bytes. Throws a JsonFault on a syntax error. */
+/** Reports all that is wrong with it. Throws a JsonFault on a syntax error. */
 export function readPet(
   reader: JsonReader,
   report: (fault: SeedFault, offset: number) => void,

@@ -1,6 +1,6 @@
 /**
- * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a time, in
- * the order in which they came; a batch that fails rejects only its own callers. Does not depend on pets or files.
+ * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a time, in the order in
+ * which they came; a batch that fails rejects only its own callers.
  */
 import { clock } from '../system/clock.ts'
 
@@ -15,9 +15,8 @@ interface Batch<Item, Result> {
 export class CommitQueue<Item, Result> {
   readonly #commit: Commit<Item, Result>
   readonly #maxBatchItems: number
-  /** The batch that still takes items; it waits for its turn. */
+  /** The one that still takes items. */
   #open: Batch<Item, Result> | undefined
-  /** Resolves when everything that was queued so far has run. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(commit: Commit<Item, Result>, maxBatchItems: number) {
@@ -25,7 +24,6 @@ export class CommitQueue<Item, Result> {
     this.#maxBatchItems = maxBatchItems
   }
 
-  /** Puts the item into the next batch. Resolves or rejects with the item's own result. */
   async add(item: Item): Promise<Result> {
     const batch = (this.#open ??= this.#openBatch())
     const index = batch.items.push(item) - 1
@@ -36,9 +34,7 @@ export class CommitQueue<Item, Result> {
     return result
   }
 
-  /** Runs the task alone, after everything that came before it. */
   run<T>(task: () => Promise<T>): Promise<T> {
-    // Items added from now on form a new batch, after the task.
     this.#open = undefined
     const done = this.#last.then(task)
     this.#last = done.catch(() => {})
@@ -48,8 +44,8 @@ export class CommitQueue<Item, Result> {
   #openBatch(): Batch<Item, Result> {
     const items: Item[] = []
     const results = this.run(async () => {
-      // In an idle queue this runs right after the first item was added, while the requests of the same turn of the event loop are
-      // still being handled. Their items can join: the next tick comes after all promise callbacks that are due.
+      // In an idle queue this runs while other requests of the same turn of the event loop are still being handled. Their items can join:
+      // the next tick comes after all promise callbacks that are due.
       await new Promise<void>((resolve) => clock.nextTick(resolve))
       if (this.#open?.items === items) this.#open = undefined
       return this.#commit(items)

@@ -1,71 +1,26 @@
 /**
- * The store in this process's memory, with or without a data file. If there is a file, a pet is listed only when it is durable, and hand
- * edits are looked for. They and creations go through one queue, so they cannot interleave. Does not depend on HTTP.
+ * The store in memory, with or without a data file. With one, a pet is listed only when it is durable, and hand edits are looked for. They
+ * and creations go through one queue, so they cannot interleave.
  */
 import { Low, Memory } from 'lowdb'
 import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/json.ts'
-import type { Pet, PetWithoutId, SeedPet } from '../pet/pet.ts'
+import { formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds, fillIds } from '../pet/seeds.ts'
 import { clock } from '../system/clock.ts'
-import { isError, isSystemError } from '../system/errors.ts'
+import { errorCode, isError, isSystemError } from '../system/errors.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import { noIdLeft, PetStoreError, refusalOfFile, type Store, type PetPage, type PetQuery } from './store.ts'
+import { notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
+import type { PetPage, PetQuery, Store } from './store.ts'
 
-/** What onMessage is told of the data file while the store runs: each edit; once, why the file cannot be used; and that it can again. */
-class EditMessages {
-  readonly #say: (message: string) => void
-  /** What was last said to be wrong: the text of it, `append` for a failed append, or ''. */
-  #saidFailure = ''
-
-  constructor(say: (message: string) => void) {
-    this.#say = say
-  }
-
-  sayReloaded(before: PetIndex, now: PetIndex): void {
-    const { added, removed, changed } = before.changesTo(now)
-    const count = now.size === 1 ? '1 pet' : `${now.size} pets`
-    this.#say(`reloaded ${count}: ${added} added, ${removed} removed, ${changed} changed`)
-  }
-
-  /**
-   * An append has failed, or a look has found that the file cannot be read or used. Then `kept` is what became of the pets: if that changes,
-   * it is said again. Of appends that fail, the first is told, however differently they fail.
-   */
-  sayUnusable(file: DataFile, error: unknown, kept?: string): void {
-    // While it is being saved it is too early to say anything: the next look reads the file again.
-    if (error instanceof DataFileChanged) return
-    const isFault = error instanceof DataFileUnusable
-    const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
-    // Several faults have a line each, and then the consequence has one, too.
-    const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
-    const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
-    const message = `${fault}${separator}${consequence}${kept ?? ''}`
-    const failure = kept === undefined ? 'append' : message
-    if (failure !== this.#saidFailure) this.#say(message)
-    this.#saidFailure = failure
-  }
-
-  /** After a look that found nothing to do: the last one may have failed. */
-  sayReadable(file: DataFile): void {
-    if (this.#saidFailure !== 'append') this.sayWorking(file)
-  }
-
-  /** Says that the file can be used, if it was said that it cannot. */
-  sayWorking(file: DataFile, wasInvalid = false): void {
-    if (this.#saidFailure === '') return
-    this.#saidFailure = ''
-    const state = wasInvalid ? 'is valid again, and the pets come from it' : 'can be used again'
-    this.#say(`${file.name}: ${state}`)
-  }
-}
+const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
 
 const lookEveryMs = 500
 
-/** So many edits in a row are read before a creation that they keep from the file is refused. */
+/** After so many edits in a row, a creation is refused. */
 const maxEdits = 10
 
 export interface FileStoreOptions extends DiskOptions {
@@ -73,13 +28,12 @@ export interface FileStoreOptions extends DiskOptions {
   readonly onError?: (message: string) => void
 }
 
-/** Opens the store on a data file (see openDataFile). */
 export async function openFileStore(path: string, options: FileStoreOptions = {}): Promise<LocalStore> {
   const { file, data } = await openDataFile(path, options)
   return new LocalStore(new Low<PetData>(file, data), file, options)
 }
 
-/** A store in memory, with these pets; missing ids and statuses are filled in. Throws a TypeError on a wrong pet. */
+/** Missing ids and statuses are filled in. Throws a TypeError on a wrong pet. */
 export function createMemoryStore(seeds: readonly SeedPet[]): LocalStore {
   return new LocalStore(new Low<PetData>(new Memory(), { pets: completeSeeds(seeds) }))
 }
@@ -88,13 +42,15 @@ export class LocalStore implements Store {
   version = 0
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
-  readonly #messages: EditMessages
+  readonly #say: (message: string) => void
   readonly #queue = new CommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
   /** Why the file cannot be used, if it cannot. */
   #unusable: DataFileUnusable | undefined
+  /** What was last said to be wrong: the text of it, `append` for a failed append, or ''. */
+  #saidFailure = ''
   #closed: Promise<void> | undefined
 
   constructor(
@@ -104,7 +60,7 @@ export class LocalStore implements Store {
   ) {
     this.#low = low
     this.#file = file
-    this.#messages = new EditMessages(onMessage)
+    this.#say = onMessage
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
     if (file !== undefined) this.#timer = this.#lookAtIntervals(file, onError)
@@ -131,7 +87,7 @@ export class LocalStore implements Store {
     return this.#queue.add(newPet)
   }
 
-  /** Back to the pets that it was created with or, with a data file, to what the file says now. */
+  /** To the pets that it was created with or, with a data file, to what the file says now. */
   reset(): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
     return this.#queue.run(async () => {
@@ -141,7 +97,6 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Waits for the creations in flight, and releases the file. Can be called again. */
   close(): Promise<void> {
     clock.clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => {
@@ -152,10 +107,9 @@ export class LocalStore implements Store {
     return this.#closed
   }
 
-  /** Returns in the same order, for each new pet, the stored one or an error for it alone. Throws a PetStoreError if the batch fails. */
   async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
     const file = this.#file
-    /** Whether an attempt may have left the pets in the file, or in an editor that may save them again. */
+    // In the file, or in an editor that has read them and may save them again.
     let mayBeStored = false
     let results = fillIds(newPets, (file ?? this.#index).highestId)
     for (let edits = 0; ; edits++) {
@@ -164,13 +118,12 @@ export class LocalStore implements Store {
         return results.map((pet) => pet ?? new PetStoreError('insufficient_storage', noIdLeft))
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
-        if (file !== undefined && isSystemError(error)) this.#messages.sayUnusable(file, error)
+        if (file !== undefined && isSystemError(error)) this.#sayUnusable(file, error, 'append')
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
-        // Somebody has edited the file, or it could not be used at the last look. The edit comes first; the batch is then added to it.
         await this.#reload(file, { mayBeStored })
-        // If the editor read the file while our pets were in it, it may have saved some of them, and they are listed now, perhaps with another
-        // status. They have the ids that they were given, and their names: another name is a person's own pet, who took the next id.
+        // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status,
+        // but with their ids and names: another name is a person's own pet, who took the next id.
         const stored = results.map((pet) => {
           const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
           return listed?.name === pet?.name ? listed : undefined
@@ -181,14 +134,13 @@ export class LocalStore implements Store {
     }
   }
 
-  /** Writes the pets that are not stored yet, and lists them when they are durable. If that fails, memory stays as it was. */
   async #append(results: readonly (Pet | undefined)[]): Promise<void> {
     const { pets } = this.#low.data
     const count = pets.length
     const added = results.filter(
       (pet): pet is Pet => pet !== undefined && this.#index.get(pet.id) === undefined,
     )
-    // No id may be left. Then nothing is written, and it does not show whether the file can be used.
+    // No id may be left.
     if (added.length === 0) return
     pets.push(...added)
     try {
@@ -199,21 +151,18 @@ export class LocalStore implements Store {
     }
     this.#index.showAdded()
     this.version++
-    if (this.#file !== undefined) this.#messages.sayWorking(this.#file)
+    this.#sayWorking()
   }
 
-  /**
-   * Undoes a failed append, if that is still to be done, and replaces all pets with the content of the file, if it was edited.
-   * Throws a PetStoreError while the file cannot be used; `mayBeStored` is for its message, `isLast` for a look at the stop.
-   */
+  /** Reads the file, if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
   async #reload(file: DataFile, { mayBeStored = false, isLast = false } = {}): Promise<void> {
     try {
       const isEdited = await file.look()
-      // What cannot be used is not read again before it has changed.
       if (!isEdited && this.#unusable !== undefined) throw this.#unusable
-      if (!isEdited) return this.#messages.sayReadable(file)
+      // The last look may have failed. A failed append has not become possible by this one.
+      if (!isEdited) return void (this.#saidFailure !== 'append' && this.#sayWorking())
       await this.#low.read()
-      this.#messages.sayWorking(file, this.#unusable !== undefined)
+      this.#sayWorking()
       this.#unusable = undefined
       this.#reindex()
     } catch (error) {
@@ -225,12 +174,11 @@ export class LocalStore implements Store {
       // Also if it was said before: they may not be kept yet, or not any more.
       const kept = await file.keepPets(isLast)
       const refusal = toRefusal(error, mayBeStored)
-      if (refusal instanceof PetStoreError) this.#messages.sayUnusable(file, error, kept)
+      if (refusal instanceof PetStoreError) this.#sayUnusable(file, error, 'look', kept)
       throw refusal
     }
   }
 
-  /** Looks for edits, but not while it still does so. The timer does not keep the process alive. */
   #lookAtIntervals(file: DataFile, onError: (message: string) => void): NodeJS.Timeout {
     let isLooking = false
     const look = async (): Promise<void> => {
@@ -239,7 +187,7 @@ export class LocalStore implements Store {
       await this.#queue
         .run(() => this.#reload(file))
         .catch((error: unknown) => {
-          // A refusal was said already; clients that add a pet get it, too.
+          // It was said already.
           if (error instanceof PetStoreError) return
           onError(`internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`)
         })
@@ -251,14 +199,42 @@ export class LocalStore implements Store {
   /** Lists the pets that lowdb has now, and says what has changed. */
   #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
-    this.#messages.sayReloaded(this.#index, next)
+    const { added, removed, changed } = this.#index.changesTo(next)
+    const pets = formatPetCount(next.size)
+    this.#say(`reloaded ${pets}: ${added} added, ${removed} removed, ${changed} changed`)
     this.#index = next
     this.version++
   }
+
+  /** Of appends, the first that fails is told. `kept` is what became of the pets: if that changes, it is said again. */
+  #sayUnusable(file: DataFile, error: unknown, when: 'append' | 'look', kept = ''): void {
+    // While it is being saved it is too early to say anything.
+    if (error instanceof DataFileChanged) return
+    const isFault = error instanceof DataFileUnusable
+    const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
+    const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
+    const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
+    const message = `${fault}${separator}${consequence}${kept}`
+    const failure = when === 'append' ? when : message
+    if (failure !== this.#saidFailure) this.#say(message)
+    this.#saidFailure = failure
+  }
+
+  #sayWorking(): void {
+    const isMended = this.#unusable !== undefined
+    const state = isMended ? 'is valid again, and the pets come from it' : 'can be used again'
+    if (this.#saidFailure !== '') this.#say(`${this.#file?.name}: ${state}`)
+    this.#saidFailure = ''
+  }
 }
 
-/** The refusal for a client. What neither the file nor its system says is a bug, and stays as it is. */
+/** What neither the file nor its system says is a bug, and stays as it is. */
 function toRefusal(error: unknown, mayBeStored: boolean): unknown {
-  const isKnown = error instanceof DataFileUnusable || isSystemError(error)
-  return isKnown ? refusalOfFile(error, mayBeStored) : error
+  const outcome = mayBeStored ? perhapsStored : notStored
+  if (error instanceof DataFileUnusable) {
+    const message = `The data file is not valid (${error.summary}); ${outcome}.`
+    return new PetStoreError('data_file_invalid', message)
+  }
+  if (!isSystemError(error)) return error
+  return storageFailure(['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error)), outcome, error)
 }

@@ -1,4 +1,4 @@
-/** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. In memory only. */
+/** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. */
 import type { Int64 } from '../json/json.ts'
 import { petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './store.ts'
@@ -9,7 +9,6 @@ export class PetIndex {
   #size = 0
   readonly #byStatus = new Map<PetStatus, Pet[]>(petStatuses.map((status) => [status, []]))
 
-  /** Shows these pets, which come by ascending id, and after each `showAdded` those that were pushed to the same array. */
   constructor(pets: readonly Pet[] = []) {
     this.#pets = pets
     this.showAdded()
@@ -31,8 +30,8 @@ export class PetIndex {
   }
 
   get(id: Int64): Pet | undefined {
-    // Ids count up from 1, so a pet is at the position of its id unless an edit has left a gap before it. A search among a
-    // million pets would make this a third slower than among a hundred (test/bench/growth.ts).
+    // A pet is at the position of its id unless an edit has left a gap before it. A search among a million pets is a third slower than among
+    // a hundred (test/bench/growth.ts).
     const index = Number(id) - 1
     const expected = index < this.#size ? this.#pets[index] : undefined
     if (expected?.id === id) return expected
@@ -48,7 +47,6 @@ export class PetIndex {
     return { pets, total, hasMore: from + limit < total }
   }
 
-  /** How many pets an edit added, removed and changed. */
   changesTo(next: PetIndex): { added: number; removed: number; changed: number } {
     let kept = 0
     let changed = 0
@@ -66,7 +64,7 @@ export function isSamePet(a: Pet, b: Pet): boolean {
   return a.id === b.id && a.name === b.name && a.categoryId === b.categoryId && a.status === b.status
 }
 
-/** The position of the first pet with a higher id, among the first `count`. */
+/** The position of the first pet with a higher id. */
 function firstAfter(pets: readonly Pet[], id: Int64, count: number): number {
   let low = 0
   let high = count

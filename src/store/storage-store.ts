@@ -31,7 +31,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
   /** Why a pet was refused the last time: a client may send a bad one again and again. */
   let lastRefusal = ''
 
-  /** The database refuses a whole group for one bad pet of one client, so each pet of it is then tried by itself. */
+  /** A database refuses a whole group for one bad pet. Then each is tried by itself. */
   async function createAll(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | Error)[]> {
     try {
       return await createTogether(newPets)
@@ -45,7 +45,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       } catch (error) {
         if (!isError(error)) throw error
         results.push(error)
-        // A database that has become silent would be asked for each of them, for as long as its time limit.
+        // Of a database that has become silent, each call takes as long as its time limit.
         if (!isRefusal(error)) break
       }
     }
@@ -58,7 +58,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     throw wrongResult(`expected ${newPets.length} pets, got ${pets.length}`)
   }
 
-  /** Resolves with what the storage returns, unchecked; rejects with a PetStoreError for whatever it throws. */
+  /** Rejects with a PetStoreError for whatever the storage throws. */
   async function call(kind: 'reads' | 'creations', method: () => unknown): Promise<unknown> {
     const noteSuccess = (): void => {
       if (failing.delete(kind) && failing.size === 0) onMessage?.('the storage works again')
@@ -68,7 +68,6 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       noteSuccess()
       return result
     } catch (error) {
-      // A storage may throw anything.
       const reason = isError(error) ? error.message || errorCode(error) : typeof error
       const code = errorCode(error)
       if (kind === 'creations' && code === petRefused) {

@@ -1,24 +1,20 @@
-/** What the operations ask of a store, the database of their own that embedders can give it, and the errors by which a store refuses. */
-import { DataFileUnusable } from '../data-file/disk.ts'
+/** What the operations ask of a store, and what an embedder's database has to do; the errors by which a store refuses. */
 import type { Int64 } from '../json/json.ts'
 import type { Pet, PetWithoutId, PetStatus } from '../pet/pet.ts'
-import { errorCode } from '../system/errors.ts'
 
-/** What is in memory comes at once, what is in a storage by a promise. */
 export interface Store {
-  /** Grows with every change of what is listed, and of dataFileError; absent when others change the pets too. */
+  /** Grows with each change of what is listed, and of dataFileError; absent when others change the pets too. */
   readonly version?: number
-  /** Where the data file has an error since its last edit; undefined while it is valid, and without one. */
+  /** What is wrong with the data file since its last edit. */
   readonly dataFileError?: string | undefined
   list(query: PetQuery): PetPage | Promise<PetPage>
   get(id: Int64): Pet | undefined | Promise<Pet | undefined>
-  /** Resolves when the pet is durable. Rejects with a PetStoreError, which says whether the pet may be stored. */
+  /** Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: PetWithoutId): Promise<Pet>
-  /** Waits for the creations under way: in a storage at most until the deadline (`clock.performanceNow()`), if given. */
+  /** Waits for the creations under way, in a storage at most until the deadline (`clock.performanceNow()`). */
   close(deadline?: number): Promise<void>
 }
 
-/** Which pets to list. */
 export interface PetQuery {
   /** At most this many pets: 1 to 100. */
   readonly limit: number
@@ -31,10 +27,7 @@ export interface PetQuery {
 export interface PetPage {
   /** In ascending order of id, at most `limit`. */
   readonly pets: readonly Pet[]
-  /**
-   * How many pets have the status, on all pages. May be left out, since a count of a large table costs more than the page; then
-   * there is no X-Total-Count.
-   */
+  /** How many pets have the status, on all pages. Without it, as the count of a large table costs more than a page, there is no X-Total-Count. */
   readonly total?: Int64 | undefined
   /** Whether there are more pets with the status after this page. */
   readonly hasMore: boolean
@@ -83,25 +76,11 @@ export class PetStoreError extends Error {
   }
 }
 
-/** For a pet for which there is no id. */
-export const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
-
-/** What is known of the pets of a failed creation. */
 export const notStored = 'nothing was stored'
 export const perhapsStored = 'it is not known whether the pet was stored'
 
-/** The refusal when the disk or the storage fails. The outcome says what that means to the client. */
 export function storageFailure(isFull: boolean, outcome: string, cause?: unknown): PetStoreError {
   return isFull
     ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
     : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
-}
-
-/** The refusal when the data file, or the disk under it, cannot take a pet. */
-export function refusalOfFile(error: unknown, mayBeStored: boolean): PetStoreError {
-  const stored = mayBeStored ? perhapsStored : notStored
-  if (error instanceof DataFileUnusable)
-    return new PetStoreError('data_file_invalid', `The data file is not valid (${error.summary}); ${stored}.`)
-  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error))
-  return storageFailure(isFull, stored, error)
 }

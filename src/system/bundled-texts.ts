@@ -1,4 +1,4 @@
-/** Texts of this repository, read from their files. The built files have the texts instead of this module's code (src/build.ts). */
+/** Texts of this repository. The built files have them instead of this module's code (src/build.ts). */
 import { readFileSync } from 'node:fs'
 
 /** In a built file with the commit, if it was built in a clone: `1.0.0 (6475f35, 2026-11-23)`. */

@@ -1,9 +1,9 @@
-/** The errors of system calls, their codes and what they mean in words; and the error of code that embeds the service. */
+/** The errors of system calls, their codes and their words; and the error of code that embeds the service. */
 import { constants } from 'node:os'
 import { getSystemErrorMap } from 'node:util'
 import { isNativeError } from 'node:util/types'
 
-/** Node has no name for this one: it calls it `Unknown system error -122`. */
+/** Node calls this one `Unknown system error -122`. */
 const quotaExceeded = 'EDQUOT'
 
 /** Jest runs each test file with an Error of its own, of which Node's errors are no instances. */
@@ -11,26 +11,23 @@ export function isError(value: unknown): value is Error {
   return value instanceof Error || isNativeError(value)
 }
 
-/** The code of a system error, such as `ENOSPC`; empty for any other error. */
+/** Such as `ENOSPC`; empty for an error without one. */
 export function errorCode(error: unknown): string {
   if (!isError(error) || !('code' in error) || typeof error.code !== 'string') return ''
   return 'errno' in error && error.errno === -constants.errno.EDQUOT ? quotaExceeded : error.code
 }
 
-/** Whether a system call failed, and not our own code: a wrong argument of a call of Node's is a bug (`ERR_INVALID_ARG_TYPE`). */
+/** Not for a bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`). */
 export function isSystemError(error: unknown): boolean {
   return /^(?!ERR_(?!FS_))./.test(errorCode(error))
 }
 
-/** A system error for a person, such as `no space left on device (ENOSPC)`. */
+/** Such as `no space left on device (ENOSPC)`. */
 export function describeSystemError(error: unknown): string {
   const code = errorCode(error)
   const meaning = new Map([...getSystemErrorMap().values(), [quotaExceeded, 'disk quota exceeded']]).get(code)
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
-/**
- * A mistake of the code that embeds the service, or of its storage. A client gets internal_error; the message, which holds no secret,
- * is for onError.
- */
+/** A mistake of the code that embeds the service, or of its storage. The message, which holds no secret, is for onError. */
 export class EmbeddingError extends Error {}
