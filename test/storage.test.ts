@@ -553,7 +553,7 @@ test('has neither a count nor a reset, and calls nothing but the three methods',
     },
   })
   const store = await createPetStore({ apiKeys: [key], storage })
-  assert.deepEqual(Object.keys(store).toSorted(), ['close', 'fetch', 'listener'])
+  assert.deepEqual(Object.keys(store).toSorted(), ['close', 'disturb', 'fetch', 'listener'])
   await store.close()
   assert.deepEqual(
     touched.filter((name) => !['list', 'get', 'create'].includes(String(name))),

@@ -1,5 +1,5 @@
-/** A pet: its members and statuses (interface sections 2 and 3), and its JSON text. */
-import type { Int64 } from '../json/json.ts'
+/** A pet: its members and statuses (interface sections 2 and 3), its id, and its JSON text. */
+import { nextInt64, type Int64 } from '../json/json.ts'
 
 /** In the interface's order. */
 export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
@@ -27,6 +27,22 @@ export interface SeedPet extends NewPet {
 
 /** A pet that was checked. Its id may still be missing. */
 export type CheckedSeed = SeedPet & PetWithoutId
+
+/** A missing id becomes the next one above `highestId`. Undefined if none is left. */
+export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readonly (Pet | undefined)[] {
+  let last = highestId
+  return seeds.map((seed) => {
+    if (hasId(seed)) return seed
+    const id = nextInt64(last)
+    if (id === undefined) return undefined
+    last = id
+    return { id, ...seed }
+  })
+}
+
+export function hasId(seed: CheckedSeed): seed is Pet {
+  return seed.id !== undefined
+}
 
 /** The pet as one line of JSON, in the interface's order of fields; exact for every int64. torn-end.ts knows an append by its `{"id":`. */
 export function formatPet({ id, name, categoryId, status }: Pet): string {

@@ -1,26 +1,19 @@
 /** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
-import { nextInt64, colon, openBrace, type Int64, type JsonReader } from '../json/json.ts'
+import { colon, openBrace, type Int64, type JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
-import { petMembers, defaultStatus, petStatuses, type CheckedSeed, type Pet, type PetStatus } from './pet.ts'
+import {
+  petMembers,
+  defaultStatus,
+  petStatuses,
+  fillIds,
+  hasId,
+  type CheckedSeed,
+  type Pet,
+  type PetStatus,
+} from './pet.ts'
 
 /** `firstAt`: where the seed is written that had the id before. */
 export type TakenId = SeedFault & { readonly firstAt: number }
-
-/** A missing id becomes the next one above `highestId`. Undefined if none is left. */
-export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readonly (Pet | undefined)[] {
-  let last = highestId
-  return seeds.map((seed) => {
-    if (hasId(seed)) return seed
-    const id = nextInt64(last)
-    if (id === undefined) return undefined
-    last = id
-    return { id, ...seed }
-  })
-}
-
-function hasId(seed: CheckedSeed): seed is Pet {
-  return seed.id !== undefined
-}
 
 export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is left for it' }
 
