@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runInThisContext } from 'node:vm'
 import { build, type Metafile } from 'esbuild'
@@ -29,13 +29,11 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
 
 // An older Node cannot load the rest either.
 runInThisContext(formatNodeCheck(true))
-const index = await import('./index.ts')
-const postgres = await import('./postgres.ts')
 const { builtPage } = await import('./page/load-page.ts')
 const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
 
-/** What embedding code imports. */
-const libraries = { index, postgres }
+/** What embedding code imports, or requires. */
+const libraries = ['index', 'postgres']
 
 /** What the bundles have instead of the code of these modules, which read files, build the page, or start what only this project has. */
 const bundledValues = {
@@ -55,16 +53,14 @@ mkdirSync(folder, { recursive: true })
 write('package.json', '{ "type": "commonjs" }\n')
 // For generators of clients, which then need no running service.
 write('openapi.json', openApiText)
-for (const [name, exports] of Object.entries(libraries)) {
-  write(`${name}.mjs`, `export { ${Object.keys(exports).join(', ')} } from './${name}.js'\n`)
+for (const name of libraries) {
   write(`${name}.d.mts`, `export * from './${name}.js'\n`)
   write(`${name}.d.ts`, `export * from './types/${name}.js'\n`)
+  await bundle(`src/${name}.ts`, `${name}.js`, false)
+  await bundle(`src/${name}.ts`, `${name}.mjs`, false)
 }
-await Promise.all([
-  bundle('src/server.ts', true),
-  bundle('test/contract.test.ts', true),
-  ...Object.keys(libraries).map((name) => bundle(`src/${name}.ts`, false)),
-])
+await bundle('src/server.ts', 'server.js', true)
+await bundle('test/contract.test.ts', 'contract.test.js', true)
 chmodSync(join(folder, 'server.js'), 0o755)
 // Declares everything: TypeScript reads what the index leads to, and that imports no package that users do not have.
 const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
@@ -72,7 +68,7 @@ const types = ['-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(fol
 const { status } = spawnSync(process.execPath, [compiler, ...types], { stdio: 'inherit' })
 if (status !== 0) process.exitCode = 1
 
-async function bundle(entry: string, isProgram: boolean): Promise<void> {
+async function bundle(entry: string, name: string, isProgram: boolean): Promise<void> {
   const { metafile, outputFiles } = await build({
     entryPoints: [join(root, entry)],
     absWorkingDir: root,
@@ -82,7 +78,7 @@ async function bundle(entry: string, isProgram: boolean): Promise<void> {
     platform: 'node',
     // Old syntax, so that an old Node can parse the whole file and then run the version check at its top.
     target: 'node16.11',
-    format: 'cjs',
+    format: name.endsWith('.mjs') ? 'esm' : 'cjs',
     charset: 'utf8',
     define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' },
     // Of pg's, and never loaded: a native library, a file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
@@ -108,7 +104,7 @@ async function bundle(entry: string, isProgram: boolean): Promise<void> {
     formatNodeCheck(isProgram),
     ...(isProgram ? [requireAnywhere] : []),
   ]
-  write(basename(entry).replace(/ts$/, 'js'), `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
+  write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }
 
 /** The version and, in a clone of the repository, the commit that is built, with its date: `1.0.0 (6475f35, 2026-11-23)`. */

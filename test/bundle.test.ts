@@ -16,8 +16,9 @@ import {
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { runInNewContext } from 'node:vm'
-import { transform } from 'esbuild'
+import { build, transform } from 'esbuild'
 import { buildOnce } from './built.ts'
 import {
   cleanEnvironment,
@@ -32,6 +33,8 @@ import {
 } from './support.ts'
 
 const dist = buildOnce()
+const programs = ['server.js', 'contract.test.js']
+const libraries = ['index.js', 'postgres.js', 'index.mjs', 'postgres.mjs']
 
 /** Copies `dist/server.js` into an empty folder, and makes runProgram run the copy. */
 function copyAlone(t: TestContext): string {
@@ -118,9 +121,12 @@ test('is readable: names and lines are as in the source', () => {
 })
 
 test('loads no modules but those of Node', () => {
-  for (const name of ['server.js', 'index.js', 'postgres.js', 'contract.test.js']) {
+  for (const name of [...programs, ...libraries]) {
     const text = readFileSync(join(dist, name), 'utf8')
-    const modules = [...text.matchAll(/(?:require|import)\("([^"]+)"\)/g)].map(([, module]) => module ?? '')
+    const modules = [...text.matchAll(/(?:\brequire\(|\bimport\(|^import .* from )"([^"]+)"/gm)].map(
+      ([, module]) => module ?? '',
+    )
+    assert.notEqual(modules.length, 0, name)
     const foreign = modules.filter((module) => !isBuiltin(module))
     // What these three are for is never reached: see src/build.ts.
     const expected = name === 'server.js' ? ['pg-cloudflare', 'pg-native', 'pgpass'] : []
@@ -152,7 +158,7 @@ function runOn(version: string, file: string): { printed: readonly string[]; out
   return { printed, outcome: 'none' }
 }
 
-for (const name of ['server.js', 'contract.test.js', 'index.js', 'postgres.js']) {
+for (const name of [...programs, 'index.js', 'postgres.js']) {
   for (const version of ['16.20.2', '18.20.8', '20.9.0', '20.18.3']) {
     test(`refuses Node ${version} in one line, before anything is loaded: ${name}`, () => {
       const { printed, outcome } = runOn(version, name)
@@ -174,7 +180,9 @@ for (const name of ['server.js', 'contract.test.js', 'index.js', 'postgres.js'])
       assert.match(outcome, /^Error: require node:/)
     })
   }
+}
 
+for (const name of [...programs, ...libraries]) {
   test(`can be parsed by Node 16, so that it prints that line: ${name}`, async () => {
     const text = readFileSync(join(dist, name), 'utf8')
     // If Node 16 could not parse something, esbuild would write it in another way.
@@ -188,8 +196,42 @@ for (const name of ['server.js', 'contract.test.js', 'index.js', 'postgres.js'])
   })
 }
 
+const old = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "18.20.8" })'
+
+for (const name of ['index.mjs', 'postgres.mjs']) {
+  test(`refuses an older Node in that line when it is imported: ${name}`, () => {
+    const url = pathToFileURL(join(dist, name)).href
+    const script = `import(${JSON.stringify(url)}).catch(({ message }) => console.log(message))`
+    const { stdout } = spawnSync(process.execPath, ['--import', old, '-e', script], { encoding: 'utf8' })
+    assert.equal(stdout, 'Petstore needs Node 20.19 or newer; this is 18.20.8\n')
+    // A name that an older Node lacks would be a SyntaxError before that line.
+    for (const newer of ['hash', 'isUtf8'])
+      assert.doesNotMatch(
+        readFileSync(join(dist, name), 'utf8'),
+        new RegExp(`^import \\{.*\\b${newer}\\b`, 'm'),
+      )
+  })
+}
+
+for (const format of ['esm', 'cjs'] as const) {
+  test(`works in a bundle of an app that esbuild makes with --format=${format}`, async () => {
+    const folder = makeFolder()
+    const contents = `import { createPetStore } from 'petstore'
+      import { createPostgresStorage } from 'petstore/postgres'
+      createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1 }] }).then((store) =>
+        console.log(store.countPets(), typeof createPostgresStorage))`
+    mkdirSync(join(folder, 'node_modules/petstore'), { recursive: true })
+    copyFileSync(join(root, 'package.json'), join(folder, 'node_modules/petstore/package.json'))
+    cpSync(dist, join(folder, 'node_modules/petstore/dist'), { recursive: true })
+    const outfile = join(folder, `app.${format === 'esm' ? 'mjs' : 'cjs'}`)
+    const stdin = { contents, resolveDir: folder }
+    await build({ stdin, outfile, format, bundle: true, platform: 'node', logLevel: 'silent' })
+    const { stdout, stderr } = spawnSync(process.execPath, [outfile], { encoding: 'utf8' })
+    assert.deepEqual([stdout, stderr], ['1 function\n', ''])
+  })
+}
+
 test('a build on an older Node ends with that line, before it loads what an older Node cannot', () => {
-  const old = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "18.20.8" })'
   const loaders = [old, import.meta.resolve('./translated.mjs')].flatMap((url) => ['--import', url])
   const script = join(root, 'src/build.ts')
   const args = ['--disable-warning=ExperimentalWarning', ...loaders, script, join(makeFolder(), 'dist')]
@@ -254,7 +296,9 @@ test('begins with its license, and those of all packages whose code it contains'
   const expected = {
     'server.js': [...ofDatabase, 'lowdb', 'valibot'],
     'index.js': ['lowdb', 'valibot'],
+    'index.mjs': ['lowdb', 'valibot'],
     'postgres.js': [],
+    'postgres.mjs': [],
     'contract.test.js': [],
   }
   for (const [name, ofThis] of Object.entries(expected)) {

@@ -2,7 +2,7 @@
  * One server per data file. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes both, however
  * the process ends.
  */
-import { hash, randomUUID } from 'node:crypto'
+import crypto from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, closeSync, constants, mkdirSync, openSync, readdirSync } from 'node:fs'
 import { renameSync, rmdirSync, statSync, unlinkSync } from 'node:fs'
@@ -46,7 +46,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
 function addressOf({ fs, isWindows, target }: Disk): string {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
   const name = isWindows ? basename(target).toLowerCase() : basename(target)
-  const id = `petstore-${hash('sha256', `${dev}:${ino}:${birthtimeNs}:${name}`).slice(0, 32)}`
+  const id = `petstore-${crypto.hash('sha256', `${dev}:${ino}:${birthtimeNs}:${name}`).slice(0, 32)}`
   // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
   return process.platform === 'win32' ? `\\\\.\\pipe\\${id}` : `\0${id}`
 }
@@ -105,7 +105,7 @@ async function isHeld(path: string): Promise<boolean> {
 }
 
 async function moveIn(path: string): Promise<FileLock> {
-  const id = randomUUID()
+  const id = crypto.randomUUID()
   const own = `${path}-${id}`
   mkdirSync(own)
   const descriptor = openSync(own, 'r')

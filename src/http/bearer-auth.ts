@@ -1,5 +1,5 @@
 /** Bearer keys (RFC 6750, interface section 5): who may call. */
-import { hash } from 'node:crypto'
+import crypto from 'node:crypto'
 import { maxHeadBytes } from './limits.ts'
 import type { Arrival } from './request.ts'
 import { HttpError } from './response.ts'
@@ -28,7 +28,7 @@ export function keyFault(key: string): string | undefined {
  * changes the work.
  */
 export function createBearerAuth(keys: readonly string[]) {
-  const digests = new Set(keys.map((key) => hash('sha256', key, 'base64')))
+  const digests = new Set(keys.map((key) => crypto.hash('sha256', key, 'base64')))
   /**
    * Headers that were let in. Most requests come with one of few, and to check it again is some 4 % of the work of a read. They are looked
    * up by their hash, too: `===` would take the longer, the more of a key is right.
@@ -42,7 +42,7 @@ export function createBearerAuth(keys: readonly string[]) {
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]
     if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
-    if (!digests.has(hash('sha256', token, 'base64'))) {
+    if (!digests.has(crypto.hash('sha256', token, 'base64'))) {
       const invalidToken = `${challenge}, error="invalid_token"`
       throw new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
     }

@@ -2,7 +2,7 @@
  * A request as the doors hand it to the core, and what is checked of it: whether it is well-formed, as far as the door does not check that;
  * and its body, within the size limit, as JSON. Knows no `node:http`.
  */
-import { isUtf8 } from 'node:buffer'
+import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
 import { EmbeddingError } from '../system/errors.ts'
@@ -184,7 +184,7 @@ export function parseBody(bytes: Buffer): unknown {
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
   const text = hasMark ? bytes.subarray(3) : bytes
   if (text.length === 0) throw new HttpError('malformed_json', 'body: is empty; expected a JSON object')
-  if (!isUtf8(text)) throw new HttpError('malformed_json', 'body: is not UTF-8')
+  if (!buffer.isUtf8(text)) throw new HttpError('malformed_json', 'body: is not UTF-8')
   try {
     return parseJson(text)
   } catch (error) {

@@ -1,5 +1,5 @@
 /** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
-import { isUtf8 } from 'node:buffer'
+import buffer from 'node:buffer'
 
 /** At the length of the text: it ends too soon, and what is there is right (but for UTF-8 in a string without an end). */
 export class JsonFault extends Error {
@@ -163,11 +163,11 @@ export class JsonReader {
   /** For the characters that begin between `start` and `end`. The last may go on after `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
-    if (isUtf8(bytes.subarray(start, end))) return
+    if (buffer.isUtf8(bytes.subarray(start, end))) return
     for (let at = start; at < end;) {
       const lead = bytes[at] ?? 0
       const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
-      if (!isUtf8(bytes.subarray(at, at + length))) {
+      if (!buffer.isUtf8(bytes.subarray(at, at + length))) {
         const isUtf16 = at === 0 && /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
         throw new JsonFault(`expected UTF-8${isUtf16 ? ', got UTF-16' : ''}`, at)
       }
