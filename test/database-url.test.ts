@@ -15,8 +15,8 @@ const full = {
   password: 'hush',
   ssl: false,
   options: '',
-  applicationName: 'petstore',
-  connectSeconds: 10,
+  application_name: 'petstore',
+  connectionTimeoutMillis: 10_000,
   binding: 'disable',
   session: 'any',
   shown: 'postgres://ann@db.test:6000/pets',
@@ -64,10 +64,10 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
   [
     'postgres://ann:hush@db.test:6000/pets?connect_timeout=0',
     { PGCONNECT_TIMEOUT: '5' },
-    { connectSeconds: 0 },
+    { connectionTimeoutMillis: 0 },
   ],
   ['postgres://ann:hush@db.test:6000/pets?channel_binding=require', {}, { binding: 'require' }],
-  ['postgres://ann:hush@db.test:6000/pets?application_name=my%20shop', {}, { applicationName: 'my shop' }],
+  ['postgres://ann:hush@db.test:6000/pets?application_name=my%20shop', {}, { application_name: 'my shop' }],
   ['postgres://ann:hush@db.test:6000/pets?target_session_attrs=primary', {}, { session: 'primary' }],
   [
     'postgres://ann:hush@db.test:6000/pets',
@@ -77,7 +77,7 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
       PGAPPNAME: 'shop',
       PGTARGETSESSIONATTRS: 'standby',
     },
-    { connectSeconds: 5, binding: 'prefer', applicationName: 'shop', session: 'standby' },
+    { connectionTimeoutMillis: 5_000, binding: 'prefer', application_name: 'shop', session: 'standby' },
   ],
 ]
 

@@ -1,26 +1,25 @@
-/** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect, and knows no pg. */
+/** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect. */
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
 import { describe } from '../json/json.ts'
 
 /** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
 export class DatabaseUnusable extends Error {
-  /** What it means of a creation (PetStorage). */
+  /** For a creation (PetStorage). */
   readonly code = 'nothing_stored'
 }
 
 const urlPattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:/?#@]*)(?::(?<password>[^/?#@]*))?@)?(?<host>\[[\da-f:]+\]|[^:/?#@,]*)(?::(?<port>\d*))?(?:\/(?<database>[^/?#@]*))?(?:\?(?<query>[^#@]*))?$/
-/** Does not show the URL: an unescaped character would make a part of the password the host or the database. */
+/** Shows no part of the URL: an unescaped character would make a part of the password the host or the database. */
 const expected =
   'expected postgres://user:password@host:5432/database, in which "@", "/", "?", "#" and "%" of the user and the password are %40, %2F, %3F, %23 and %25'
 
 const sessionKinds = 'any|read-write|read-only|primary|standby|prefer-standby'
-/** The parameters of libpq that are taken: the variable, the default and the values, in a pattern. Any other is refused. */
+/** The parameters of libpq that are taken: the variable, the default, and a pattern of the values. */
 const parameters = {
   sslmode: ['PGSSLMODE', 'disable', 'disable|require|verify-ca|verify-full'],
   sslrootcert: ['PGSSLROOTCERT', 'system', '.*'],
-  // Settings of the session, as `-c search_path=shop`.
   options: ['PGOPTIONS', '', '.*'],
   application_name: ['PGAPPNAME', 'petstore', '.*'],
   connect_timeout: ['PGCONNECT_TIMEOUT', '10', '[0-9]{1,4}'],
@@ -29,8 +28,8 @@ const parameters = {
 } as const
 
 /**
- * Reads a URL in which databaseUrlFault finds nothing. What it leaves out is taken from libpq's variables (PGHOST and its like). The
- * `address` is as pg takes it. Throws a DatabaseUnusable, or the file system's error if the file of `sslrootcert` cannot be read.
+ * Reads a URL in which databaseUrlFault finds nothing, and libpq's variables (PGHOST and its like) for what it leaves out. The `address` is
+ * as pg takes it. Throws a DatabaseUnusable, or the file system's error for the file of `sslrootcert`.
  */
 export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const parts = urlPattern.exec(text)?.groups ?? {}
@@ -65,17 +64,16 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const [shownUser, shownHost, shownDatabase] = [user, host, database].map(encodeURIComponent)
   const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
   const rest = `${ssl ? '&sslmode=verify-full' : ''}${options && `&options=${encodeURIComponent(options)}`}`
+  const application_name = readParameter('application_name')
+  const connectionTimeoutMillis = Number(readParameter('connect_timeout')) * 1_000
   return {
-    address: { user, host, port, database, options, ssl },
-    applicationName: readParameter('application_name'),
+    address: { user, host, port, database, options, ssl, application_name, connectionTimeoutMillis },
     password: read('password', 'PGPASSWORD'),
-    connectSeconds: Number(readParameter('connect_timeout')),
     binding: readParameter('channel_binding'),
     session: readParameter('target_session_attrs'),
     shown: `postgres://${place}${rest.replace('&', '?')}`,
   }
 }
 
-/** What keeps a text from being the URL of a database, if anything. */
 export const databaseUrlFault = (text: string): string | undefined =>
   text === '' || urlPattern.test(text) ? undefined : expected

@@ -1,4 +1,4 @@
-/** Opens the database of the program: connects, waits for one that is not there yet, and says what a person should know of it. */
+/** Opens the database of the program: waits for one that is not there yet, and says what a person should know of it. */
 import type { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import type { ClientBase, ClientConfig } from 'pg'
@@ -16,15 +16,14 @@ import {
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
 
-/** How long a database that is not there yet is waited for. */
 const maxWaitMs = 30_000
 const retryMs = 500
 /**
- * A query_timeout only stops waiting: behind somebody's open transaction, a creation would be refused, and stored when that has ended. So
- * PostgreSQL itself gives up before, by its statement_timeout.
+ * A query_timeout only stops waiting: a creation behind somebody's lock would be refused, and stored later. So PostgreSQL itself gives up
+ * before, by its statement_timeout.
  */
 const limits = { query_timeout: 10_000, statement_timeout: 8_000 }
-/** More are counted by SQL only. */
+/** More would take a start too long to count. */
 const maxCount = 1_000_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
 const noBinding = 'channel_binding: it offers none'
@@ -40,13 +39,9 @@ const look = `
       FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${limits.query_timeout - 1}) AS remedy,
     (SELECT count(*) FROM (SELECT FROM pets LIMIT ${maxCount + 1}) AS counted)::text AS count`
 
-/**
- * Gives the storage, its pool, and for the start text `shown`, the address without the password, and `pets`, how many there are. Throws a
- * DatabaseUnusable.
- */
+/** Also gives, for the start text, `shown`, the address without the password, and `pets`, how many there are. Throws a DatabaseUnusable. */
 export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (message: string) => void) {
-  const { address, password, shown, ...parameters } = parseDatabaseUrl(url, env)
-  const { applicationName, connectSeconds, binding, session } = parameters
+  const { address, password, binding, session, shown } = parseDatabaseUrl(url, env)
   // Half of the built file: evaluated only now.
   const { Client, Pool } = await import('pg')
   const bound = new WeakSet<ClientBase>()
@@ -54,12 +49,10 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
   const config = {
     // What is not said here, or is empty, pg takes from the environment.
     ...address,
-    application_name: applicationName,
     password() {
       if (password === '') throw new DatabaseUnusable(noPassword)
       return password
     },
-    connectionTimeoutMillis: connectSeconds * 1_000,
     enableChannelBinding: binding !== 'disable',
     sslnegotiation: 'postgres' as const,
     ...limits,
@@ -69,7 +62,7 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
     Client: class extends Client {
       constructor(settings?: ClientConfig) {
         super(settings)
-        // pg binds the channel where it is offered, and does not tell. Its types leave out the connection.
+        // pg does not tell whether it binds the channel. Its types leave out the connection.
         const { connection } = this as unknown as { connection: EventEmitter }
         connection.on('authenticationSASL', ({ mechanisms }) => {
           if (mechanisms.includes('SCRAM-SHA-256-PLUS')) bound.add(this)
@@ -90,10 +83,10 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
       await prepareTables(pool)
       return { pool, storage: createPostgresStorage(pool), shown, pets: await describePets(pool, say) }
     } catch (error) {
-      // The pool leaves a connection open on which it could not log in, and the database waits for a minute.
+      // The pool leaves a connection open on which it could not log in.
       socket.destroy()
       const reason = `the database ${shown}: ${describeError(error)}`
-      // So says PgBouncer, which lends one connection to many clients.
+      // So says PgBouncer.
       if (reason.endsWith('unsupported startup parameter: statement_timeout')) config.statement_timeout = 0
       else if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
       else if (failures++ === 0) say(`waiting 30 s at most for ${reason}`)
@@ -101,12 +94,12 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
   }
 }
 
-/** Whether it may be over in a moment: nobody listens yet, or the database starts, fails over or has no connection left. */
+/** Whether it may be over in a moment: the database starts, fails over or has no connection left. */
 function isPassing(error: unknown): boolean {
-  // withClient has wrapped it if there was no connection.
+  // Of withClient, if there was no connection.
   const cause = (isError(error) && error.cause) || error
   const [code, message] = [errorCode(cause), describeError(cause)]
-  // A pooler gives what it will never take the SQLSTATE of what has failed for a moment.
+  // PgBouncer gives it a SQLSTATE of class 08.
   if (message.startsWith('unsupported startup parameter')) return false
   // A SQLSTATE of PostgreSQL's, a code of the system's, or none for what pg has found.
   return code === ''
@@ -114,7 +107,6 @@ function isPassing(error: unknown): boolean {
     : /^(?:08|53|57|E(?:AI_)?[A-Z]+$)/.test(code)
 }
 
-/** Returns how many there are, in words. Says what the database does not do as it should. */
 async function describePets(pool: PostgresPool, say: (message: string) => void): Promise<string> {
   type State = { readOnly: string; remedy: string | null; count: string }
   const [state] = await query<State>(pool, look)

@@ -6,9 +6,9 @@ import { errorCode, isError } from '../system/errors.ts'
 import { DatabaseUnusable } from './database-url.ts'
 
 /**
- * A name is a JSON string, since text cannot hold U+0000; to read it as text: name #>> '{}'. pet_counter has one row, the last id that was
- * given. A creation updates it in the transaction that stores its pets, so ids become visible in the order in which they are given. A
- * sequence would not do: a list could show an id before a lower one is committed, and whoever pages by `after` would miss that pet.
+ * A name is a JSON string, since text cannot hold U+0000. pet_counter has one row, the last id that was given. A creation updates it in the
+ * transaction that stores its pets. With a sequence, a list could show an id before a lower one is committed, and whoever pages by `after`
+ * would miss that pet.
  */
 const createTables = `CREATE TABLE pets (
   id bigint PRIMARY KEY CHECK (id > 0),
@@ -21,7 +21,7 @@ CREATE TABLE pet_counter (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_
 INSERT INTO pet_counter (last_id) VALUES (0);
 `
 
-/** Fails if a table or a column is missing, or a name is no json. Gives a row that says what is wrong with the counter, if anything is. */
+/** Fails if a table or a column is missing, or a name is no json. Gives a row if the counter is wrong. */
 const checkTables = `
   SELECT coalesce('is at ' || last_id || ', but there is a pet ' || highest_id, 'has no row') AS fault
   FROM (SELECT (SELECT last_id FROM pet_counter), (SELECT max(id) FROM pets) AS highest_id,
@@ -30,25 +30,23 @@ const checkTables = `
 const mendCounter =
   'DELETE FROM pet_counter; INSERT INTO pet_counter (last_id) SELECT coalesce(max(id), 0) FROM pets'
 
-/** Gives a row if the encoding lacks characters that names may have. The locale C goes with each encoding. */
+/** Gives a row if the encoding lacks characters. The locale C goes with each encoding. */
 const checkEncoding = `
   SELECT format('its encoding is %s, which cannot hold every name; run: CREATE DATABASE %I TEMPLATE template0 '
     'ENCODING ''UTF8'' LC_COLLATE ''C'' LC_CTYPE ''C'', and use that', encoding, current_database() || '_utf8') AS fault
   FROM current_setting('server_encoding') AS encoding WHERE encoding NOT IN ('UTF8', 'SQL_ASCII')`
 
-// An app may have given its pg parsers of its own, and a pooler's connection any client_encoding. So all values come as text that is ASCII.
+// An app may have given its pg parsers of its own, and a pooler's connection any client_encoding. So all values come as ASCII text.
 const columns = `id::text, encode(convert_to(name::text, 'UTF8'), 'hex') AS name, category_id::text, status::text`
-// PostgreSQL plans it anew for each call, and so finds a status by its index.
 const selectPage = `SELECT ${columns} FROM pets
   WHERE id > $1::bigint AND ($3::text IS NULL OR status = $3) ORDER BY pets.id LIMIT $2`
 const selectPet = `SELECT ${columns} FROM pets WHERE id = $1::bigint`
 
-/** Fails if `created` has fewer rows than were given: somebody's trigger drops rows. */
+/** Fails if somebody's trigger drops rows. */
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
-// One statement is one transaction, and one round trip: a server that dies in the middle leaves no lock behind. It gives no row if the counter
-// has no row, or no id left.
+// One statement, so that a server that dies in the middle leaves no lock behind. It gives no row if the counter has no row, or no id left.
 const create = `
   WITH counter AS (
     UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
@@ -66,18 +64,16 @@ function toPet({ id, name, category_id, status }: Row): Pet {
   return { id: BigInt(id), name: JSON.parse(text), categoryId: BigInt(category_id), status }
 }
 
-/** The names, categories and statuses of the pets, as parameters of a statement: ASCII, whatever the client_encoding is. */
+/** The names, categories and statuses, as parameters of a statement: ASCII, whatever the client_encoding is. */
 export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly string[])[] {
   const names = pets.map(({ name }) => escapeNonAscii(JSON.stringify(name)))
   return [names, pets.map(({ categoryId }) => String(categoryId)), pets.map(({ status }) => status)]
 }
 
-/** By SQLSTATE: conflicts with other transactions. */
-const conflict = /^40(?:001|P01)$/
 const maxAttempts = 20
 /**
  * What is surely rolled back, by SQLSTATE; after any other failure, the pets may be stored. An owner's trigger may raise anything, so a pet is
- * refused by each but those of connections, transactions, syntax, resources and the system (and by no EPIPE, a code of the system's).
+ * refused by each but those of connections, transactions, syntax, resources and the system, and the system's own codes, such as EPIPE.
  */
 const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['insufficient_storage', /^53100$/],
@@ -85,10 +81,7 @@ const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['pet_refused', /^(?!08|25|28|40|42(?!501)|53|57|58|XX|E[A-Z])[\dA-Z]{5}$/],
 ]
 
-/**
- * Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README). The statements have no names, so
- * that they work through PgBouncer in transaction mode as well.
- */
+/** Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README). */
 export function createPostgresStorage(pool: PostgresPool): PetStorage {
   let isChecked = false
   async function ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
@@ -111,8 +104,9 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
           if (rows.length > 0) return rows.map(toPet)
         } catch (error) {
           const sqlState = errorCode(error)
-          if (conflict.test(sqlState) && attempt < maxAttempts) continue
           const [code] = outcomes.find(([, sqlStates]) => sqlStates.test(sqlState)) ?? []
+          const isConflict = code === 'nothing_stored' && sqlState.startsWith('40')
+          if (isConflict && attempt < maxAttempts) continue
           throw code === undefined ? error : Object.assign(new Error(describeError(error)), { code })
         }
         await prepareTables(pool)
@@ -128,8 +122,8 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
   const look = () => query<Fault>(pool, checkTables)
   const [wrong] = await look().catch(async (error: unknown) => {
     if (errorCode(error) !== '42P01') return explain(pool, error)
-    // A table is missing. PostgreSQL takes statements that are sent together as one transaction. If another server makes the tables at the
-    // same moment, this waits for its end and is then refused, even with IF NOT EXISTS; so a second look tells whether all is well.
+    // A table is missing. If another server makes the tables at the same moment, this waits for its end and is then refused, even with IF
+    // NOT EXISTS; so a second look tells whether all is well.
     await query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
     return look()
   })
@@ -153,18 +147,13 @@ async function explain(pool: PostgresPool, error: unknown): Promise<never> {
   throw new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
 }
 
-/** The parsers of columns: also where the app's connections are binary, and give buffers. */
+/** The parsers of columns, also where the app's connections are binary and give buffers. */
 const texts = { getTypeParser: () => String }
 
 type Emitter = Pick<NodeJS.EventEmitter, 'off' | 'on'>
 
-/** A connection that was taken from the pool. */
 export interface PostgresClient extends Emitter {
-  query(statement: {
-    text: string
-    values: unknown[]
-    types: typeof texts
-  }): Promise<{ readonly rows: readonly unknown[] }>
+  query(statement: { text: string; values: unknown[]; types: typeof texts }): Promise<{ rows: unknown[] }>
   release(isBroken: boolean): void
 }
 
@@ -173,20 +162,20 @@ export interface PostgresPool extends Emitter {
   connect(): Promise<PostgresClient>
 }
 
-/** An error in words: that of several addresses that were tried has no message of its own. */
+/** The error of several addresses that were tried has no message. */
 export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
 }
 
-/** For connections that break, as when the database stops: the pool drops them. Without a listener, Node would end the process. */
+/** For connections that break: the pool drops them, but without a listener Node would end the process. */
 const ignore = (): void => {}
 
-/** Gives `use` a connection. One on which something failed is closed, so that the database rolls back what was begun. */
+/** A connection on which something failed is closed, so that the database rolls back what was begun. */
 export async function withClient<T>(pool: PostgresPool, use: (client: PostgresClient) => Promise<T>) {
   // Each has the listener once, however often it is used.
   pool.off('error', ignore).on('error', ignore)
   const client = await pool.connect().catch((cause: unknown) => {
-    throw Object.assign(new Error(describeError(cause), { cause }), { code: 'nothing_stored' })
+    throw new DatabaseUnusable(describeError(cause), { cause })
   })
   client.off('error', ignore).on('error', ignore)
   const result = use(client)
@@ -194,7 +183,7 @@ export async function withClient<T>(pool: PostgresPool, use: (client: PostgresCl
   return result
 }
 
-/** Sends one statement. Gives the `Columns` as text: also where the app's connections are binary, and give buffers. */
+/** Gives the `Columns` as text. */
 export async function send<Columns>(client: PostgresClient, text: string, values: readonly unknown[] = []) {
   const statement = { text, values: [...values], types: texts }
   // Whoever wrote the statement knows the columns.

@@ -9,7 +9,6 @@ import type { Database } from './database.ts'
 import { DatabaseUnusable } from './database-url.ts'
 import { checkCreated, send, toColumns, withClient } from './postgres-storage.ts'
 
-/** So many pets are sent or asked for at once. */
 const batchPets = 2_000
 const insert = `
   WITH created AS (
@@ -17,12 +16,11 @@ const insert = `
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS pet (name, category_id, status, id) RETURNING id
   ) SELECT ${checkCreated}`
 
-/** Called after each batch with how many pets are done. */
 type OnPets = (done: number) => unknown
 
 /**
- * Stores the pets of the file with their ids, and returns how many. Reads the file as a start does, and locks it meanwhile: a server that
- * still ran would go on to confirm pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
+ * Stores the pets of the file with their ids, and returns how many. Locks the file meanwhile: a server that still ran would go on to confirm
+ * pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
  */
 export async function importPets({ pool }: Database, path: string, options: DiskOptions, onPets: OnPets) {
   // A start would make one.
@@ -45,8 +43,8 @@ export async function importPets({ pool }: Database, path: string, options: Disk
 }
 
 /**
- * Writes a new data file, and returns how many pets are in it: all that were confirmed before. Throws a DataFileUnusable if there is a file,
- * or if somebody's SQL has stored what is no pet.
+ * Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable if there is a file, or if somebody's SQL has stored
+ * what is no pet.
  */
 export async function exportPets({ storage }: Database, path: string, onPets: OnPets): Promise<number> {
   const disk = new Disk(path)
