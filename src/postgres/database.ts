@@ -1,6 +1,5 @@
 /** Opens the database of the program: waits for one that is not there yet, and says what a person should know of it. */
 import type { EventEmitter } from 'node:events'
-import { Socket } from 'node:net'
 import type { ClientBase, ClientConfig } from 'pg'
 import { formatPetCount } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
@@ -45,7 +44,6 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
   // Half of the built file: evaluated only now.
   const { Client, Pool } = await import('pg')
   const bound = new WeakSet<ClientBase>()
-  let socket = new Socket()
   const config = {
     // What is not said here, or is empty, pg takes from the environment.
     ...address,
@@ -58,7 +56,6 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
     ...limits,
     // A start that fails, an import and an export end by themselves.
     allowExitOnIdle: true,
-    stream: () => (socket = new Socket()),
     Client: class extends Client {
       constructor(settings?: ClientConfig) {
         super(settings)
@@ -83,8 +80,6 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
       await prepareTables(pool)
       return { pool, storage: createPostgresStorage(pool), shown, pets: await describePets(pool, say) }
     } catch (error) {
-      // The pool leaves a connection open on which it could not log in.
-      socket.destroy()
       const reason = `the database ${shown}: ${describeError(error)}`
       // So says PgBouncer.
       if (reason.endsWith('unsupported startup parameter: statement_timeout')) config.statement_timeout = 0
