@@ -4,8 +4,8 @@ import { parseArgs } from 'node:util'
 import { ConfigError, maskUser, settings, type Arguments } from '../options/settings.ts'
 
 /**
- * Returns a text to print, or the values of the arguments that are given, by their names without dashes. Throws a ConfigError of one
- * line that names what is wrong. A text that is no argument may be a secret, so it is not shown.
+ * Returns a text to print, or the values of the arguments that are given. Throws a ConfigError of one line. A text that is no argument may be
+ * a secret, so it is not shown.
  */
 export function handleArgs(
   args: readonly string[],

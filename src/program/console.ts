@@ -1,6 +1,6 @@
 /**
- * What the program prints: the start text, and lines. A terminal that somebody has stopped (Ctrl-S, a stalled ssh) and a pipe that nobody
- * reads hold up no response and no stop: lines wait up to a bound; beyond it they are dropped, and a line says how many.
+ * What the program prints: the start text, and lines. A stopped terminal (Ctrl-S, a stalled ssh) and a pipe that nobody reads hold up no
+ * response and no stop: lines beyond a bound are dropped, and a line says how many.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -11,18 +11,16 @@ import { packageVersion } from '../system/bundled-texts.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 
-/** How much waits to be written. */
 const maxWaitingBytes = 2 ** 20
-/** How often a stopped terminal is tried again. */
-const retryMs = 10
+const terminalRetryMs = 10
 
 export function openConsole(env: NodeJS.ProcessEnv) {
   let hasTimes = false
   const open = (standard: NodeJS.WriteStream & { readonly fd: number }) => {
     const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard
-    // Whoever reads the output may stop reading (`| head -1`). Without this listener, the next line would end the service.
+    // Behind `| head -1`, the next line would end the service.
     stream.on('error', () => {})
-    // By this, systemd says where the journal adds a time. A shell that systemd has started inherits the variable, but not the stream.
+    // systemd says where the journal adds a time. A shell that it has started inherits the variable, but not the stream.
     const journal = env['JOURNAL_STREAM']
     const place = journal === undefined ? undefined : fstatSync(standard.fd)
     const isJournal = place !== undefined && journal === `${place.dev}:${place.ino}`
@@ -45,9 +43,9 @@ export function openConsole(env: NodeJS.ProcessEnv) {
   return {
     say: output.print,
     sayError: errors.print,
-    /** From now on, a message begins with the time, unless the journal adds it. */
+    /** From now on, unless the journal adds them. */
     addTimes: () => void (hasTimes = true),
-    /** Exits once all is written, or after maxMs, whatever else keeps the process alive (as in a worker of a cluster). */
+    /** Exits once all is written, or after maxMs. */
     exit: async (code: number, maxMs: number): Promise<never> => {
       const written = [output, errors].map(({ stream }) => new Promise((end) => void stream.write('', end)))
       await Promise.race([Promise.all(written), delay(maxMs)])
@@ -71,25 +69,21 @@ function openTerminal(fd: number): Writable | undefined {
 
 function createTerminal(fd: number): Writable {
   return new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      const writeRest = (rest: Buffer): void => {
-        try {
-          while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
-          done()
-        } catch (error) {
-          if (errorCode(error) === 'EAGAIN') clock.setTimeout(writeRest, retryMs, rest)
-          else done(error instanceof Error ? error : null)
-        }
+    write: function writeRest(rest: Buffer, encoding, done) {
+      try {
+        while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
+        done()
+      } catch (error) {
+        if (errorCode(error) === 'EAGAIN') clock.setTimeout(writeRest, terminalRetryMs, rest, encoding, done)
+        else done(error instanceof Error ? error : null)
       }
-      writeRest(chunk)
     },
   })
 }
 
 /**
- * The url is for a client on this machine, and `pets` says where they are and how many, as `Data file: /srv/pets.json, 12 pets`.
- * `createdKey` is the key that was created for this run; undefined if the environment has keys. Those are shown only on a terminal, where
- * no log keeps them, and only if others cannot reach the service.
+ * `pets` says where they are and how many, as `Data file: /srv/pets.json, 12 pets`. `createdKey` is undefined if the environment has keys.
+ * Those are shown only on a terminal, where no log keeps them, and only if others cannot reach the service.
  */
 export function formatStartText(
   { hints, host, apiKeys }: Config,
@@ -119,11 +113,11 @@ export function formatStartText(
   return lines.filter((line) => line !== false).join('\n')
 }
 
-/** Interfaces for containers, virtual machines and tunnels: others in the network do not reach this machine there. */
+/** For containers, virtual machines and tunnels. */
 const innerInterfaces =
   /^(?:docker|podman|br-|virbr|bridge\d{3}|veth|cni|cali|flannel|lxc|lxd|vmnet|vboxnet|vmware|virtualbox|vethernet \((?:wsl|def)|tun|tap|utun|wg|ppp|zt|tailscale|nordlynx)/i
 
-/** Names the addresses that other machines can probably use, those of usual local networks first. */
+/** Usual local networks come first. */
 function describeReach(host: string, port: string): string {
   const ranks = [/^192\.168\./, /^10\./, /\./, /:/]
   const rankOf = (address: string): number => ranks.findIndex((rank) => rank.test(address))
@@ -131,8 +125,7 @@ function describeReach(host: string, port: string): string {
   try {
     urls = Object.entries(networkInterfaces())
       .flatMap(([name, list = []]) => (innerInterfaces.test(name) ? [] : list))
-      // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone, or means that no network
-      // gave one.
+      // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone.
       .filter(({ family, internal }) => !internal && (family === 'IPv4' || host.includes(':')))
       .flatMap(({ address }) => (/^(?:fe80:|169\.254\.)/.test(address) ? [] : address))
       .toSorted((a, b) => rankOf(a) - rankOf(b))

@@ -28,7 +28,7 @@ const maxStopMs = defaultTimeouts.closeMs + 800
 
 type Console = ReturnType<typeof openConsole>
 
-/** Serves until a signal stops it, or does what else its arguments ask for. Rejects only for a bug. */
+/** Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
   const console = openConsole(process.env)
   let args: Arguments = {}
@@ -53,7 +53,7 @@ export async function runProgram(): Promise<void> {
 async function start(args: Arguments, console: Console): Promise<void> {
   const { import: importPath, export: exportPath } = args
   const path = importPath ?? exportPath
-  // Serving nobody, an import and an export need no keys: what is given here is used by nothing.
+  // An import and an export need no keys.
   const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args })
   const { databaseUrl, log } = config
   const say = log === 'silent' ? () => {} : console.say
@@ -107,17 +107,14 @@ async function serve(config: Config, database: Database | undefined, console: Co
   }
 }
 
-/** The first signal stops the service gracefully, with exit code 0; the second ends the process at once. */
 function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
-  // Under `npm start`, one Ctrl-C may arrive twice: from the terminal, which signals all its processes, and from npm, which
-  // passes the signal on. So a signal shortly after the first counts as the same one.
+  // Under `npm start`, one Ctrl-C arrives from the terminal and from npm, so a signal shortly after the first counts as the same one.
   const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
   let stoppingSince: number | undefined
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     if (stoppingSince === undefined) {
       stoppingSince = clock.performanceNow()
-      // A disk may never respond, and closing waits for it. Killing breaks no promise then: a pet whose sync has not returned
-      // was not acknowledged.
+      // A disk may never respond, and closing waits for it. A pet whose sync has not returned was not acknowledged.
       clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
       await server.close().catch(() => process.exit(1))
       say('stopped')
@@ -127,7 +124,6 @@ function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 }
 
-/** Ends the process by the signal, or by an exit code. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
   try {
@@ -135,23 +131,19 @@ function endAtOnce(signal: NodeJS.Signals): void {
   } catch {
     // Windows cannot send a SIGHUP (ENOSYS).
   }
-  // In a container this may be process 1, which the kernel does not let end itself by a signal.
-  exitUnlessBusy()
-  clock.setInterval(exitUnlessBusy, 20)
+  // In a container this may be process 1, which the kernel does not let end itself by a signal. And `process.exit` would wait for a call in
+  // the thread pool, to a disk that may never respond.
+  clock.setInterval(() => {
+    if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
+  }, 20)
   clock.setTimeout(() => process.abort(), 100)
 }
 
-/** `process.exit` would wait for a call that is under way in the thread pool, and a disk may never respond. */
-function exitUnlessBusy(): void {
-  if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
-}
-
-/** What to print if a person can correct the failure; undefined for anything else, such as a bug. */
+/** What to print if a person can correct the failure; undefined for a bug, whose stack is to be printed. */
 function describeFailure(error: unknown): string | undefined {
   if (!isError(error)) return undefined
   const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]
   if (kinds.some((kind) => error instanceof kind)) return error.message
-  // Not a system error, so a bug in this program: its stack is to be printed.
   return isSystemError(error) ? `The start failed: ${error.message}` : undefined
 }
 
