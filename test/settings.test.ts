@@ -329,9 +329,7 @@ test('prints neither user nor password of a URL that is given for another settin
 test('takes a setting whose name is written in other letters for the setting where case does not count, as on Windows', () => {
   const env = { PETSTORE_delay: '300', Petstore_Log: 'info', petstore_dalay: '1' }
   const findUnknown = (isCaseless: boolean): readonly string[] =>
-    findUnknownVariables(env, ['PETSTORE_DELAY', 'PETSTORE_LOG'], isCaseless).map(
-      (line) => line.split(':')[0] ?? '',
-    )
+    findUnknownVariables(env, isCaseless).map((line) => line.split(':')[0] ?? '')
   assert.deepEqual(findUnknown(true), ['PETSTORE_DALAY'])
   assert.deepEqual(findUnknown(false), ['PETSTORE_delay'])
 })

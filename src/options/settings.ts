@@ -1,7 +1,4 @@
-/**
- * The settings, one entry each. The variables and arguments that the program reads, the options that embedding code passes, and `--help`
- * come from this table. parseConfig checks variables and arguments; embedding-options.ts the options.
- */
+/** The settings, one entry each, for the variables and arguments of the program, `--help`, and the options that embedding code passes. */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { keyFault } from '../http/bearer-auth.ts'
@@ -13,19 +10,16 @@ import { databaseUrlFault } from '../postgres/database-url.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
-  /** The environment variable. */
   readonly variable: string
-  /** The argument of the program, without its dashes. It wins over the variable. */
+  /** Without its dashes. It wins over the variable. */
   readonly argument: string
-  /** The text that counts when the variable is not set; empty if there is no default. */
+  /** Empty if there is no default. */
   readonly fallback: string
-  /** For `--help`. */
   readonly meaning: string
-  /** Checks the value. */
   readonly schema: v.GenericSchema
-  /** Makes the value of the variable's text, which by itself is the value otherwise. What the schema refuses, if it stands for none. */
+  /** Makes the value of a text, or what the schema refuses. Without it, the text is the value. */
   readonly parse?: (text: string) => unknown
-  /** What the text has to be, where the schema would tell it of the value. */
+  /** What the text has to be, where the schema's words are about the value. */
   readonly expectedText?: string
 }
 
@@ -47,7 +41,7 @@ export const settings = {
     argument: 'host',
     fallback: '127.0.0.1',
     meaning: 'address to listen on; 0.0.0.0 listens on all addresses',
-    // Whether a host of this name exists is for the system to say, but white space in it is a typo, and a URL another setting's value.
+    // White space in it is a typo, and a URL another setting's value.
     schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}/@]+$/u),
   },
   apiKeys: {
@@ -57,7 +51,7 @@ export const settings = {
     meaning: 'bearer keys that clients may use',
     schema: v.array(
       expectedValid('a key', keyFault),
-      // A key is a secret, so a message never shows it.
+      // A key is a secret.
       ({ input }) =>
         `expected an array of keys, got ${typeof input === 'string' ? 'a string' : describe(input)}`,
     ),
@@ -75,7 +69,6 @@ export const settings = {
     argument: 'database',
     fallback: '',
     meaning: 'postgres://… with the pets, instead of a file',
-    // It has a password, so a message never shows it.
     schema: expectedValid('the URL of a database', databaseUrlFault),
   },
   corsOrigins: {
@@ -126,7 +119,6 @@ function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())
 }
 
-/** What keeps a text from being the path of a file, if anything. */
 function pathFault(text: string): string | undefined {
   const fault = `expected the path of a file, got ${describe(maskUser(text))}`
   // It would become folders, with the password in a name.
@@ -140,7 +132,7 @@ function pathFault(text: string): string | undefined {
     : undefined
 }
 
-/** Path segments as a request target spells them (RFC 3986 section 3.3), because the path goes into headers unchanged; clients resolve `.` and `..`. */
+/** Segments as a request target spells them (RFC 3986 section 3.3), since it goes into headers unchanged; clients resolve `.` and `..`. */
 const basePathPattern = /^(?:\/(?!\.\.?(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 
 function basePathFault(text: string): string | undefined {
@@ -150,19 +142,17 @@ function basePathFault(text: string): string | undefined {
   return basePathPattern.test(meant) && !text.includes('://') ? `${fault}; write ${meant}` : fault
 }
 
-/** Without the user and the password of a URL, since somebody may give one for another setting. */
+/** Without the user and the password of a URL: somebody may give one for another setting. */
 export function maskUser(text: string): string {
   return text.replace(/^([^/@]*:\/\/)?.*@/s, '$1…@')
 }
 
-/** What keeps a text from saying which requests fail on purpose, if anything. */
 function failFault(text: string): string | undefined {
   const words =
     'a share such as 10%, a list of statuses from 400 to 599, drop, after:503, after:drop and prefer, or both as 10%:500,drop'
   return parseFailures(text) === undefined ? `expected ${words}, got ${describe(text)}` : undefined
 }
 
-/** A number of milliseconds, or a range of them: `[minimum, maximum]`. */
 function isDelay(value: unknown): boolean {
   const [minimum, maximum, ...others] = Array.isArray(value) ? value : [value, value]
   const isInRange = [minimum, maximum].every((ms) => typeof ms === 'number' && ms >= 0 && ms <= maxDelayMs)
@@ -178,7 +168,7 @@ type SettingValues = {
   readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
 }
 
-/** A value for each setting. If there is no key, the host is a loopback address, and one is to be created for this run. */
+/** If there is no key, the host is a loopback address, and one is to be created for this run. */
 export interface Config extends SettingValues {
   /** Likely mistakes, to be printed at the start. */
   readonly hints: readonly string[]
@@ -187,17 +177,13 @@ export interface Config extends SettingValues {
 /** The values of the arguments that are given, by their names without dashes. */
 export type Arguments = NodeJS.Dict<string>
 
-/** The environment or an argument is wrong; a line of the message for each says how. */
+/** One line of the message for each fault. */
 export class ConfigError extends Error {}
 
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
-/**
- * The arguments by their names win over the variables. What is empty counts as not set. All errors are reported together, in a
- * ConfigError, by the name by which the value came.
- */
+/** What is empty counts as not set. All faults are reported together, in a ConfigError, by the argument or variable that has them. */
 export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Config {
-  /** The text of a setting, empty if it is not set, and the argument or variable by which it came. */
   const find = ({ argument, variable }: Setting): { name: string; text: string } => {
     const text = args[argument]?.trim() ?? ''
     if (text !== '') return { name: `--${argument}`, text }
@@ -209,9 +195,7 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
     const { name, text } = find(setting)
     const result = parseText(setting, text || setting.fallback)
     if (result.success) return [option, result.output]
-    const shown = maskUser(text)
-    const { issues = result.issues } = parseText(setting, shown)
-    lines.push(`${name}: ${describeFaults(setting, shown, issues)}`)
+    lines.push(`${name}: ${describeFaults(setting, maskUser(text), result.issues)}`)
     return [option, parseText(setting, setting.fallback).output]
   })
   // Each value is one that the setting's own schema made.
@@ -219,9 +203,7 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
 
   const hints: string[] = []
   if (find(settings.apiKeys).text === '') {
-    // Probably a typo for PETSTORE_API_KEYS.
     if (env['PETSTORE_API_KEY']?.trim()) hints.push(apiKeyHint)
-    // A key that is created for the run is for this machine only, and somebody has to see it.
     const reason = !isLoopback(values.host)
       ? `${find(settings.host).name} (${values.host}) is not a loopback address`
       : values.log === 'silent' &&
@@ -235,8 +217,7 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
   const [file, database] = [find(settings.dataFile), find(settings.databaseUrl)]
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)
-  const variables = Object.values(settings).map(({ variable }) => variable)
-  lines.push(...findUnknownVariables(env, variables))
+  lines.push(...findUnknownVariables(env))
   if (lines.length > 0) throw new ConfigError(lines.join('\n'))
   return { ...values, hints }
 }
@@ -245,11 +226,13 @@ function parseText({ schema, parse = String }: Setting, text: string) {
   return v.safeParse(schema, parse(text))
 }
 
-function describeFaults(setting: Setting, text: string, issues: readonly v.BaseIssue<unknown>[]): string {
-  if (setting.expectedText !== undefined) return `expected ${setting.expectedText}, got ${describe(text)}`
+/** The masked text may have no faults; then the `others`, of the whole text, do not show it. */
+function describeFaults(setting: Setting, masked: string, others: readonly v.BaseIssue<unknown>[]): string {
+  if (setting.expectedText !== undefined) return `expected ${setting.expectedText}, got ${describe(masked)}`
+  const { issues = others } = parseText(setting, masked)
   const faults = issues.map(({ message, path }) => {
     const item = path?.[0]
-    // A key is a secret, so a message gives only its position.
+    // A key is a secret.
     const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
     return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
   })
@@ -261,9 +244,9 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** Assignments of PETSTORE_ variables by other tools. They are ignored. */
+/** By other tools. */
 const foreignAssignments: readonly RegExp[] = [
-  // The contract suite reads these, and may run in the same shell.
+  // Of the contract suite, which may run in the same shell.
   /^PETSTORE_(?:URL|API_KEY)=/,
   // Kubernetes tells every container about each service, such as one called petstore or petstore-db.
   /^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)[_=]/,
@@ -274,12 +257,9 @@ const foreignAssignments: readonly RegExp[] = [
   /^PETSTORE_ENV_/,
 ]
 
-/** A line for each variable that begins like those of the settings and is none: it may be misspelled. `known` are the variables of the settings. On Windows, case does not count in names. */
-export function findUnknownVariables(
-  env: NodeJS.ProcessEnv,
-  known: readonly string[],
-  isCaseless = process.platform === 'win32',
-): readonly string[] {
+/** A line for each variable that may be misspelled. On Windows, case does not count in names. */
+export function findUnknownVariables(env: NodeJS.ProcessEnv, isCaseless = process.platform === 'win32') {
+  const known = Object.values<Setting>(settings).map(({ variable }) => variable)
   return Object.entries(env)
     .map(([name, value]) => [isCaseless ? name.toUpperCase() : name, value] as const)
     .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))

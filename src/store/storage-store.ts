@@ -40,14 +40,10 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     }
     const results: (Pet | Error)[] = []
     for (const newPet of newPets) {
-      try {
-        results.push(...(await createTogether([newPet])))
-      } catch (error) {
-        if (!isError(error)) throw error
-        results.push(error)
-        // Of a database that has become silent, each call takes as long as its time limit.
-        if (!isRefusal(error)) break
-      }
+      results.push(...(await createTogether([newPet]).catch((error: Error) => [error])))
+      const last = results.at(-1)
+      // Of a database that has become silent, each call takes as long as its time limit.
+      if (isError(last) && !isRefusal(last)) break
     }
     return newPets.map((_, i) => results[i] ?? storageFailure(false, notStored))
   }
