@@ -3,7 +3,7 @@
  * `dist/postgres.*` for a database; and `dist/contract.test.js`, which tests any server against the interface. An argument names
  * another folder than `dist`.
  */
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,10 +16,7 @@ const folder = process.argv[2] ?? join(root, 'dist')
 const [, major, minor] = /"node": ">=(\d+)\.(\d+)"/.exec(read('package.json')) ?? []
 if (minor === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.19"')
 
-/**
- * Runs before anything that an old Node lacks. Written in ES5, so that every Node can run it. A program prints the message and
- * exits; for whoever imports the package, it is thrown.
- */
+/** In ES5, so that every Node can run it, before anything that an old one lacks. For whoever imports the package, the message is thrown. */
 const formatNodeCheck = (isProgram: boolean): string => `(function () {
   var version = process.versions.node.split(".");
   if (version[0] > ${major} || (version[0] == ${major} && version[1] >= ${minor})) return;
@@ -27,7 +24,7 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
   ${isProgram ? 'console.error(message);\n  process.exit(1);' : 'throw new Error(message);'}
 })();`
 
-// An older Node cannot load the rest either.
+// An older Node cannot load the rest of this file either.
 runInThisContext(formatNodeCheck(true))
 const { builtPage } = await import('./page/load-page.ts')
 const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
@@ -35,23 +32,21 @@ const { openApiText, packageVersion, petsSchemaText } = await import('./system/b
 /** What embedding code imports, or requires. */
 const libraries = ['index', 'postgres']
 
-/** What the bundles have instead of the code of these modules, which read files, build the page, or start what only this project has. */
+/** What the bundles have instead of these modules, which read files, build the page, or start what only this project has. */
 const bundledValues = {
   'contract-own-server.ts': { startOwnServer: null },
   'load-page.ts': { builtPage },
   'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
 }
 
-/** A program may be copied beside a package.json with `"type": "module"`. Then Node runs it as an ES module, which has no `require`. */
+/** Beside a package.json with `"type": "module"`, Node runs a copied program as an ES module, which has no `require`. */
 const requireAnywhere = `var require = typeof require === "function" ? require :
   process.getBuiltinModule("module").createRequire(process.argv[1]);`
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder, { recursive: true })
-// Under this project's package.json (`"type": "module"`) a `.js` file is ESM; dist/package.json makes ours CommonJS. A copied
-// server.js without any package.json is CommonJS by default.
+// Under this project's package.json (`"type": "module"`), a `.js` file would be an ES module.
 write('package.json', '{ "type": "commonjs" }\n')
-// For generators of clients, which then need no running service.
 write('openapi.json', openApiText)
 for (const name of libraries) {
   write(`${name}.d.mts`, `export * from './${name}.js'\n`)
@@ -62,11 +57,9 @@ for (const name of libraries) {
 await bundle('src/server.ts', 'server.js', true)
 await bundle('test/contract.test.ts', 'contract.test.js', true)
 chmodSync(join(folder, 'server.js'), 0o755)
-// Declares everything: TypeScript reads what the index leads to, and that imports no package that users do not have.
 const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
 const types = ['-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
-const { status } = spawnSync(process.execPath, [compiler, ...types], { stdio: 'inherit' })
-if (status !== 0) process.exitCode = 1
+execFileSync(process.execPath, [compiler, ...types], { stdio: 'inherit' })
 
 async function bundle(entry: string, name: string, isProgram: boolean): Promise<void> {
   const { metafile, outputFiles } = await build({
@@ -81,7 +74,7 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
     format: name.endsWith('.mjs') ? 'esm' : 'cjs',
     charset: 'utf8',
     define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' },
-    // Of pg's, and never loaded: a native library, a file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
+    // Never loaded: pg's native library, its file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
     external: ['pg-native', 'pgpass', 'pg-cloudflare'],
     logLevel: 'warning',
     plugins: [
@@ -107,7 +100,7 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
   write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }
 
-/** The version and, in a clone of the repository, the commit that is built, with its date: `1.0.0 (6475f35, 2026-11-23)`. */
+/** In a clone of the repository, with the commit and its date: `1.0.0 (6475f35, 2026-11-23)`. */
 function describeVersion(): string {
   // Without this look, git would take a repository around this folder.
   if (!existsSync(join(root, '.git'))) return packageVersion

@@ -137,7 +137,7 @@ async function refuseEncoding(pool: PostgresPool): Promise<void> {
   if (wrong !== undefined) throw new DatabaseUnusable(wrong.fault)
 }
 
-/** Throws the error and, if the tables or the role's privileges are its reason (SQLSTATE class 42), what to run. */
+/** Throws the error, with what to run if the tables or the role's privileges are its reason (SQLSTATE class 42). */
 async function explain(pool: PostgresPool, error: unknown): Promise<never> {
   if (!errorCode(error).startsWith('42')) throw error
   const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
