@@ -20,7 +20,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { formatUrl } from '../src/pet-store-server.ts'
-import { parseConfig, settings } from '../src/options/settings.ts'
+import { parseConfig, type Setting, settings } from '../src/options/settings.ts'
 import { handleArgs, formatCommand } from '../src/program/command-line.ts'
 import { formatStartText } from '../src/program/console.ts'
 import { buildOnce } from './built.ts'
@@ -92,7 +92,7 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
     '',
   ])
   const columns = lines.slice(5, 6 + Object.keys(settings).length).map((line) => line.trim().split(/ {2,}/))
-  const rows = Object.values(settings).map(({ argument, variable, fallback, meaning }) => [
+  const rows = Object.values<Setting>(settings).map(({ argument, variable, fallback, meaning }) => [
     `--${argument}`,
     variable,
     fallback || '-',

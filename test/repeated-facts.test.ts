@@ -13,7 +13,7 @@ import { errorCodes } from '../src/http/response.ts'
 import { createRouter } from '../src/http/router.ts'
 import { createPetStore } from '../src/index.ts'
 import { petStoreSchemas, petStoreServerSchemas } from '../src/options/embedding-options.ts'
-import { settings } from '../src/options/settings.ts'
+import { type Setting, settings } from '../src/options/settings.ts'
 import { petStatuses } from '../src/pet/pet.ts'
 import { createPostgresStorage } from '../src/postgres.ts'
 import { statuses as contractStatuses } from './contract-expect.ts'
@@ -102,7 +102,7 @@ test('src/program/README.md has each setting, with its default and its argument'
   ]
   assert.deepEqual(
     rows.map(([, variable, fallback, argument]) => ({ variable, fallback, argument })),
-    Object.values(settings).map(({ variable, fallback, argument }) => {
+    Object.values<Setting>(settings).map(({ variable, fallback, argument }) => {
       return { variable, fallback: fallback || '-', argument }
     }),
     'src/program/README.md, Settings',

@@ -13,8 +13,7 @@ export interface Setting {
   readonly variable: string
   /** Without its dashes. It wins over the variable. */
   readonly argument: string
-  /** Empty if there is no default. */
-  readonly fallback: string
+  readonly fallback?: string
   readonly meaning: string
   readonly schema: v.GenericSchema
   /** Makes the value of a text, or what the schema refuses. Without it, the text is the value. */
@@ -47,7 +46,6 @@ export const settings = {
   apiKeys: {
     variable: 'PETSTORE_API_KEYS',
     argument: 'keys',
-    fallback: '',
     meaning: 'bearer keys that clients may use',
     schema: v.array(
       expectedValid('a key', keyFault),
@@ -67,7 +65,6 @@ export const settings = {
   databaseUrl: {
     variable: 'PETSTORE_DATABASE_URL',
     argument: 'database',
-    fallback: '',
     meaning: 'postgres://… with the pets, instead of a file',
     schema: expectedValid('the URL of a database', databaseUrlFault),
   },
@@ -86,14 +83,12 @@ export const settings = {
   basePath: {
     variable: 'PETSTORE_BASE_PATH',
     argument: 'base-path',
-    fallback: '',
     meaning: 'path that a proxy removes, such as /store',
     schema: expectedValid('a path such as /store', basePathFault),
   },
   delayMs: {
     variable: 'PETSTORE_DELAY',
     argument: 'delay',
-    fallback: '',
     meaning: `ms to delay /v1 responses: 300 or 200-800, at most ${maxDelayMs}`,
     schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
     parse: parseDelay,
@@ -102,7 +97,6 @@ export const settings = {
   fail: {
     variable: 'PETSTORE_FAIL',
     argument: 'fail',
-    fallback: '',
     meaning: 'failures under /v1 on purpose: 10%, 503, after:drop …',
     schema: expectedValid('failures such as 10% or 10%:500,503,drop', failFault),
   },
@@ -193,10 +187,10 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
   const lines: string[] = []
   const entries = Object.entries<Setting>(settings).map(([option, setting]) => {
     const { name, text } = find(setting)
-    const result = parseText(setting, text || setting.fallback)
+    const result = parseText(setting, text)
     if (result.success) return [option, result.output]
     lines.push(`${name}: ${describeFaults(setting, maskUser(text), result.issues)}`)
-    return [option, parseText(setting, setting.fallback).output]
+    return [option, parseText(setting, '').output]
   })
   // Each value is one that the setting's own schema made.
   const values = Object.fromEntries(entries) as SettingValues
@@ -222,8 +216,8 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
   return { ...values, hints }
 }
 
-function parseText({ schema, parse = String }: Setting, text: string) {
-  return v.safeParse(schema, parse(text))
+function parseText({ schema, parse = String, fallback = '' }: Setting, text: string) {
+  return v.safeParse(schema, parse(text || fallback))
 }
 
 /** The masked text may have no faults; then the `others`, of the whole text, do not show it. */

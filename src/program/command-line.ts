@@ -1,7 +1,7 @@
 /** The arguments of the program: one for each setting, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ConfigError, maskUser, settings, type Arguments } from '../options/settings.ts'
+import { ConfigError, maskUser, settings, type Arguments, type Setting } from '../options/settings.ts'
 
 /**
  * Returns a text to print, or the values of the arguments that are given. Throws a ConfigError of one line. A text that is no argument may be
@@ -64,10 +64,10 @@ export function formatCommand(script: string, workingDirectory: string): string 
 function formatHelp(command: string): string {
   const rows = [
     ['Argument', 'Variable', 'Default', 'Meaning'],
-    ...Object.values(settings).map(({ argument, variable, fallback, meaning }) => [
+    ...Object.values<Setting>(settings).map(({ argument, variable, fallback = '-', meaning }) => [
       `--${argument}`,
       variable,
-      fallback || '-',
+      fallback,
       meaning,
     ]),
   ]
