@@ -1,4 +1,4 @@
-/** Pets in PostgreSQL, on a pool of pg's that an app can pass: the tables, which are made and never altered, and the statements. */
+/** Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements. */
 import { escapeNonAscii } from '../json/json.ts'
 import { petStatuses, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
@@ -46,7 +46,7 @@ const selectPet = `SELECT ${columns} FROM pets WHERE id = $1::bigint`
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
-// One statement, so that a server that dies in the middle leaves no lock behind. It gives no row if the counter has no row, or no id left.
+// One statement: a server that dies in the middle leaves no lock behind. It gives no row if the counter has none, or no id left.
 const create = `
   WITH counter AS (
     UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
@@ -137,7 +137,7 @@ async function refuseEncoding(pool: PostgresPool): Promise<void> {
   if (wrong !== undefined) throw new DatabaseUnusable(wrong.fault)
 }
 
-/** Throws the error, with what to run if the tables or the role's privileges are its reason (SQLSTATE class 42). */
+/** Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). */
 async function explain(pool: PostgresPool, error: unknown): Promise<never> {
   if (!errorCode(error).startsWith('42')) throw error
   const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
@@ -162,17 +162,16 @@ export interface PostgresPool extends Emitter {
   connect(): Promise<PostgresClient>
 }
 
-/** The error of several addresses that were tried has no message. */
+/** That of several addresses has no message. */
 export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
 }
 
-/** For connections that break: the pool drops them, but without a listener Node would end the process. */
+/** Without a listener for connections that break, Node would end the process. */
 const ignore = (): void => {}
 
 /** A connection on which something failed is closed, so that the database rolls back what was begun. */
 export async function withClient<T>(pool: PostgresPool, use: (client: PostgresClient) => Promise<T>) {
-  // Each has the listener once, however often it is used.
   pool.off('error', ignore).on('error', ignore)
   const client = await pool.connect().catch((cause: unknown) => {
     throw new DatabaseUnusable(describeError(cause), { cause })
@@ -183,7 +182,6 @@ export async function withClient<T>(pool: PostgresPool, use: (client: PostgresCl
   return result
 }
 
-/** Gives the `Columns` as text. */
 export async function send<Columns>(client: PostgresClient, text: string, values: readonly unknown[] = []) {
   const statement = { text, values: [...values], types: texts }
   // Whoever wrote the statement knows the columns.

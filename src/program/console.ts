@@ -61,7 +61,7 @@ function openTerminal(fd: number): Writable | undefined {
       // Opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell.
       return createTerminal(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY))
     } catch {
-      // On macOS there is no /proc, and after `su` the terminal belongs to another user.
+      // There is no /proc on macOS, and after `su` the terminal is another user's.
     }
   }
   return undefined

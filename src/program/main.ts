@@ -20,10 +20,7 @@ import { isError, isSystemError } from '../system/errors.ts'
 import { formatCommand, handleArgs } from './command-line.ts'
 import { formatStartText, openConsole } from './console.ts'
 
-/**
- * After closeMs (5 s) a close cuts off the requests in flight. A process that still runs 0.8 s later is killed, since the
- * README.md beside this file promises that it ends within 6 s.
- */
+/** A close cuts off the requests in flight after closeMs (5 s). README.md promises that the process ends within 6 s. */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
 type Console = ReturnType<typeof openConsole>
