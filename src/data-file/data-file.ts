@@ -138,12 +138,10 @@ export class DataFile implements Adapter<PetData> {
   async look(): Promise<boolean> {
     const wasHalfWritten = this.#state.is === 'half-written'
     await this.#putBackOldEnd()
-    if (wasHalfWritten) this.#become({ is: 'unread' })
     const state = this.#state
-    if (state.is === 'unusable' || state.is === 'served') {
-      const known = state.is === 'served' ? state.end.identity : state.identity
-      if (!isSame(this.#disk.statIdentity(), known)) this.#become({ is: 'unread' })
-    }
+    if (state.is === 'unread') return true
+    const { identity } = state.is === 'unusable' ? state : state.end
+    if (wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)) this.#become({ is: 'unread' })
     return this.#state.is === 'unread'
   }
 

@@ -2,8 +2,7 @@
  * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what lies beside it,
  * goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
-import nodeFs from 'node:fs'
-import { constants, type BigIntStats } from 'node:fs'
+import nodeFs, { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { placeOf } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'

@@ -181,13 +181,14 @@ export function refuseBesideKeptPets(
   const name = basename(disk.target)
   const isThere = disk.statIdentity() !== undefined
   const setAside = isThere ? `rename ${name} to another name, and then ` : ''
-  const what =
-    kept.length === 1 ? basename(last) : `${basename(last)}, the last of ${kept.length} such files,`
-  const giveUp = `rename ${kept.length === 1 ? basename(last) : `each ${name}.kept-…`} to another name`
+  const [what, others] =
+    kept.length === 1
+      ? [basename(last), basename(last)]
+      : [`${basename(last)}, the last of ${kept.length} such files,`, `each ${name}.kept-…`]
   const mend = !isThere ? 'begin without any pets' : isEmpty ? `delete ${name}` : `mend ${name}`
   const choice =
     `${what} has ${countPets(disk, last)}; to go on with these, ${setAside}rename it to ${name}; ` +
-    `or ${mend} and ${giveUp}`
+    `or ${mend} and rename ${others} to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
 
