@@ -20,14 +20,14 @@ export interface PartOfEnd {
   readonly identity: Identity
 }
 
-/** `error` is a DataFileChanged if somebody else has written or replaced the file. `part`: what is now in it, if anything was written. */
+/** `error` is a DataFileChanged if somebody else has written the file. `part`: what is now in it, if anything was written. */
 export type Outcome =
   | { readonly is: 'durable'; readonly identity: Identity }
   | { readonly is: 'failed'; readonly error: unknown; readonly part: PartOfEnd | undefined }
 
 const comparedBytes = 256
 
-/** An edit that keeps length and end falls unseen between look and write. That takes microseconds, unless the process was stopped there. */
+/** An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. */
 const maxGapMs = 250
 
 /** The bytes to write at `petsEnd`. The very first pet has no comma before it. */
@@ -76,7 +76,7 @@ export async function replaceEnd(
   let isWritten = false
   let descriptor = -1
   try {
-    // 1. Look: nobody has edited the file.
+    // 1. Look.
     descriptor = await disk.open(disk.path, 'r+')
     const { identity: known } = part ?? end
     if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known)) throw changed
@@ -92,7 +92,7 @@ export async function replaceEnd(
       disk.fs.ftruncateSync(descriptor, petsEnd + bytes.length)
     disk.write(descriptor, bytes, petsEnd)
     identity = disk.fstatIdentity(descriptor)
-    // 3. Look: it was written into the same file.
+    // 3. Look.
     const isLanded = !wasStopped() && readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
     if (!isLanded) throw changed
     // 4. Sync. That takes milliseconds, in which the file can be edited.

@@ -47,7 +47,7 @@ import {
 } from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 
-/** For so long, a file that keeps changing is read again and again. */
+/** For a file that keeps changing. */
 const maxEditWaitMs = 1500
 
 /** On some mounts a renamed file has another inode, so that each replacement seems to meet an edit. */
@@ -71,7 +71,7 @@ export interface PetData {
   pets: Pet[]
 }
 
-/** Creates a missing file, and repairs one that a crash has damaged. Throws a DataFileUnusable. */
+/** Throws a DataFileUnusable. */
 export async function openDataFile(
   path: string,
   options?: DiskOptions,
@@ -115,7 +115,6 @@ export class DataFile implements Adapter<PetData> {
   /** The first #count of these are in the file. Undefined at a start. */
   #served: PetData | undefined
   #count = 0
-  /** How the file was when it last had these pets. */
   #servedIdentity: Identity
   /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be replaced. */
   #hasFailedSync = false
@@ -138,12 +137,10 @@ export class DataFile implements Adapter<PetData> {
   async look(): Promise<boolean> {
     const wasHalfWritten = this.#state.is === 'half-written'
     await this.#putBackOldEnd()
-    if (wasHalfWritten) this.#become({ is: 'unread' })
     const state = this.#state
-    if (state.is === 'unusable' || state.is === 'served') {
-      const known = state.is === 'served' ? state.end.identity : state.identity
-      if (!isSame(this.#disk.statIdentity(), known)) this.#become({ is: 'unread' })
-    }
+    if (state.is === 'unread') return true
+    const { identity } = state.is === 'unusable' ? state : state.end
+    if (wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)) this.#become({ is: 'unread' })
     return this.#state.is === 'unread'
   }
 
@@ -222,7 +219,6 @@ export class DataFile implements Adapter<PetData> {
     this.highestId = last.id
   }
 
-  /** Returns the identity of the file when the new end is durable. Otherwise sets the state and throws. */
   async #replaceEnd(end: FileEnd, bytes: Buffer, part?: PartOfEnd): Promise<Identity> {
     const outcome = await replaceEnd(this.#disk, end, bytes, part)
     if (outcome.is === 'durable') return outcome.identity
@@ -277,7 +273,6 @@ export class DataFile implements Adapter<PetData> {
   async close(): Promise<void> {
     try {
       await this.#putBackOldEnd()
-      // A failed replacement may have left the file aside.
       await putBackOldFile(this.#disk)
     } catch {
       // The next start repairs what is left, and puts the file back.
@@ -292,14 +287,13 @@ export class DataFile implements Adapter<PetData> {
     } catch (error) {
       const code = errorCode(error)
       if (code === 'ENOENT') throw new DataFileChanged(this.name)
-      // On a file system that is read-only (Linux makes it so after an error), what is there is served, and on Windows a file that may not be
-      // opened for writing.
+      // On a read-only file system (Linux makes it so after an error) what is there is served; so is, on Windows, a file that may not be
+      // written.
       this.#hasFailedSync = code !== 'EROFS' && !this.#disk.mayBeHeld(error)
     }
     return !this.#hasFailedSync
   }
 
-  /** The text is durable. */
   #serve(identity: Identity, text: FileText): PetData {
     removeLeftovers(this.#disk)
     if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)

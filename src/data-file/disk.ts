@@ -2,8 +2,7 @@
  * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what lies beside it,
  * goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
-import nodeFs from 'node:fs'
-import { constants, type BigIntStats } from 'node:fs'
+import nodeFs, { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { placeOf } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'
@@ -111,7 +110,7 @@ export class Disk {
   /** Throws a DataFileChanged when the data file was written to meanwhile. */
   async read(): Promise<WholeFile> {
     try {
-      // Without O_NONBLOCK, opening a pipe would wait for a writer.
+      // Without O_NONBLOCK, a pipe would wait for a writer.
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
       return await this.withFile(this.path, flags, async (descriptor) => {
         const before = this.fs.fstatSync(descriptor, { bigint: true })
@@ -155,7 +154,7 @@ export class Disk {
     try {
       await this.withFile(folder, 'r', (descriptor) => this.sync('fsync', descriptor))
     } catch (error) {
-      // A folder that may not be listed (mode 0311), or a file system, often of a network, that syncs files alone.
+      // A folder that may not be listed (mode 0311), or a file system that syncs files alone.
       if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'].includes(errorCode(error))) throw error
       if (!this.#hasUnsyncedFolder)
         this.say('its folder cannot be synced: a new file in it may not survive a power cut')
@@ -174,7 +173,7 @@ export class Disk {
     if (this.statIdentity(folder) !== undefined) return
     // A drive that is not there is its own parent.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
-    // Node's `recursive` option never returns below a folder that accepts none, such as /proc.
+    // Node's `recursive` option never returns below /proc.
     try {
       this.fs.mkdirSync(folder)
     } catch (error) {
@@ -228,10 +227,9 @@ export function hasSameContent(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 
-/** So many faults of a text are named. */
+/** So many are named. */
 export const maxFaults = 10
 
-/** `firstAt`: where the pet is that had the id before. */
 export interface TextFault {
   readonly message: string
   readonly offset: number
@@ -305,7 +303,7 @@ export function wasJustWritten(mtimeNs: bigint): boolean {
   return clock.now() - Number(mtimeNs / 1_000_000n) < settleMs
 }
 
-/** The file has to be written anew, which the system refuses. The error has the code of its cause. */
+/** The file has to be written anew, which the system refuses. */
 export class RewriteFailed extends Error {
   readonly code: string
   constructor(cause: unknown) {

@@ -27,8 +27,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
   try {
     if (['linux', 'android', 'win32'].includes(disk.platform)) {
       locks.push(await listen(addressOf(disk)))
-      const beside = disk.isWindows ? undefined : await lockBeside(disk)
-      if (beside !== undefined) locks.push(beside)
+      if (!disk.isWindows) locks.push(await lockBeside(disk))
     } else locks.push(openLocked(disk))
   } catch (error) {
     // Of listen(2), and of open(2).
@@ -62,13 +61,13 @@ async function listen(path: string): Promise<FileLock> {
 }
 
 /**
- * Containers that share the data may share no network. So on Linux a folder beside the data file has a socket in it, too. Undefined where
+ * Containers that share the data may share no network. So on Linux a folder beside the data file has a socket in it, too, unless
  * that cannot be made (FAT, a folder that may not be written).
  *
  * Two starts may find the socket of a dead process at the same time. Its name is used once, so whoever removes it removes no living one;
  * and a folder is renamed over an empty one only (rename(2)), so one of the two is first.
  */
-async function lockBeside({ name, target }: Disk): Promise<FileLock | undefined> {
+async function lockBeside({ name, target }: Disk): Promise<FileLock> {
   const folder = `${target}.petstore-lock`
   for (let tries = 0; tries < 5; tries++) {
     try {
@@ -79,7 +78,7 @@ async function lockBeside({ name, target }: Disk): Promise<FileLock | undefined>
       if (!isSystemError(error)) throw error
     }
   }
-  return undefined
+  return async () => {}
 }
 
 /** Removes the sockets of the dead. */

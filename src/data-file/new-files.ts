@@ -57,10 +57,7 @@ export async function createWhole<T>(
   }
 }
 
-/**
- * `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. Until
- * removeLeftovers the old file stays aside, unless the system's error is thrown.
- */
+/** `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. */
 export async function replaceFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
   const { target } = disk
   try {
@@ -80,8 +77,7 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
     })
   } catch (error) {
     await putBackOldFile(disk).catch(() => {})
-    // Some editors remove the file and write it again. But where there was none, none can be made: as in /proc, or by the name `pets?.json`
-    // on Windows.
+    // Some editors remove the file and write it again. But where there was none, none can be made, such as `pets?.json` on Windows.
     throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged(disk.name) : error
   }
 }
@@ -101,7 +97,7 @@ export async function putBackOldFile(disk: Disk): Promise<boolean> {
   return true
 }
 
-/** Whether the other name was free. */
+/** Returns whether the name was free. */
 export function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)
@@ -121,7 +117,7 @@ export function removeLeftovers(disk: Disk): void {
   for (const name of [oldName, newName]) disk.remove(name(disk.target))
 }
 
-/** As private as the data file or, if that is gone, for its owner alone, who may read it in any case. Returns the path. */
+/** As private as the data file or, if that is gone, for its owner alone, who may read it in any case. */
 export async function keepBeside(
   disk: Disk,
   kind: 'torn' | 'kept',
@@ -181,13 +177,14 @@ export function refuseBesideKeptPets(
   const name = basename(disk.target)
   const isThere = disk.statIdentity() !== undefined
   const setAside = isThere ? `rename ${name} to another name, and then ` : ''
-  const what =
-    kept.length === 1 ? basename(last) : `${basename(last)}, the last of ${kept.length} such files,`
-  const giveUp = `rename ${kept.length === 1 ? basename(last) : `each ${name}.kept-…`} to another name`
+  const [what, others] =
+    kept.length === 1
+      ? [basename(last), basename(last)]
+      : [`${basename(last)}, the last of ${kept.length} such files,`, `each ${name}.kept-…`]
   const mend = !isThere ? 'begin without any pets' : isEmpty ? `delete ${name}` : `mend ${name}`
   const choice =
     `${what} has ${countPets(disk, last)}; to go on with these, ${setAside}rename it to ${name}; ` +
-    `or ${mend} and ${giveUp}`
+    `or ${mend} and rename ${others} to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
 

@@ -19,7 +19,7 @@ export type TornEnd = 'brackets' | 'append' | 'copy'
 
 const sectorBytes = 512
 
-/** An append that is being written becomes visible to `cp` page by page. */
+/** `cp` sees an append page by page. */
 const pageBytes = 4096
 
 /** What every append begins with; the very first one has no comma. */
@@ -62,6 +62,6 @@ export function findTornEnd(fileText: FileText): TornEnd | undefined {
   const nulsEnd = nuls === null ? 0 : petsEnd + nuls.index + nuls[0].length
   const lacksSectors = nuls !== null && (nulsEnd % sectorBytes === 0 || nulsEnd === bytes.length)
   const isAppend = (endsTooSoon && isNewFrom(0)) || isMixed || lacksFirstSector || lacksSectors
-  // If more pets follow than one append can add, it was no crash, and a person has to look.
+  // More pets than one append can add were not written by one.
   return isAppend && text.split(firstAppendPrefix).length - 1 <= maxAppendPets ? 'append' : undefined
 }
