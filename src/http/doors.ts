@@ -40,14 +40,13 @@ export function createListener(core: Core) {
 }
 
 /** Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list. */
-function sendReply(response: ServerResponse, { status, headers, body, encoding, closes }: Reply): void {
+function sendReply(response: ServerResponse, { status, headers, body, closes }: Reply): void {
   headers.forEach((name, index) => {
     if (index % 2 === 0) response.setHeader(name, headers[index + 1] ?? '')
   })
   if (closes === true) response.setHeader('Connection', 'close')
   response.writeHead(status)
-  if (body === undefined) response.end()
-  else response.end(body, encoding ?? 'utf8')
+  response.end(body)
 }
 
 /** For whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */

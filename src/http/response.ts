@@ -8,15 +8,13 @@ export interface Reply {
   readonly headers: readonly string[]
   /** Absent for a 204, which has no content. A long one is bytes. */
   readonly body?: string | Buffer | undefined
-  /** How to write the body, if it is text. */
-  readonly encoding?: 'latin1' | 'utf8' | undefined
   /** Of an error, for the request log. */
   readonly code?: ErrorCode | undefined
   /** Nothing that follows on its HTTP/1 connection is answered. */
   readonly closes?: boolean
 }
 
-/** A short text is cheaper to send as it is. From this length on it is converted to bytes, once however often it is sent. */
+/** A longer text is converted to bytes, once however often it is sent: a list of 100 costs 7 % more without. */
 const minBytesLength = 4096
 
 /** A reply with this text as its body. `headers`: names and values in turn, without Content-Type and Content-Length. */
@@ -27,14 +25,8 @@ export function textReply(
   type = 'application/json',
 ): Reply {
   const body = text.length < minBytesLength ? text : Buffer.from(text)
-  const length = Buffer.byteLength(body)
-  return {
-    status,
-    headers: [...headers, 'Content-Type', type, 'Content-Length', String(length)],
-    body,
-    // A text with as many bytes as characters is ASCII. Node writes that faster as Latin-1, and the bytes are the same.
-    encoding: length === body.length ? 'latin1' : 'utf8',
-  }
+  const length = String(Buffer.byteLength(body))
+  return { status, headers: [...headers, 'Content-Type', type, 'Content-Length', length], body }
 }
 
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
