@@ -47,7 +47,6 @@ export interface Run {
   readonly waitFor: (pattern: RegExp) => Promise<RegExpExecArray>
   /** Resolves with exit code and signal. */
   readonly ended: Promise<unknown[]>
-  kill(signal: NodeJS.Signals): void
 }
 
 /** Runs a script with Node in a project: its own, or a command of a package. */
@@ -57,11 +56,15 @@ export function run(t: TestContext, folder: string, script: string, ...args: rea
 
 export function runCommand(t: TestContext, folder: string, file: string, ...args: readonly string[]): Run {
   const env = { ...cleanEnvironment(), NO_COLOR: '1', NEXT_TELEMETRY_DISABLED: '1' }
-  // A runner waits for a server that never closes, for ever.
-  const child = spawn(file, args, { cwd: folder, env, timeout: 600_000 })
+  // A runner waits for a server that never closes, for ever. And what it starts (Next's server) is in its group, to end with it.
+  const child = spawn(file, args, { cwd: folder, env, timeout: 600_000, detached: true })
   const ended = once(child, 'close')
   t.after(() => {
-    child.kill('SIGKILL')
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    } catch (error) {
+      assert.equal(Object(error).code, 'ESRCH')
+    }
     return ended
   })
   let output = ''
@@ -82,7 +85,7 @@ export function runCommand(t: TestContext, folder: string, file: string, ...args
       watch()
       void ended.then(() => reject(new Error(`ended without ${pattern}:\n${output}`)))
     })
-  return { output: () => output, waitFor, ended, kill: (signal) => void child.kill(signal) }
+  return { output: () => output, waitFor, ended }
 }
 
 /** Runs it to its end, which has to be a success, and gives what it printed. */
