@@ -47,6 +47,7 @@ export interface Run {
   readonly waitFor: (pattern: RegExp) => Promise<RegExpExecArray>
   /** Resolves with exit code and signal. */
   readonly ended: Promise<unknown[]>
+  kill(signal: NodeJS.Signals): void
 }
 
 /** Runs a script with Node in a project: its own, or a command of a package. */
@@ -85,7 +86,7 @@ export function runCommand(t: TestContext, folder: string, file: string, ...args
       watch()
       void ended.then(() => reject(new Error(`ended without ${pattern}:\n${output}`)))
     })
-  return { output: () => output, waitFor, ended }
+  return { output: () => output, waitFor, ended, kill: (signal) => void child.kill(signal) }
 }
 
 /** Runs it to its end, which has to be a success, and gives what it printed. */
