@@ -29,6 +29,10 @@ export function textReply(
   return { status, headers: [...headers, 'Content-Type', type, 'Content-Length', length], body }
 }
 
+export function pairHeaders(headers: readonly string[]): [name: string, value: string][] {
+  return headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1] ?? '']] : []))
+}
+
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
 export function errorReply({
   code,
@@ -81,7 +85,6 @@ export class HttpError extends Error {
   readonly headers: readonly string[]
   readonly closes: boolean
 
-  /** Without a message, the client gets that of the code. */
   constructor(code: ErrorCode, message = '', headers: readonly string[] = [], closes = false) {
     super(message)
     this.code = code

@@ -6,7 +6,7 @@ import { clock } from '../system/clock.ts'
 import { defaultTimeouts, lingerMs, maxArrivalsInTurn, maxHeadBytes, maxUnanswered } from './limits.ts'
 import type { Timeouts } from './limits.ts'
 import { createArrival, type Arrival, type Core } from './request.ts'
-import { HttpError, type ErrorCode, type Reply } from './response.ts'
+import { HttpError, pairHeaders, type ErrorCode, type Reply } from './response.ts'
 
 /** Node's errors that are not bad syntax. */
 const codes: Partial<Record<string, ErrorCode>> = {
@@ -210,7 +210,7 @@ function respond(response: ServerResponse, reply: Reply): void {
 /** The last response of a connection as a text: behind one of its own Node would cut off a client that is still sending. */
 function formatReply({ status, headers, body = '' }: Reply): string {
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
-  const lines = list.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`))
+  const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${String(body)}`
 }
 
