@@ -48,7 +48,6 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
   const { address, port } = await server.listen(givenPort, host).catch((error: unknown) => {
     throw explainListenError(error, givenPort, host)
   })
-  // Whoever connects waits for the pets, and is not let in if they cannot be used.
   const service = await openService(options).catch(async (error: unknown) => {
     await server.close()
     throw error

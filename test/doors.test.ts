@@ -8,13 +8,26 @@ import {
   type ClientHttp2Stream,
 } from 'node:http2'
 import { writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
-import { describe, test, type TestContext } from 'node:test'
+import { after, describe, test, type TestContext } from 'node:test'
+import { Readable } from 'node:stream'
 import { createPetStore, startPetStore } from '../src/index.ts'
 import type { PetStorage, PetStoreHandle, RequestLog } from '../src/options/types.ts'
-import { authorization, connectRaw, formatRequest, key, listen, makeFolder, send } from './support.ts'
+import { defineCases } from './contract-cases.ts'
+import { createClient } from './contract-client.ts'
+import {
+  authorization,
+  connectRaw,
+  formatRequest,
+  key,
+  listen,
+  makeFolder,
+  send,
+  type Ending,
+} from './support.ts'
 
 const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
 const memory = { apiKeys: [key], pets: [rex] }
@@ -50,7 +63,7 @@ async function create(t: TestContext, options: object = {}): Promise<PetStoreHan
 const call = (store: PetStoreHandle, path: string, init: RequestInit = {}): Promise<Response> =>
   store.fetch(new Request(`http://pets.test${path}`, { headers: json, ...init }))
 
-async function connectTo(t: TestContext, store: PetStoreHandle) {
+async function openSession(t: Ending, store: PetStoreHandle) {
   const server = createHttp2Server(store.listener).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')
@@ -58,6 +71,11 @@ async function connectTo(t: TestContext, store: PetStoreHandle) {
   assert.ok(typeof address === 'object' && address !== null)
   const session = connectHttp2(`http://127.0.0.1:${address.port}`)
   t.after(() => session.destroy())
+  return session
+}
+
+async function connectTo(t: TestContext, store: PetStoreHandle) {
+  const session = await openSession(t, store)
   return (headers: Record<string, string>, endStream = true): ClientHttp2Stream =>
     session.request({ authorization, ...headers }, { endStream })
 }
@@ -320,3 +338,40 @@ test('a stop resets nobody: what had arrived before it gets a response, which cl
     assert.deepEqual(errors, [])
   }
 })
+
+type Door = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Each behind a server of `node:http`, through which the contract suite reaches it. */
+const doors: Readonly<Record<string, (store: PetStoreHandle) => Door | Promise<Door>>> = {
+  'the listener': (store) => store.listener,
+
+  'the listener on HTTP/2': async (store) => {
+    const session = await openSession({ after }, store)
+    return (request, response) => {
+      const { host, connection: _, 'transfer-encoding': __, ...headers } = request.headers
+      const pseudo = { ':method': request.method, ':path': request.url, ':authority': host }
+      const stream = request.pipe(session.request({ ...headers, ...pseudo }))
+      stream.on('response', ({ ':status': status = 0, ...answer }) => {
+        stream.pipe(response.writeHead(status, answer))
+      })
+    }
+  },
+
+  fetch: (store) => async (request, response) => {
+    const { method = '', url = '', headers } = request
+    const body = ['GET', 'HEAD'].includes(method) ? null : Readable.toWeb(request)
+    const init = { method, headers, body, duplex: 'half' } as RequestInit
+    const answer = await store.fetch(new Request(`http://pets.test${url}`, init))
+    response.writeHead(answer.status, Object.fromEntries(answer.headers))
+    response.end(Buffer.from(await answer.arrayBuffer()))
+  },
+}
+
+for (const [door, open] of Object.entries(doors))
+  describe(`the interface, through ${door}:`, async () => {
+    const store = await createPetStore({ apiKeys: [key], pets: [] })
+    after(() => store.close())
+    const url = await listen({ after }, await open(store))
+    const { summarize } = defineCases(createClient(`${url}/v1`, key), { describe, test })
+    test('there is nothing to fix', () => assert.equal(summarize(), undefined))
+  })

@@ -58,6 +58,23 @@ test('src/api/operations.ts has each operation of src/api, and none ahead of it 
     assert.equal(find(path)?.resource, path, `src/api/operations.ts has ${path} behind one that takes it`)
 })
 
+/** The files of src whose text has it. */
+function findInSources(pattern: RegExp): readonly string[] {
+  return readdirSync(join(root, 'src'), { encoding: 'utf8', recursive: true })
+    .filter((name) => name.endsWith('.ts') && pattern.test(read(`src/${name}`)))
+    .map((name) => name.replaceAll(sep, '/'))
+    .toSorted()
+}
+
+test('src knows node:http in its doors and types alone, and src/pet-store-server.ts alone knows the doors', () => {
+  assert.deepEqual(findInSources(/['"]node:http2?['"]/), [
+    'http/doors.ts',
+    'http/server.ts',
+    'options/types.ts',
+  ])
+  assert.deepEqual(findInSources(/['"].*http\/(?:doors|server)\.ts['"]/), ['pet-store-server.ts'])
+})
+
 test('src/api/interface.md and the README have each operation, with its method and path', () => {
   // The cast says what the operations in it look like.
   const { paths } = JSON.parse(openApiText) as {

@@ -114,12 +114,12 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   /** The reply as it is sent, for the log too. `start`: when its handling began (`clock.performanceNow()`). `route`: if path and method are known. */
   function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
-    const { status, body, encoding, code, closes = false } = reply
+    const { status, body, code, closes = false } = reply
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     const headers = [...commonHeaders, ...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     onResponse?.(createRequestLog(reply, start, client, arrival))
     const isHead = arrival?.method === 'HEAD'
-    return { status, headers, body: isHead ? undefined : body, encoding, code, closes: closes || isClosing }
+    return { status, headers, body: isHead ? undefined : body, code, closes: closes || isClosing }
   }
 
   return {

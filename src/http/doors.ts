@@ -4,7 +4,7 @@ import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'no
 import { Readable } from 'node:stream'
 import { EmbeddingError } from '../system/errors.ts'
 import { type Arrival, collectBody, type Core, createArrival, readBefore } from './request.ts'
-import type { Reply } from './response.ts'
+import { pairHeaders, type Reply } from './response.ts'
 
 /** For `node:http`, and for the compatibility API of `node:http2`. */
 export function createListener(core: Core) {
@@ -40,14 +40,11 @@ export function createListener(core: Core) {
 }
 
 /** Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list. */
-function sendReply(response: ServerResponse, { status, headers, body, encoding, closes }: Reply): void {
-  headers.forEach((name, index) => {
-    if (index % 2 === 0) response.setHeader(name, headers[index + 1] ?? '')
-  })
+function sendReply(response: ServerResponse, { status, headers, body, closes }: Reply): void {
+  for (const [name, value] of pairHeaders(headers)) response.setHeader(name, value)
   if (closes === true) response.setHeader('Connection', 'close')
   response.writeHead(status)
-  if (body === undefined) response.end()
-  else response.end(body, encoding ?? 'utf8')
+  response.end(body)
 }
 
 /** For whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */
@@ -97,6 +94,5 @@ async function readBody({ body, bodyUsed, signal }: Request, arrival: Arrival): 
 }
 
 function createResponse({ status, headers, body }: Reply): Response {
-  const pairs = headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1] ?? '']] : []))
-  return new Response(body ?? null, { status, headers: pairs })
+  return new Response(body ?? null, { status, headers: pairHeaders(headers) })
 }

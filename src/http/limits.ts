@@ -5,19 +5,19 @@ export const maxBodyBytes = 65_536
 /** The request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** How many requests of a connection may be without a response. One more ends it. Load generators pipeline up to 16; browsers do not. */
+/** How many requests of a connection may be without a response; one more ends it. Load generators pipeline up to 16. */
 export const maxUnanswered = 32
 
-/** How many requests may arrive in a turn of the event loop before nobody is read from until it ends. A busy server has a tenth of it. */
+/** How many requests may arrive in a turn of the event loop before nobody is read from until it ends. */
 export const maxArrivalsInTurn = 10_000
 
 /** In milliseconds. */
 export interface Timeouts {
-  /** For the request line and headers. */
+  /** For the head. */
   readonly headersMs: number
   /** For a whole request. */
   readonly requestMs: number
-  /** For a connection without any traffic: between two requests, or when a client does not read its response. */
+  /** For a connection on which nothing moves. */
   readonly idleMs: number
   /** For the requests in flight when the server closes. */
   readonly closeMs: number
@@ -26,10 +26,10 @@ export interface Timeouts {
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
-  // Proxies commonly close an idle connection after 60 s. This is longer, so that they close first.
+  // Longer than the 60 s of most proxies, so that they close first.
   idleMs: 75_000,
   closeMs: 5_000,
 }
 
-/** How long a client may go on sending while it reads the last responses of its connection, in milliseconds. */
+/** How long a client may go on sending while it reads its last responses, in milliseconds. */
 export const lingerMs = 30_000

@@ -1,7 +1,4 @@
-/**
- * A request as the doors hand it to the core, and what is checked of it: whether it is well-formed, as far as the door does not check that;
- * and its body, within the size limit, as JSON. Knows no `node:http`.
- */
+/** A request as the doors hand it to the core; whether it is well-formed, as far as the door does not check that; and its body as JSON. */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
@@ -14,7 +11,7 @@ export interface Client {
   readonly remoteAddress?: string | undefined
   /** It has gone, and reads no response. */
   readonly destroyed: boolean
-  /** It sends nothing more. Most often, this is all that can be seen of a client that has gone. */
+  /** It sends nothing more: most often all that can be seen of a client that has gone. */
   readonly readableEnded?: boolean
 }
 
@@ -22,19 +19,19 @@ export interface Arrival {
   readonly method: string
   /** As it was sent: `/v1/pets?limit=1`, or in absolute form. */
   readonly target: string
-  /** The target with the path that an app mounts the service under, if it takes that off and says so. */
+  /** With the path that an app mounts the service under, if it takes that off and says so. */
   originalTarget?: unknown
-  /** `1.1` or `1.0`; undefined where it has none, or HTTP/2 has made sure of the framing. */
+  /** Undefined where it has none, or HTTP/2 has made sure of the framing. */
   readonly version: string | undefined
   /** By their names in small letters. */
   readonly headers: Readonly<NodeJS.Dict<string>>
-  /** How many lines of these headers there are. Of several, `headers` may have the first only. */
+  /** Lines of these headers. Of several, `headers` may have the first only. */
   readonly hostLines: number
   readonly authorizationLines: number
   readonly client: Client
-  /** Rejects with an HttpError if it is too large or broken, with clientGone if it never ended, and with an EmbeddingError. */
+  /** Rejects with an HttpError, with clientGone if it never ended, or with an EmbeddingError. */
   readBody: () => Promise<Buffer>
-  /** Makes readBody reject; the rest of the body is dropped. */
+  /** Makes readBody reject. */
   stopBody: (reason: Error) => void
   /** What the door has found wrong with it. */
   fault?: ErrorCode
@@ -48,18 +45,18 @@ export interface Core {
   handle(arrival: Arrival): Promise<Reply | undefined>
   /** The reply to what could not be parsed, or to a CONNECT (method_not_allowed). */
   refuse(code: ErrorCode, client: Client): Reply
-  /** The reply to a request that arrived in full, and takes too long: a creation may be stored, now or in a moment. */
+  /** The reply to a request that arrived in full, and takes too long. */
   giveUp(arrival: Arrival): Reply
   /** Tells onError that the reply could not be sent. */
   reportError(error: unknown, arrival: Arrival): void
-  /** Requests that are held back by the delay are handled at once; new ones are refused. */
+  /** Ends the delays; new requests are refused. */
   beginClosing(): void
 }
 
-/** The client went before there was anything to respond to. One error for all, since most requests with a body make it, and use none. */
+/** The client went before there was anything to respond to. */
 export const clientGone = new Error('the client has gone')
 
-/** What there is of a request of `node:http`, or of the compatibility API of `node:http2`. */
+/** A request of `node:http`, or of the compatibility API of `node:http2`. */
 interface Message extends Readable {
   readonly method?: string | undefined
   readonly url?: string | undefined
@@ -93,7 +90,7 @@ export function createArrival(message: Message, version: string | undefined, cli
   return arrival
 }
 
-/** Throws unless a request has at most one Host, which is well-formed, and one in HTTP/1.1 (RFC 9112 section 3.2), and a known coding, version and expectation. */
+/** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
 export function checkFraming({ version, headers, hostLines }: Arrival): void {
   const { host, 'transfer-encoding': coding, expect = '100-continue' } = headers
   if (hostLines > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
@@ -103,7 +100,7 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
   if (version === undefined) return
   if (coding !== undefined && (version === '1.0' || coding.toLowerCase() !== 'chunked')) {
     const fault = 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request'
-    // The end of the body is unknown, so no request can follow it (RFC 9112 section 6.1).
+    // Closes, since the end of the body is unknown (RFC 9112 section 6.1).
     throw new HttpError('malformed_request', fault, [], true)
   }
   if (version !== '1.1' && version !== '1.0')
@@ -121,12 +118,12 @@ const lostQuotesHint =
 
 export const readBefore = 'the body was read before'
 
-/** JSON is UTF-8 (RFC 8259 section 8.1): a client that names another charset has sent something else. Other parameters do not matter. */
+/** In no other charset (RFC 8259 section 8.1). Other parameters do not matter. */
 const jsonType = /^application\/json\s*(?:;(?!\s*charset=)[^;]*)*(?:;\s*charset="?utf-?8"?\s*(?:;.*)?)?$/i
 
 const tooLarge = `The body is larger than ${maxBodyBytes} bytes.`
 
-/** Throws unsupported_media_type or content_too_large for a body that need not be sent. */
+/** Throws for a body that need not be sent. */
 export function checkBodyHead(arrival: Arrival): void {
   const { headers } = arrival
   if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
@@ -144,9 +141,8 @@ export function checkBodyHead(arrival: Arrival): void {
 }
 
 /**
- * The bytes of a body, as Arrival has them. A client may send it in chunks of one byte, for each of which Node makes a Buffer of some 400
- * bytes, and keeps all that arrive in one read (10,000) until somebody reads them. So each is taken as it is parsed, and copied into one
- * buffer.
+ * The bytes of a body, as Arrival has them. A client may send it in chunks of one byte, for each of which Node keeps a Buffer of some 400
+ * bytes until it is read. So each is taken as it is parsed, and copied into one buffer.
  */
 export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -165,7 +161,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
     stream.on('data', (chunk: Buffer) => {
       const start = size
       size += chunk.length
-      // What still comes is read and dropped: a client that is cut off while it sends may never see the response.
+      // What still comes is dropped: a client that is cut off while it sends may never see the response.
       if (size > maxBodyBytes) return stop(new HttpError('content_too_large', tooLarge))
       if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
       chunk.copy(bytes, start)
@@ -173,7 +169,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
     // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
     for (const event of ['aborted', 'error', 'close']) stream.once(event, () => stop(clientGone))
     stream.once('end', () => resolve(bytes.subarray(0, size)))
-    // Until the first read, Node keeps what it has parsed, even if there is a 'data' listener.
+    // Until the first read, Node keeps what it has parsed.
     stream.read(0)
   })
 }
@@ -190,7 +186,7 @@ export function parseBody(bytes: Buffer): unknown {
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error
     const { line, column } = placeOf(text, error.offset)
-    // In `curl -d {"name":"Rex"}`, and in some shells of Windows, the shell takes the quotes away.
+    // As of `curl -d {"name":"Rex"}`.
     const hint = /^\s*\{\s*\w/.test(text.toString()) ? lostQuotesHint : ''
     throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}${hint}`)
   }

@@ -1,6 +1,6 @@
 /**
- * Finds the resource that a request target names (RFC 9112 section 3.2), and its methods. Splits by hand: `new URL` would take
- * the `//evil` of `//evil/v1/pets` for a host, and decode or tidy what it should not. Answers nothing itself: see request-handler.ts.
+ * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the `//evil` of
+ * `//evil/v1/pets` for a host, and tidy the rest.
  */
 import { unescape } from 'node:querystring'
 import { shorten } from '../json/json.ts'
@@ -15,9 +15,8 @@ export interface Match<Resource> {
 }
 
 /**
- * Makes a router of paths such as `/v1/pets`, and of templates such as `/v1/pets/{petId}`, of which one segment is a parameter. Of
- * several that match, the first wins. `basePath` may stand before each: Express and Vite remove it before they call a mounted listener,
- * and node:http does not.
+ * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. Of several that match, the first wins.
+ * `basePath` may stand before each: Express and Vite take it off, and node:http does not.
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
   const routes = Object.entries(resources).flatMap(([path, resource]) =>
@@ -29,31 +28,27 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
 
   return (target: string): Match<Resource> | undefined => {
     const { path, search } = splitTarget(target)
-    // Split first: a %2F is no `/` between segments (RFC 3986 section 2.2).
+    // Split first: %2F is no `/` (RFC 3986 section 2.2).
     const segments = path.split('/').map(decode)
     const route = routes.find(
       ({ names, at }) =>
         names.length === segments.length &&
-        // An empty segment is no value: `/pets/` is neither `/pets` nor a pet.
+        // `/pets/` is neither `/pets` nor a pet.
         names.every((name, index) => (index === at ? segments[at] !== '' : name === segments[index])),
     )
     return route && { resource: route.resource, parameter: segments[route.at] ?? '', search }
   }
 }
 
-/**
- * The path of a request target as it was sent, for a log: an absolute-form target may hold a password (RFC 3986 section
- * 3.2.1), and a query a key. `-` for what has no path.
- */
+/** The path as it was sent, for a log: the rest may hold a password or a key. `-` for what has no path. */
 export function findPath(target: string): string {
   const path = target.replaceAll(/^[a-z][\w+.-]*:\/\/[^/?#]*|[?#].*/gis, '')
   if (path.startsWith('/') || target === '*') return path
   return path === '' ? '/' : '-'
 }
 
-/** Throws malformed_request if the target has no path, or its query has a bad escape. */
 function splitTarget(target: string): { path: string; search: string } {
-  // Absolute-form, as a proxy sends it, has scheme and authority before the path (RFC 9112 section 3.2.2).
+  // The other is absolute-form, as a proxy sends it (RFC 9112 section 3.2.2).
   const isOriginForm = target.startsWith('/')
   if (!isOriginForm && !/^https?:\/\/[^/?#]/i.test(target))
     throw malformed('expected a path that begins with "/"')

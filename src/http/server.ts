@@ -1,241 +1,220 @@
-/**
- * Our own server: the requests of a connection in their order, an Error body for what Node refuses, and a stop that cuts off no response. What
- * a response says is for the core.
- */
+/** Our own server: the requests of a connection in their order, an Error body for what Node refuses, and a stop that cuts off no response. */
 import { once } from 'node:events'
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { defaultTimeouts, lingerMs, maxArrivalsInTurn, maxHeadBytes, maxUnanswered } from './limits.ts'
 import type { Timeouts } from './limits.ts'
-import { clientGone, createArrival, type Arrival, type Core } from './request.ts'
-import { HttpError, type ErrorCode, type Reply } from './response.ts'
+import { createArrival, type Arrival, type Core } from './request.ts'
+import { HttpError, pairHeaders, type ErrorCode, type Reply } from './response.ts'
 
-/** What Node's errors mean to a client, where they are not bad syntax. */
-const codes: Readonly<Record<string, ErrorCode>> = {
+/** Node's errors that are not bad syntax. */
+const codes: Partial<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-interface Connection {
-  readonly socket: Socket
-  /** The first is being handled. It stays until its response is sent and its body has arrived. */
-  readonly exchanges: { readonly arrival: Arrival; readonly response: ServerResponse }[]
-  /** How many requests have no response, those that are dropped too. */
-  unanswered: number
-  /** Nothing that follows is answered. */
-  isOver: boolean
+interface Exchange {
+  readonly arrival: Arrival
+  readonly response: ServerResponse
 }
 
 export type HttpServer = ReturnType<typeof createHttpServer>
 
 export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...timeouts }
-  const connections = new Map<Socket, Connection>()
+  /** The first exchange is being handled, until its response is sent and its body has arrived. */
+  const connections = new Map<Socket, Exchange[]>()
+  /** After one syntax error, all later bytes are errors too. */
+  const refused = new WeakSet<Socket>()
   /** Those with a request to handle at the end of this turn of the event loop. */
-  const due: Connection[] = []
+  const due: Socket[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
   let isStopping = false
 
   const server = createServer({
-    // How often Node looks for slow requests: at least five times within the shorter limit, and at least every 2 s.
+    // How often Node looks for slow requests.
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     maxHeaderSize: maxHeadBytes,
     // Node's own check responds with an empty body.
     requireHostHeader: false,
-    // `timeout` covers idle connections too; this would add two timers per request.
+    // `timeout` covers idle connections too.
     keepAliveTimeout: 0,
   })
-  // By default Node drops headers after the 2,000th. And a client may close its sending half and wait for the responses (RFC 9112 section 9.6).
+  // Node drops headers after the 2,000th. And a client may close its half and wait for the responses (RFC 9112 section 9.6).
   Object.assign(server, { timeout: idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
-    const connection: Connection = { socket, exchanges: [], unanswered: 0, isOver: false }
-    connections.set(socket, connection)
-    for (const event of ['end', 'close'])
-      socket.once(event, () => connection.exchanges[0]?.arrival.onGone?.())
+    const exchanges: Exchange[] = []
+    connections.set(socket, exchanges)
+    const leave = (): void => exchanges[0]?.arrival.onGone?.()
+    socket.once('end', leave).once('close', leave)
     socket.once('close', () => connections.delete(socket))
   })
-  server.on('request', (request, response) => take(request, response, false))
-  for (const event of ['checkContinue', 'checkExpectation'])
-    server.on(event, (request, response) => take(request, response, true))
-  server.on('connect', ({ socket }: IncomingMessage, rest: Duplex) => {
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
+  server.on('connect', ({ socket }: IncomingMessage, rest: NodeJS.ReadableStream) => {
     // Node no longer looks after this connection.
     socket.on('timeout', () => socket.destroy())
     rest.on('error', () => {}).resume()
     refuse(socket, 'method_not_allowed')
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    refuse(socket, codes[error.code ?? ''] ?? 'malformed_request')
-  })
+  server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) =>
+    refuse(socket, codes[code] ?? 'malformed_request'),
+  )
 
   /**
-   * All requests that arrive in a turn of the event loop are handled one after another, and their bodies are collected as they arrive:
-   * without the two, a read costs 40 % more processor time, a creation 46 %.
+   * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive: without
+   * the two, a read costs 40 % more processor time, a creation 46 %.
    */
-  function take(request: IncomingMessage, response: ServerResponse, isExpecting: boolean): void {
-    const { socket, headers } = request
-    const connection = connections.get(socket)
-    if (connection === undefined) return
+  function take(request: IncomingMessage, response: ServerResponse): void {
+    const { socket, headers, httpVersion } = request
+    const exchanges = connections.get(socket)
+    if (exchanges === undefined) return
     if (++arrivedInTurn === 1) clock.setImmediate(endTurn)
-    // Of one read of a client that sends without an end, Node makes thousands of requests, 3 MB, and keeps them beyond this turn.
+    // Of one read of a client that floods us, Node makes thousands of requests, 3 MB, and keeps them beyond this turn.
     if (arrivedInTurn === maxArrivalsInTurn) for (const each of connections.keys()) each.pause()
-    if (++connection.unanswered > maxUnanswered) return void socket.destroy()
-    if (connection.isOver || !socket.writable) return
-    const arrival = createArrival(request, request.httpVersion, socket)
-    const { readBody } = arrival
-    // Node drops what comes behind an Upgrade. And a client that gets a response instead of 100 Continue may send its body or its next request.
+    if (exchanges.length === maxUnanswered) return void socket.destroy()
+    const arrival = createArrival(request, httpVersion, socket)
+    if (exchanges.push({ arrival, response }) === 1) due.push(socket)
     const { shouldKeepAlive } = response
+    const isExpecting = headers.expect !== undefined && httpVersion === '1.1'
+    // Node drops what is behind an Upgrade. And instead of 100 Continue, a response leaves open if the body or the next request follows.
     if (isExpecting || headers.upgrade !== undefined) response.shouldKeepAlive = false
     if (isExpecting) {
+      const { readBody } = arrival
       arrival.readBody = () => {
         response.writeContinue()
         response.shouldKeepAlive = shouldKeepAlive
         return readBody()
       }
     } else if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
-      readBody().catch(() => {})
+      arrival.readBody().catch(() => {})
     }
-    if (connection.exchanges.push({ arrival, response }) === 1) due.push(connection)
   }
 
   function endTurn(): void {
     if (arrivedInTurn >= maxArrivalsInTurn)
       for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
     arrivedInTurn = 0
-    if (core !== undefined) for (const connection of due.splice(0)) void serve(connection, core)
+    if (core !== undefined) for (const socket of due.splice(0)) void serve(socket, core)
   }
 
   /** Handles the requests of a connection, those that come in the meantime too, until all have their responses. */
-  async function serve(connection: Connection, by: Core): Promise<void> {
-    const { socket, exchanges } = connection
-    for (let exchange = exchanges[0]; exchange !== undefined; exchange = exchanges[0]) {
-      const { arrival, response } = exchange
+  async function serve(socket: Socket, by: Core): Promise<void> {
+    const exchanges = connections.get(socket) ?? []
+    while (exchanges[0] !== undefined && socket.writable) {
+      const { arrival, response } = exchanges[0]
       const reply = await by.handle(arrival)
       try {
         if (reply === undefined) socket.destroy()
-        else respond(connection, response, reply)
+        else respond(response, reply)
       } catch (error) {
         // A bug, such as a header that Node does not send.
         by.reportError(error, arrival)
         socket.destroy()
       }
       if (!socket.writable) return
-      // A client that does not read its response is not read from: whatever it sends would count as a sign of life.
+      // Whatever a client sends that does not read would count as a sign of life.
       if (socket.writableNeedDrain) socket.pause()
       await isClosed(response)
       if (socket.isPaused()) socket.resume()
-      if (!response.req.complete) {
-        // The rest of its body is dropped. It may be broken, or too slow.
-        arrival.stopBody(clientGone)
-        await isClosed(response.req)
-      }
+      // Until then, a fault is one of its body, and a stop waits.
+      if (!response.req.complete) await isClosed(response.req)
       exchanges.shift()
-      connection.unanswered--
     }
     if (isStopping) end(socket)
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
   function refuse(socket: Socket, code: ErrorCode): void {
-    const connection = connections.get(socket)
-    // After one syntax error, all later bytes are errors too. And a client that has reset the connection reads nothing.
-    if (connection === undefined || connection.isOver || !socket.writable) return
-    connection.isOver = true
-    const last = connection.exchanges.at(-1)
+    if (refused.has(socket) || !socket.writable) return
+    refused.add(socket)
+    const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => end(socket, core && formatReply(core.refuse(code, socket)))
     if (last === undefined) return sendRefusal()
     const { arrival, response } = last
-    // The fault is in the head of another request. This comes before Node's own listener, which closes if the client has closed its half.
+    // The fault is in another head. This comes before Node's own listener, which closes if the client has closed its half.
     if (response.req.complete) return void response.prependOnceListener('finish', sendRefusal)
-    // The fault is in the body.
     if (response.headersSent) return end(socket)
     response.shouldKeepAlive = false
     arrival.fault = code
     arrival.stopBody(new HttpError(code))
   }
 
+  /** What takes too long at a stop. */
+  function giveUp(): void {
+    for (const [socket, [current]] of connections) {
+      if (core !== undefined && current?.response.headersSent === false && socket.writable) {
+        const { arrival, response } = current
+        if (response.req.complete) respond(response, core.giveUp(arrival))
+        else arrival.stopBody(new HttpError('shutting_down'))
+      }
+      clock.setImmediate(() => socket.destroy())
+    }
+  }
+
   return {
-    /** Takes the port. Requests wait until `serve` is called. Rejects with the system's error, such as EADDRINUSE. */
+    /** Requests wait until `serve` is called. Rejects with the system's error, such as EADDRINUSE. */
     async listen(port: number, host: string): Promise<AddressInfo> {
-      // The backlog is how many connections the system holds ready while the service is busy.
       await once(server.listen({ port, host, backlog: 1_024 }), 'listening')
-      // From here on, an error is a connection that could not be accepted, for want of file descriptors.
+      // Of a connection that could not be accepted, for want of file descriptors.
       server.on('error', () => {})
-      // It listens on a port, and so has an address that is neither null nor the path of a socket.
+      // It listens on a port, and not on a path.
       return server.address() as AddressInfo
     },
     serve(by: Core): void {
       core = by
       endTurn()
     },
-    /** Stops accepting, responds within closeMs to what has arrived, and closes; at once if nobody serves yet. Is called once. */
+    /** Responds within closeMs to what has arrived, and closes; at once if nobody serves yet. Is called once. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
-      // That of node:http also closes connections whose requests it has not read yet, or whose responses are still being sent.
+      // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)
       // In between, what has arrived is read.
       for (let i = 0; i < 2; i++) await new Promise(clock.setImmediate)
       endTurn()
       core?.beginClosing()
       isStopping = true
-      for (const { socket, exchanges, isOver } of connections.values()) {
-        if (core === undefined || (exchanges.length === 0 && !isOver)) socket.destroy()
+      for (const [socket, exchanges] of connections) {
+        if (core === undefined || (exchanges.length === 0 && socket.writable)) socket.destroy()
         else if (exchanges[0]?.response.writableFinished === true) end(socket)
       }
-      const timer = clock.setTimeout(() => {
-        for (const connection of connections.values()) giveUp(connection)
-      }, closeMs)
+      const timer = clock.setTimeout(giveUp, closeMs)
       await closed
       clock.clearTimeout(timer)
-      // Now this only ends Node's looks for slow requests.
+      // Ends Node's looks for slow requests.
       server.close()
     },
   }
-
-  function giveUp(connection: Connection): void {
-    const { socket, exchanges } = connection
-    const [current] = exchanges
-    if (core !== undefined && current?.response.headersSent === false && socket.writable) {
-      const { arrival, response } = current
-      if (response.req.complete) respond(connection, response, core.giveUp(arrival))
-      else arrival.stopBody(new HttpError('shutting_down'))
-    }
-    clock.setImmediate(() => socket.destroy())
-  }
 }
 
-function respond(connection: Connection, response: ServerResponse, reply: Reply): void {
+function respond(response: ServerResponse, reply: Reply): void {
   if (reply.closes !== true && response.shouldKeepAlive) {
     // Node only reads the headers.
     response.writeHead(reply.status, reply.headers as string[])
-    if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
-    // All requests of this turn are handled before the first response is sent, which is faster.
+    if (reply.body !== undefined) response.write(reply.body)
+    // Faster: all requests of this turn are handled before the first response is sent.
     clock.nextTick(() => response.end())
   } else {
-    connection.isOver = true
     // Its body may not be read yet.
     response.req.resume()
-    end(connection.socket, formatReply(reply))
+    end(response.req.socket, formatReply(reply))
   }
 }
 
-/** The last response of a connection as a text, since behind one of its own Node would close although the client is still sending. */
+/** The last response of a connection as a text: behind one of its own Node would cut off a client that is still sending. */
 function formatReply({ status, headers, body = '' }: Reply): string {
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
-  const lines = list.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`))
+  const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${String(body)}`
 }
 
-/**
- * Closes our half first, and reads what the client still sends until it closes, for lingerMs at most: a reset would make it lose the
- * responses that it has not read yet (RFC 9112 section 9.6).
- */
+/** Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). */
 function end(socket: Socket, text = ''): void {
   if (!socket.writable) return
   const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()

@@ -26,6 +26,9 @@ test('runs in Express behind compression, whose on-headers knows no flat list of
   await tryStore(`${url}/store`, 'dev-key')
   const response = await fetch(`${url}/store/`)
   assert.equal(response.headers.get('content-encoding'), 'gzip')
+  const verify = `Object.assign(process.env, { PETSTORE_URL: '${url}/store', PETSTORE_API_KEY: 'dev-key' })
+    await import('./node_modules/petstore/dist/contract.test.js')`
+  assert.match(await runToEnd(t, makeProject({ 'verify.mjs': verify }), 'verify.mjs'), /^. fail 0$/m)
 })
 
 test('runs the line in Hono', async (t) => {
@@ -90,7 +93,8 @@ test('runs the route handler in Next', { timeout: 300_000 }, async (t) => {
   const route = join(folder, 'app/store/[...path]')
   mkdirSync(route, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
-  const root = JSON.stringify(import.meta.dirname)
+  // The tsconfig.json that it finds above the folder has its base there.
+  const root = JSON.stringify(join(import.meta.dirname, '../..'))
   writeFileSync(join(folder, 'next.config.mjs'), `export default { turbopack: { root: ${root} } }`)
   writeFileSync(join(route, 'route.js'), readExample('in Next'))
   const port = await findFreePort()
@@ -106,9 +110,6 @@ test('runs the route handler in Next', { timeout: 300_000 }, async (t) => {
     await (await fetch(url, { headers })).text(),
     `[{"id":1,${body.slice(1, -1)},"status":"available"}]`,
   )
-  // Its server is a process of its own, which ends with the command only if that is asked to.
-  next.kill('SIGTERM')
-  await next.ended
 })
 
 /** The executable of an optional package: there is none for this system. */

@@ -57,11 +57,15 @@ export function run(t: TestContext, folder: string, script: string, ...args: rea
 
 export function runCommand(t: TestContext, folder: string, file: string, ...args: readonly string[]): Run {
   const env = { ...cleanEnvironment(), NO_COLOR: '1', NEXT_TELEMETRY_DISABLED: '1' }
-  // A runner waits for a server that never closes, for ever.
-  const child = spawn(file, args, { cwd: folder, env, timeout: 600_000 })
+  // A runner waits for a server that never closes, for ever. And what it starts (Next's server) is in its group, to end with it.
+  const child = spawn(file, args, { cwd: folder, env, timeout: 600_000, detached: true })
   const ended = once(child, 'close')
   t.after(() => {
-    child.kill('SIGKILL')
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    } catch (error) {
+      assert.equal(Object(error).code, 'ESRCH')
+    }
     return ended
   })
   let output = ''
