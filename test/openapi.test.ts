@@ -189,7 +189,10 @@ test('has each of the error codes, as an example of an answer with its status', 
   }
   // A creation that fails says whether the pet may be stored.
   for (const status of [503, 507]) {
-    const codes = Object.entries(errorCodes).filter(([, entry]) => entry.status === status)
+    // No creation has the code of /healthz.
+    const codes = Object.entries(errorCodes).filter(
+      ([code, entry]) => entry.status === status && code !== 'read_only',
+    )
     const examples = Object.entries(examplesOf(at('paths', '/pets', 'post', 'responses', String(status))))
     assert.deepEqual(
       examples.map(([name]) => name),

@@ -62,6 +62,10 @@ for (const [what, text] of [
     )
     assert.equal((await send(url, '/v1/pets')).headers.get('x-total-count'), '1')
     assert.deepEqual(describeFile(path), before)
+    assertRefusal(await send(url, '/healthz?ready=write'), 503, 'read_only')
+    assert.equal((await send(url, '/healthz?ready')).status, 200)
+    chmodSync(path, 0o666)
+    assert.equal((await send(url, '/healthz?ready=write')).status, 200)
   })
 }
 

@@ -240,8 +240,7 @@ function createRoutes({ store, page, petsSchema, openApi }: RouteSources, basePa
     add(method, `/v1${path}`, { headers, handle: createHandle(store, basePath) })
   const published: Readonly<Record<string, Handle>> = {
     // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
-    '/healthz': ({ search }) =>
-      new URLSearchParams(search).has('ready') ? describeReadiness(store) : healthy,
+    '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
     '/openapi.json': always(
       textReply(
         200,
@@ -257,15 +256,20 @@ function createRoutes({ store, page, petsSchema, openApi }: RouteSources, basePa
 }
 
 const healthy = textReply(200, '{"status":"ok"}')
-const readOnly = textReply(
-  200,
-  '{"status":"read-only","message":"Pets can be read, but not added: the data file is not valid."}',
-)
 
-/** Rejects while no pet can be read. Does not say what is wrong in the data file, since it needs no key. */
-async function describeReadiness(store: Store): Promise<Reply> {
-  await store.list({ limit: 1 })
-  return store.dataFileError === undefined ? healthy : readOnly
+/** `ready`: the values of that parameter. Says nothing of what is in the data file, since it needs no key. */
+async function describeHealth(store: Store, ready: readonly string[]): Promise<Reply> {
+  const [value, ...others] = ready
+  if (value === undefined) return healthy
+  if (others.length > 0 || !['', 'write'].includes(value))
+    throw new HttpError('invalid_parameter', 'ready: expected no value or write, once')
+  try {
+    await store.list({ limit: 1 })
+  } catch (error) {
+    throw error instanceof PetStoreError ? new HttpError('storage_failed', error.message) : error
+  }
+  const fault = value === 'write' ? store.whyNoCreation() : undefined
+  return fault === undefined ? healthy : errorReply({ code: fault })
 }
 
 function always(reply: Reply): Handle {

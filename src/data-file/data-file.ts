@@ -243,6 +243,16 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
+  isReadOnly(): boolean {
+    try {
+      this.#disk.checkFileWritable()
+      return false
+    } catch (error) {
+      // A file that is missing is being saved, or the next look finds it missing.
+      return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+    }
+  }
+
   /**
    * Keeps the pets that are served, unless they are in the file: one that cannot be read may still be the same. What has failed is tried
    * again at growing intervals, and with `isLast`. Returns what became of them, as the end of a message.

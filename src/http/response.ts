@@ -71,6 +71,7 @@ export const errorCodes = {
   failed_on_purpose: { status: 500, message: 'This failed on purpose, as the setting for failures says.' },
   not_implemented: { status: 501, message: 'This operation is not implemented.' },
   data_file_invalid: { status: 503, message: 'The data file is not valid.' },
+  read_only: { status: 503, message: 'Pets can be read, but not created.' },
   storage_failed: { status: 503, message: 'The storage failed.' },
   shutting_down: { status: 503, message: 'The service is shutting down.' },
   insufficient_storage: { status: 507, message: 'There is no room left.' },

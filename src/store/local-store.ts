@@ -4,7 +4,7 @@
  */
 import { Low, Memory } from 'lowdb'
 import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
-import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
+import { DataFileChanged, DataFileUnusable, type DiskOptions, RewriteFailed } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/json.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
@@ -13,7 +13,7 @@ import { clock } from '../system/clock.ts'
 import { errorCode, isError, isSystemError } from '../system/errors.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import { notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
+import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
 import type { PetPage, PetQuery, Store } from './store.ts'
 
 const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
@@ -51,6 +51,10 @@ export class LocalStore implements Store {
   #unusable: DataFileUnusable | undefined
   /** What was last said to be wrong: the text of it, `append` for a failed append, or ''. */
   #saidFailure = ''
+  /** What the last look has met, if it failed of the system. */
+  #lookError: unknown
+  /** When a creation failed of the disk (`clock.performanceNow()`), if none has succeeded since. */
+  #failedAt = -Infinity
   #closed: Promise<void> | undefined
 
   constructor(
@@ -72,6 +76,13 @@ export class LocalStore implements Store {
 
   get dataFileError(): string | undefined {
     return this.#unusable?.summary
+  }
+
+  whyNoCreation(): 'read_only' | 'storage_failed' | undefined {
+    const isUnusable = this.#unusable !== undefined || this.#lookError instanceof RewriteFailed
+    if (isUnusable || this.#file?.isReadOnly() === true) return 'read_only'
+    const isKnown = clock.performanceNow() - this.#failedAt < failureKnownMs
+    return isKnown || this.#lookError !== undefined ? 'storage_failed' : undefined
   }
 
   get(id: Int64): Pet | undefined {
@@ -118,7 +129,11 @@ export class LocalStore implements Store {
         return results.map((pet) => pet ?? new PetStoreError('insufficient_storage', noIdLeft))
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
-        if (file !== undefined && isSystemError(error)) this.#sayUnusable(file, error, 'append')
+        if (file !== undefined && isSystemError(error)) {
+          this.#sayUnusable(file, error, 'append')
+          // Once a mode is put right, creations are possible at once.
+          if (!file.isReadOnly()) this.#failedAt = clock.performanceNow()
+        }
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
         await this.#reload(file, { mayBeStored })
@@ -151,6 +166,7 @@ export class LocalStore implements Store {
     }
     this.#index.showAdded()
     this.version++
+    this.#failedAt = -Infinity
     this.#sayWorking()
   }
 
@@ -158,14 +174,16 @@ export class LocalStore implements Store {
   async #reload(file: DataFile, { mayBeStored = false, isLast = false } = {}): Promise<void> {
     try {
       const isEdited = await file.look()
+      if (!isEdited) this.#lookError = undefined
       if (!isEdited && this.#unusable !== undefined) throw this.#unusable
       // The last look may have failed. A failed append has not become possible by this one.
       if (!isEdited) return void (this.#saidFailure !== 'append' && this.#sayWorking())
       await this.#low.read()
       this.#sayWorking()
-      this.#unusable = undefined
+      this.#lookError = this.#unusable = undefined
       this.#reindex()
     } catch (error) {
+      this.#lookError = isSystemError(error) ? error : undefined
       if (error instanceof DataFileUnusable && error !== this.#unusable) {
         this.#unusable = error
         // Replies with lists are cached by the version, and carry the header X-Data-File-Error.

@@ -6,7 +6,7 @@ import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
+import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
 import type { PetStorage, Store } from './store.ts'
 
 const maxPetsPerCall = 1000
@@ -28,6 +28,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
   /** The kinds of call whose last attempt failed. One kind can fail alone: with a full disk, reads still work. */
   const failing = new Set<'reads' | 'creations'>()
 
+  /** When a creation last failed (`clock.performanceNow()`). */
+  let failedAt = 0
   /** Why a pet was refused the last time: a client may send a bad one again and again. */
   let lastRefusal = ''
 
@@ -74,6 +76,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       }
       if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
       failing.add(kind)
+      if (kind === 'creations') failedAt = clock.performanceNow()
       const isFull = code === 'insufficient_storage'
       if (kind === 'reads') throw storageFailure(isFull, 'no pet can be read now', error)
       // A storage stores all pets of a call or none: one that has no room for them has stored none.
@@ -91,6 +94,10 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       return parseResult(v.optional(PetSchema), await call('reads', () => storage.get(id)))
     },
     create: (newPet) => queue.add(newPet),
+    whyNoCreation() {
+      const isKnown = failing.has('creations') && clock.performanceNow() - failedAt < failureKnownMs
+      return isKnown ? 'storage_failed' : undefined
+    },
     /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
     close(deadline) {
       return new Promise((resolve) => {

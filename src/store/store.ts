@@ -11,9 +11,13 @@ export interface Store {
   get(id: Int64): Pet | undefined | Promise<Pet | undefined>
   /** Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: PetWithoutId): Promise<Pet>
+  /** As far as it is known: for a standing cause, or because the last creation failed, no more than `failureKnownMs` ago. */
+  whyNoCreation(): 'read_only' | 'storage_failed' | undefined
   /** Waits for the creations under way, in a storage at most until the deadline (`clock.performanceNow()`). */
   close(deadline?: number): Promise<void>
 }
+
+export const failureKnownMs = 60_000
 
 export interface PetQuery {
   /** At most this many pets: 1 to 100. */

@@ -1,0 +1,175 @@
+/** What `/healthz` tells a monitor, and a load balancer: red while it is known that pets cannot be read or created, then green by itself. */
+import assert from 'node:assert/strict'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { test, type TestContext } from 'node:test'
+import { createRequestHandler } from '../src/api/request-handler.ts'
+import { createFetch } from '../src/http/doors.ts'
+import { createPetStore } from '../src/index.ts'
+import { openFileStore } from '../src/store/local-store.ts'
+import type { PetStorage, Store } from '../src/store/store.ts'
+import { clock } from '../src/system/clock.ts'
+import { holdLooks, petLine, systemError, watchFileSystem } from './file-system.ts'
+import { authorization, key, makeDataFile } from './support.ts'
+
+type Fetch = (request: Request) => Promise<Response>
+
+/** The status and, of an error, the code. */
+async function ask(fetch: Fetch, path: string, body?: unknown): Promise<string> {
+  const init = {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { authorization, 'content-type': 'application/json' },
+  }
+  const response = await fetch(new Request(`http://a${path}`, body === undefined ? {} : init))
+  const text = await response.text()
+  assert.doesNotMatch(text, /pets\.json|\/tmp/)
+  if (response.ok) return String(response.status)
+  const { code, status }: { code: string; status: number } = JSON.parse(text)
+  assert.equal(status, response.status)
+  return `${status} ${code}`
+}
+
+const mia = { name: 'Mia', categoryId: 1 }
+const create = (fetch: Fetch) => ask(fetch, '/v1/pets', mia)
+const askAll = (fetch: Fetch) =>
+  Promise.all(['/healthz', '/healthz?ready', '/healthz?ready=write'].map((path) => ask(fetch, path)))
+const green = ['200', '200', '200']
+const readOnly = ['200', '200', '503 read_only']
+const failed = ['200', '200', '503 storage_failed']
+
+function serve(store: Store): Fetch {
+  const page = { html: '', headers: [] }
+  return createFetch(createRequestHandler({ store, apiKeys: [key], page, petsSchema: '', openApi: '' }))
+}
+
+/** A store on a data file whose calls fail while `fault` has a code for their name. Looks are made by hand. */
+async function openFaulty(t: TestContext) {
+  const look = holdLooks(t)
+  const path = makeDataFile([petLine(1, 'Rex')])
+  const fault: { name: string; code: string } = { name: '', code: '' }
+  const fileSystem = watchFileSystem({
+    before({ name, path: place, args }) {
+      const isOpenToWrite = name === 'openSync' && args[1] === 'r+'
+      if (place === path && (name === fault.name || (isOpenToWrite && fault.name === 'r+')))
+        throw systemError(fault.code)
+    },
+  })
+  const said: string[] = []
+  const store = await openFileStore(path, { fileSystem, onMessage: (message) => said.push(message) })
+  t.after(() => store.close())
+  /** Looks until the file was read, or was found unusable. */
+  const lookUntil = async (pattern: RegExp): Promise<void> => {
+    for (said.length = 0; !said.some((line) => pattern.test(line));) {
+      look(1_000)
+      await new Promise((resolve) => void setImmediate(resolve))
+    }
+  }
+  return { path, fault, lookUntil, fetch: serve(store) }
+}
+
+test('takes no other value of ready than none and write, and each once', async (t) => {
+  const store = await createPetStore({ apiKeys: [key], pets: [] })
+  t.after(() => store.close())
+  for (const query of ['', '?', '?ready', '?ready=', '?ready=write', '?a=b'])
+    assert.equal(await ask(store.fetch, `/healthz${query}`), '200', query)
+  for (const query of ['?ready=read', '?ready=Write', '?ready&ready', '?ready=write&ready=write'])
+    assert.equal(await ask(store.fetch, `/healthz${query}`), '400 invalid_parameter', query)
+})
+
+for (const [name, code, answer] of [
+  ['writeSync', 'ENOSPC', '507 insufficient_storage'],
+  ['fdatasync', 'EIO', '503 storage_failed'],
+] as const) {
+  test(`is red after ${code} until a pet is created, or for a minute`, async (t) => {
+    const { fault, fetch } = await openFaulty(t)
+    let now = clock.performanceNow()
+    t.mock.method(clock, 'performanceNow', () => now)
+    assert.deepEqual(await askAll(fetch), green)
+    Object.assign(fault, { name, code })
+    assert.equal(await create(fetch), answer)
+    assert.deepEqual(await askAll(fetch), failed)
+    now += 59_999
+    assert.deepEqual(await askAll(fetch), failed)
+    now += 1
+    assert.deepEqual(await askAll(fetch), green)
+    assert.equal(await create(fetch), answer)
+    assert.deepEqual(await askAll(fetch), failed)
+    fault.name = ''
+    assert.equal(await create(fetch), '201')
+    assert.deepEqual(await askAll(fetch), green)
+  })
+}
+
+for (const code of ['EACCES', 'EPERM', 'EROFS']) {
+  test(`is red while the file may not be written (${code}), and green once it may`, async (t) => {
+    const { fault, fetch } = await openFaulty(t)
+    Object.assign(fault, { name: 'r+', code })
+    assert.deepEqual(await askAll(fetch), readOnly)
+    assert.equal(await create(fetch), '503 storage_failed')
+    assert.deepEqual(await askAll(fetch), readOnly)
+    fault.name = ''
+    assert.deepEqual(await askAll(fetch), green)
+  })
+}
+
+test('is red while the data file has an error, and green once it is mended', async (t) => {
+  const { path, lookUntil, fetch } = await openFaulty(t)
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, '{"pets":[secret]}')
+  await lookUntil(/no pet can be added/)
+  assert.deepEqual(await askAll(fetch), readOnly)
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
+  await lookUntil(/valid again/)
+  assert.deepEqual(await askAll(fetch), green)
+})
+
+test('is red while ids cannot be filled in, and green once they can', async (t) => {
+  const { path, fault, lookUntil, fetch } = await openFaulty(t)
+  Object.assign(fault, { name: 'renameSync', code: 'EACCES' })
+  writeFileSync(path, '{"pets":[{"name":"Kit","categoryId":1}]}')
+  // The new file is what is renamed, and the old one before it.
+  await lookUntil(/no pet can be added/)
+  assert.deepEqual(await askAll(fetch), readOnly)
+  fault.name = ''
+  await lookUntil(/can be used again/)
+  assert.deepEqual(await askAll(fetch), green)
+})
+
+test('knows the last creation of a storage, where one pet that is refused does not count', async (t) => {
+  let now = clock.performanceNow()
+  t.mock.method(clock, 'performanceNow', () => now)
+  let code = ''
+  let isReadable = true
+  const storage: PetStorage = {
+    list: () =>
+      isReadable
+        ? Promise.resolve({ pets: [], hasMore: false })
+        : Promise.reject(Object.assign(new Error('down'), { code: 'insufficient_storage' })),
+    get: () => Promise.resolve(undefined),
+    create: (newPets) =>
+      code === ''
+        ? Promise.resolve(newPets.map((pet, i) => ({ ...pet, id: i + 1 })))
+        : Promise.reject(Object.assign(new Error('down'), { code })),
+  }
+  const { fetch, close } = await createPetStore({ apiKeys: [key], storage })
+  t.after(close)
+  code = 'nothing_stored'
+  assert.deepEqual(await askAll(fetch), green)
+  assert.equal(await create(fetch), '503 storage_failed')
+  assert.deepEqual(await askAll(fetch), failed)
+  code = 'pet_refused'
+  assert.equal(await create(fetch), '503 storage_failed')
+  assert.deepEqual(await askAll(fetch), green)
+  code = 'insufficient_storage'
+  assert.equal(await create(fetch), '507 insufficient_storage')
+  assert.deepEqual(await askAll(fetch), failed)
+  now += 60_000
+  assert.deepEqual(await askAll(fetch), green)
+  assert.equal(await create(fetch), '507 insufficient_storage')
+  code = ''
+  assert.equal(await create(fetch), '201')
+  assert.deepEqual(await askAll(fetch), green)
+  isReadable = false
+  assert.deepEqual(await askAll(fetch), ['200', '503 storage_failed', '503 storage_failed'])
+})
