@@ -131,9 +131,11 @@ function createHandle(
     },
     ...(store instanceof LocalStore && {
       countPets: () => store.size,
-      reset() {
+      // A rest parameter: if it had one of its own, `beforeEach(store.reset)` would wait for a callback in Jest.
+      async reset(...pets: Parameters<LocalStore['reset']>) {
+        const done = store.reset(...pets)
         core.disturbances.reset()
-        return store.reset()
+        return done
       },
     }),
     close,

@@ -212,6 +212,46 @@ test('is not affected when the caller changes the pets that it passed', async (t
   assert.equal((await send(store.url, '/v1/pets')).text, JSON.stringify([rex]))
 })
 
+test('has other pets from a reset with them on, and at the next reset those that it was created with', async (t) => {
+  const store = await startPetStore(memory)
+  t.after(() => store.close())
+  const list = async (): Promise<unknown> => JSON.parse((await send(store.url, '/v1/pets')).text)
+  const pets = [{ name: 'Kit', categoryId: 3 }]
+  await store.reset(pets)
+  const kit = { id: 1, name: 'Kit', categoryId: 3, status: 'available' }
+  assert.deepEqual(await list(), [kit])
+  store.disturb({ fail: '503' })
+  for (const [wrong, message] of [
+    [
+      [rex, { name: 5, categoryId: 1 }, rex],
+      /^pets\[1\]\.name: .+; pets\[2\]\.id: 1 is given twice, first in pets\[0\]$/,
+    ],
+    [{ name: 'a context' }, /^pets: expected an array of pets, got /],
+    [null, /^pets: expected an array of pets, got null$/],
+  ] as const) {
+    // @ts-expect-error These are no pets.
+    await assert.rejects(store.reset(wrong), { name: 'TypeError', message })
+    assert.equal((await send(store.url, '/v1/pets')).status, 503)
+  }
+  store.disturb({})
+  assert.deepEqual(await list(), [kit])
+  await store.reset()
+  assert.deepEqual(await list(), [rex])
+  assert.equal(store.reset.length, 0)
+})
+
+test('refuses to be reset to other pets on a data file, and changes nothing', async (t) => {
+  const dataFile = makeDataFile([JSON.stringify(rex)])
+  const store = await startPetStore({ apiKeys: [key], dataFile })
+  t.after(() => store.close())
+  await assert.rejects(store.reset([]), {
+    name: 'TypeError',
+    message: /^pets: a store on a data file takes no/,
+  })
+  assert.equal(readPetLines(dataFile).length, 1)
+  assert.equal(store.countPets(), 1)
+})
+
 test('reads the data file again with reset', async (t) => {
   const dataFile = makeDataFile([JSON.stringify(rex)])
   const store = await startPetStore({ apiKeys: [key], dataFile })

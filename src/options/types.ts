@@ -98,10 +98,11 @@ export interface PetStoreHandle {
   /** How many pets there are now. */
   countPets(): number
   /**
-   * Brings back the pets that it was created with; ids that were given since are given again. With a data file, reads the file
-   * again instead.
+   * Brings back the pets that it was created with, or puts these in their place until the next reset; ids that were given since are
+   * given again. With a data file, reads the file again instead. Rejects with a TypeError for pets that are wrong, or with a data file, and
+   * changes nothing.
    */
-  reset(): Promise<void>
+  reset(pets?: readonly SeedPet[]): Promise<void>
   /**
    * Refuses new requests, waits for the creations in flight (with a `storage`, 5 s at most), and releases the file. Can be
    * called again.

@@ -6,7 +6,7 @@ import { Low, Memory } from 'lowdb'
 import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions, RewriteFailed } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
-import type { Int64 } from '../json/json.ts'
+import { describe, type Int64 } from '../json/json.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds } from '../pet/seeds.ts'
 import { clock } from '../system/clock.ts'
@@ -98,12 +98,17 @@ export class LocalStore implements Store {
     return this.#queue.add(newPet)
   }
 
-  /** To the pets that it was created with or, with a data file, to what the file says now. */
-  reset(): Promise<void> {
+  /** To these pets, or those that it was created with or, with a data file, to what the file says now. Throws a TypeError for wrong ones. */
+  reset(seeds?: readonly SeedPet[]): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
+    if (seeds !== undefined && this.#file !== undefined)
+      throw new TypeError('pets: a store on a data file takes no others; edit the file')
+    if (seeds !== undefined && !Array.isArray(seeds))
+      throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}`)
+    const pets = seeds === undefined ? this.#seeds : completeSeeds(seeds)
     return this.#queue.run(async () => {
       if (this.#file !== undefined) return this.#reload(this.#file)
-      this.#low.data = { pets: [...this.#seeds] }
+      this.#low.data = { pets: [...pets] }
       this.#reindex()
     })
   }
