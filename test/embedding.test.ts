@@ -190,6 +190,30 @@ for (const [module, resolution] of share(moduleSettings, 1)) {
   })
 }
 
+test("compiles in a project of Vite's template without skipLibCheck, with Node's types added as the documentation says", () => {
+  const types = /`("types": \[.+?\])`/.exec(readFileSync(join(root, 'src/embedding.md'), 'utf8'))?.[1]
+  const line = /^const pets: SeedPet\[\] = .+/m.exec(
+    readFileSync(join(root, 'src/embedding.md'), 'utf8'),
+  )?.[0]
+  const folder = makeProject({
+    'tsconfig.json': `{ "compilerOptions": {
+      "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "moduleDetection": "force", "noEmit": true, "strict": true,
+      "lib": ["ES2022", "DOM", "DOM.Iterable"], "verbatimModuleSyntax": true, "skipLibCheck": false, ${types} } }`,
+    'a.ts': `import { startPetStore, type SeedPet } from 'petstore'
+      ${line}
+      const store = await startPetStore({ apiKeys: ['k'], pets: [{ name: 'Mia', categoryId: 2, status: 'sold' }] })
+      await store.reset(pets)`.replaceAll(/^ +/gm, ''),
+  })
+  const vite = join(folder, 'node_modules/vite')
+  mkdirSync(vite)
+  writeFileSync(join(vite, 'package.json'), '{"exports":{"./client":{"types":"./client.d.ts"}}}')
+  writeFileSync(join(vite, 'client.d.ts'), 'interface ImportMeta { readonly env: Record<string, string> }')
+  const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
+  const compiled = spawnSync(process.execPath, [compiler], { cwd: folder, encoding: 'utf8' })
+  assert.equal(compiled.stdout, '')
+  assert.equal(compiled.status, 0)
+})
+
 test('brings back the pets in memory with reset', async (t) => {
   const store = await startPetStore(memory)
   t.after(() => store.close())
