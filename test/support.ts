@@ -211,14 +211,9 @@ function assertDescribed(method: string, target: string, { status, text }: Recei
   assert.ok(codes.includes(code), `${place}, ${status}, lacks an example of ${code}`)
 }
 
-/** The end of a test, or of a suite. */
-export interface Ending {
-  after(run: () => void): void
-}
-
 /** Starts a plain server of `node:http`, closes it after the test, and gives its address. */
 export async function listen(
-  t: Ending,
+  t: TestContext,
   listener: RequestListener,
   options: ServerOptions = {},
 ): Promise<string> {

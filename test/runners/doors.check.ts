@@ -26,9 +26,8 @@ test('runs in Express behind compression, whose on-headers knows no flat list of
   await tryStore(`${url}/store`, 'dev-key')
   const response = await fetch(`${url}/store/`)
   assert.equal(response.headers.get('content-encoding'), 'gzip')
-  const verify = `Object.assign(process.env, { PETSTORE_URL: '${url}/store', PETSTORE_API_KEY: 'dev-key' })
-    await import('./node_modules/petstore/dist/contract.test.js')`
-  assert.match(await runToEnd(t, makeProject({ 'verify.mjs': verify }), 'verify.mjs'), /^. fail 0$/m)
+  const suite = 'node_modules/petstore/dist/contract.test.js'
+  await runToEnd(t, makeProject({}), suite, `${url}/store`, 'dev-key')
 })
 
 test('runs the line in Hono', async (t) => {
