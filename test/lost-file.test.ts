@@ -9,6 +9,7 @@ import { describe, test } from 'node:test'
 import { openFileStore } from '../src/store/local-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
+  holdLooks,
   Lines,
   makeFastFolder,
   namesIn,
@@ -305,6 +306,32 @@ test('says when the pets cannot be kept, and keeps them as soon as there is room
   isFull = false
   await lines.next(/are kept in pets\.json\.kept-/)
   assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
+})
+
+test('writes nothing while there cannot be room to keep the pets, and looks ever more seldom, but at the stop', async (t) => {
+  holdLooks(t)
+  const path = makeDataFile([rex, mia])
+  let looks = 0
+  let writes = 0
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (name === 'writeSync') writes++
+      if (name !== 'statfsSync') return undefined
+      looks++
+      return { bavail: 0, bsize: 4096 }
+    },
+  })
+  let ms = 0
+  t.mock.method(clock, 'performanceNow', () => (ms += 20))
+  const store = await openFileStore(path, { fileSystem })
+  nodeFs.truncateSync(path)
+  const look = () => store.reset().catch(() => {})
+  for (let second = 0; second < 300; second++, ms += 1_000) await look()
+  // After a second, two, four, … 32, and then each minute.
+  assert.ok(looks > 7 && looks < 13, `${looks} looks`)
+  const before = looks
+  await store.close()
+  assert.deepEqual([looks, writes], [before + 1, 0])
 })
 
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {

@@ -71,7 +71,7 @@ export async function replaceEnd(
     disk.readAt(descriptor, petsEnd - before.length, before.length + length + 1)
   const clocks = readClocks()
   const wasStopped = (): boolean => readClocks().some((ms, i) => ms - (clocks[i] ?? 0) > maxGapMs)
-  const changed = new DataFileChanged(disk.name)
+  const changed = (): DataFileChanged => new DataFileChanged(disk.name)
   let identity: Identity
   let isWritten = false
   let descriptor = -1
@@ -79,12 +79,12 @@ export async function replaceEnd(
     // 1. Look.
     descriptor = await disk.open(disk.path, 'r+')
     const { identity: known } = part ?? end
-    if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known)) throw changed
+    if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known)) throw changed()
     // An edit may look the same where times are whole seconds.
     if (part === undefined || known === undefined) {
       const found = readEnd(Math.max(end.closing.length, part?.bytes.length ?? 0))
       const isOurs = found.subarray(0, before.length).equals(before)
-      if (!isOurs || !isEndOf(end, found.subarray(before.length), part)) throw changed
+      if (!isOurs || !isEndOf(end, found.subarray(before.length), part)) throw changed()
     }
     // 2. Write. A cut would remove what an editor adds at this very moment, so only if more follows than is written.
     isWritten = true
@@ -94,7 +94,7 @@ export async function replaceEnd(
     identity = disk.fstatIdentity(descriptor)
     // 3. Look.
     const isLanded = !wasStopped() && readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
-    if (!isLanded) throw changed
+    if (!isLanded) throw changed()
     // 4. Sync. That takes milliseconds, in which the file can be edited.
     await disk.sync('fdatasync', descriptor)
     // 5. Look: it is still the file at the path. On Windows, times are certain only when it is closed (MSDN, File Times).
@@ -106,7 +106,7 @@ export async function replaceEnd(
     const isStillOurs = disk.isWindows
       ? now?.ino === identity?.ino && now?.size === identity?.size
       : isSame(now, identity)
-    if (known === undefined || !isStillOurs) throw changed
+    if (known === undefined || !isStillOurs) throw changed()
     return { is: 'durable', identity: now }
   } catch (error) {
     // Even a write that fails may have changed the file.
@@ -117,7 +117,7 @@ export async function replaceEnd(
     const written = isWritten ? { bytes: part?.bytes ?? bytes, identity } : undefined
     // Some editors remove the file and write it again. And a folder may be there by now.
     const isGone = ['ENOENT', 'EISDIR'].includes(errorCode(error))
-    return { is: 'failed', error: isGone ? changed : error, part: written }
+    return { is: 'failed', error: isGone ? changed() : error, part: written }
   } finally {
     disk.close(descriptor)
   }

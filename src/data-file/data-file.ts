@@ -53,6 +53,8 @@ const maxEditWaitMs = 1500
 /** On some mounts a renamed file has another inode, so that each replacement seems to meet an edit. */
 const maxFailedReplacements = 10
 
+/** The shortest pet takes more in a file. */
+const minPetBytes = 50
 const keepAgainMs = { first: 1_000, last: 60_000 }
 
 /** What Node reads in one piece. */
@@ -265,6 +267,8 @@ export class DataFile implements Adapter<PetData> {
       if (pets.length === 0 || isInFile) return ''
       if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
         if (!isLast && clock.performanceNow() < failure.until) return failure.words
+        // A full disk is not written to until it is full, at each try.
+        if (this.#disk.freeBytes() < pets.length * minPetBytes) throw systemFailure('ENOSPC')
         this.#keptPath = await keepBeside(this.#disk, 'kept', this.#formatNewFile(pets))
       }
       return `, and are kept in ${basename(this.#keptPath)} until then`

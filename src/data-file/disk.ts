@@ -182,6 +182,16 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
+  /** For files beside the data file; Infinity if the system does not tell. */
+  freeBytes(): number {
+    try {
+      const { bavail, bsize } = this.fs.statfsSync(dirname(this.target))
+      return bavail * bsize
+    } catch {
+      return Infinity
+    }
+  }
+
   /** Throws the system's error if that is not so; EPERM also for a file that only takes appends (chattr +a). */
   checkFileWritable(): void {
     this.close(this.fs.openSync(this.path, 'r+'))
@@ -206,7 +216,7 @@ export class Disk {
   }
 }
 
-export function systemFailure(code: 'EFBIG' | 'EIO'): Error {
+export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC'): Error {
   return Object.assign(new Error(code), { code })
 }
 
