@@ -63,11 +63,12 @@ function readNames(args: readonly string[], env: NodeJS.ProcessEnv, usage: strin
       throw new PlainError(`${token.rawName}: does not go with this. ${usage}`)
   const texts = [...(typeof values['verify'] === 'string' ? [values['verify']] : []), ...positionals]
   const [address = env['PETSTORE_URL'], positionalKey] = texts
+  const keyVariable = env['PETSTORE_API_KEY'] ? 'PETSTORE_API_KEY' : 'PETSTORE_API_KEYS'
   if (texts.length > 2) throw new PlainError(`One address and one key are enough. ${usage}`)
   const isAll = values['all'] !== undefined
   if (typeof values['keys'] === 'string') return { address, key: values['keys'], keySource: '--keys', isAll }
   return positionalKey === undefined
-    ? { address, key: env['PETSTORE_API_KEY'], keySource: 'PETSTORE_API_KEY', isAll }
+    ? { address, key: env[keyVariable], keySource: keyVariable, isAll }
     : { address, key: positionalKey, keySource: 'the second argument', isAll }
 }
 

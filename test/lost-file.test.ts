@@ -270,8 +270,8 @@ test('serves a usable file beside kept pets, and says how many they are', async 
   assert.deepEqual(
     [...lines],
     [
-      `${path}: pets.json.kept-2026 has 3 pets that an earlier run has kept; it may be deleted`,
-      `${path}: pets.json.kept-2027 has an unknown number of pets that an earlier run has kept; it may be deleted`,
+      `${path}: pets.json.kept-2026 has 3 pets that an earlier run has kept; delete it once they are in pets.json, or not wanted`,
+      `${path}: pets.json.kept-2027 has an unknown number of pets that an earlier run has kept; delete it once they are in pets.json, or not wanted`,
     ],
   )
   assert.equal((await store.create(newPet('Otto'))).id, 2)

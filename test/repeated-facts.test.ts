@@ -75,6 +75,12 @@ test('src knows node:http in its doors and types alone, and src/pet-store-server
   assert.deepEqual(findInSources(/['"].*http\/(?:doors|server)\.ts['"]/), ['pet-store-server.ts'])
 })
 
+test('src/api/openapi.json describes each operation, but for what the interface names without a contract', () => {
+  const { paths } = JSON.parse(openApiText) as { paths: Record<string, Record<string, unknown>> }
+  for (const { method, path } of allOperations.filter((each) => each.path !== '/store/orders'))
+    assert.ok(paths[path]?.[method.toLowerCase()], `src/api/openapi.json lacks ${method} ${path}`)
+})
+
 test('src/api/interface.md and the README have each operation, with its method and path', () => {
   // The cast says what the operations in it look like.
   const { paths } = JSON.parse(openApiText) as {

@@ -161,7 +161,9 @@ function findListedKeptPets(disk: Disk): readonly string[] {
 export function sayKeptPets(disk: Disk): void {
   for (const path of findListedKeptPets(disk)) {
     const pets = countPets(disk, path)
-    disk.say(`${basename(path)} has ${pets} that an earlier run has kept; it may be deleted`)
+    disk.say(
+      `${basename(path)} has ${pets} that an earlier run has kept; delete it once they are in ${basename(disk.name)}, or not wanted`,
+    )
   }
 }
 
