@@ -117,7 +117,7 @@ test('a request target', async (t) => {
     (text) => `/v1/pets/${text}!`,
     (text) => `/v1/pets?limit=${text}!`,
     (text) => `/v1/pets?${text}`,
-    (text) => `http://a${text}/v1/pets`,
+    (text) => `http://a${text}/v1/pet`,
     (text) => text,
   ]
   await assertLinear(

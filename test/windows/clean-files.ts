@@ -16,7 +16,6 @@ export const cleanFiles = [
   'openapi',
   'operations',
   'options',
-  'pet-index',
   'pets-schema',
   'router',
   'seed-reader',
