@@ -100,6 +100,25 @@ test('src/api/interface.md and the README have each operation, with its method a
   }
 })
 
+test('src/api/interface.md has a heading for each operation, in the order of the description, and the contract suite has its sections', () => {
+  const headings = findAll(read('src/api/interface.md'), /^### (4\.\d+) .*`\w+`$/gm)
+  const named = findAll(read('src/api/interface.md'), /^### 4\.\d+ .*: `(\w+)`$/gm)
+  const { paths } = JSON.parse(openApiText) as {
+    paths: Record<string, Record<string, { readonly operationId: string }>>
+  }
+  const described = Object.values(paths).flatMap((item) => Object.values(item))
+  assert.deepEqual(
+    named,
+    described.map(({ operationId }) => operationId),
+    'src/api/interface.md, section 4',
+  )
+  for (const section of headings)
+    assert.ok(
+      read('test/contract-cases.ts').includes(`'${section}'`),
+      `test/contract-cases.ts lacks ${section}`,
+    )
+})
+
 test('src/api/interface.md demands what the contract suite fails a server for, and does not leave it open', () => {
   const lines = read('src/api/interface.md').split('\n')
   const demands = lines.filter((line) => !line.startsWith('|')).join(' ')
