@@ -142,6 +142,41 @@ test('removes what it has kept and says so when the file can be used again, and 
   assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })
 
+test('keeps what was confirmed after a disk that failed for a while, and not what it kept then', async (t) => {
+  const path = makeDataFile([rex])
+  let isFailing = true
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (isFailing && name === 'fdatasync') throw systemError('EIO')
+    },
+  })
+  isFailing = false
+  const { store, lines } = await openStore(t, path, fileSystem)
+  isFailing = true
+  await assert.rejects(store.create(newPet('Refused')))
+  await lines.next(/are kept in/)
+  assert.equal(findKept(path).length, 1)
+  isFailing = false
+  await store.create(newPet('Mia'))
+  assert.deepEqual(findKept(path), [], 'the file has them again')
+  nodeFs.truncateSync(path)
+  await lines.next(/is empty.* are kept in/)
+  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
+})
+
+test('keeps the pets of a file that was spoilt, and has its size and time as before', async (t) => {
+  const path = makeDataFile([rex])
+  const { store, lines } = await openStore(t, path)
+  await store.create(newPet('Mia'))
+  const { atime, mtime } = nodeFs.statSync(path)
+  const descriptor = nodeFs.openSync(path, 'r+')
+  nodeFs.writeSync(descriptor, 'X', 2)
+  nodeFs.closeSync(descriptor)
+  nodeFs.utimesSync(path, atime, mtime)
+  await lines.next(/are kept in/)
+  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
+})
+
 test('keeps the pets again when somebody deletes the file with them', async (t) => {
   const path = makeDataFile([rex])
   const { lines } = await openStore(t, path)

@@ -132,7 +132,11 @@ export class DataFile implements Adapter<PetData> {
 
   #become(state: State): void {
     this.#state = state
-    if (state.is === 'served') this.#servedIdentity = state.end.identity
+    if (state.is !== 'served') return
+    this.#servedIdentity = state.end.identity
+    // The pets are in the file again; these are older soon.
+    if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
+    this.#keptPath = undefined
   }
 
   /** Whether the file has to be read. Throws the system's error if an append that has failed cannot be undone. */
@@ -263,7 +267,9 @@ export class DataFile implements Adapter<PetData> {
     const failure = this.#keepFailure
     const pets = this.#served?.pets ?? []
     try {
-      const isInFile = hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
+      // One that was read and is wrong may have its old size and time all the same.
+      const isUnread = this.#state.is !== 'unusable'
+      const isInFile = isUnread && hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
       if (pets.length === 0 || isInFile) return ''
       if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
         if (!isLast && clock.performanceNow() < failure.until) return failure.words
@@ -310,8 +316,6 @@ export class DataFile implements Adapter<PetData> {
 
   #serve(identity: Identity, text: FileText): PetData {
     removeLeftovers(this.#disk)
-    if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
-    this.#keptPath = undefined
     this.#become({ is: 'served', end: endOf(text, identity) })
     const { pets } = text
     this.#count = pets.length

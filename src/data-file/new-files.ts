@@ -185,7 +185,7 @@ export function refuseBesideKeptPets(
       : [`${basename(last)}, the last of ${kept.length} such files,`, `each ${name}.kept-…`]
   const mend = !isThere ? 'begin without any pets' : isEmpty ? `delete ${name}` : `mend ${name}`
   const choice =
-    `${what} has ${countPets(disk, last)}; to go on with these, ${setAside}rename it to ${name}; ` +
+    `${what} has ${countPets(disk, last)}; to go on with these, ${setAside}rename ${basename(last)} to ${name}; ` +
     `or ${mend} and rename ${others} to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
