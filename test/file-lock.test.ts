@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import nodeFs from 'node:fs'
-import { linkSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -248,3 +248,12 @@ async function leaveDeadLock(path: string): Promise<void> {
   linkSync(join(folder, 'living'), join(folder, 'dead'))
   await once(server.close(), 'close')
 }
+
+test('a second store is refused at the path of another, though the folder was moved and made anew', async (t) => {
+  const path = join(makeFolder(), 'data', 'pets.json')
+  const { store } = await openStore(t, path)
+  await store.create(newPet('Rex'))
+  renameSync(dirname(path), `${dirname(path)}-moved`)
+  mkdirSync(dirname(path))
+  await assertLocked(path)
+})

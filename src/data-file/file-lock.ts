@@ -26,7 +26,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
   }
   try {
     if (['linux', 'android', 'win32'].includes(disk.platform)) {
-      locks.push(await listen(addressOf(disk)))
+      for (const address of addressesOf(disk)) locks.push(await listen(address))
       if (!disk.isWindows) locks.push(await lockBeside(disk))
     } else locks.push(openLocked(disk))
   } catch (error) {
@@ -41,13 +41,21 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
   return release
 }
 
-/** The folder is the same through a bind mount. A new one may get the inode of one that was removed, but not its birth time. */
-function addressOf({ fs, isWindows, target }: Disk): string {
+/**
+ * Of the folder, which is the same through a bind mount: a new one may get the inode of one that was removed, but not its birth time. And of
+ * the path, with the mounts that it is seen through, since the folder may be moved while its server goes on at the path.
+ */
+function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
-  const name = isWindows ? basename(target).toLowerCase() : basename(target)
-  const id = `petstore-${crypto.hash('sha256', `${dev}:${ino}:${birthtimeNs}:${name}`).slice(0, 32)}`
-  // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
-  return process.platform === 'win32' ? `\\\\.\\pipe\\${id}` : `\0${id}`
+  let mounts = 0
+  quietly(() => {
+    mounts = statSync('/proc/self/ns/mnt').ino
+  })
+  return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
+    const id = crypto.hash('sha256', isWindows ? locked.toLowerCase() : locked).slice(0, 32)
+    // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
+    return process.platform === 'win32' ? `\\\\.\\pipe\\petstore-${id}` : `\0petstore-${id}`
+  })
 }
 
 async function listen(path: string): Promise<FileLock> {
