@@ -18,7 +18,16 @@ import { createPetStore, startPetStore } from '../src/index.ts'
 import type { PetStorage, PetStoreHandle, RequestLog } from '../src/options/types.ts'
 import { createSuite } from './contract-cases.ts'
 import { createClient } from './contract-client.ts'
-import { authorization, connectRaw, formatRequest, key, listen, makeFolder, send } from './support.ts'
+import {
+  authorization,
+  connectRaw,
+  formatRequest,
+  key,
+  listen,
+  makeFolder,
+  startProgram,
+  send,
+} from './support.ts'
 
 const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
 const memory = { apiKeys: [key], pets: [rex] }
@@ -328,6 +337,28 @@ test('a stop resets nobody: what had arrived before it gets a response, which cl
     await closed
     assert.deepEqual(errors, [])
   }
+})
+
+test('a stop lets in who had connected before it, and responds to what they sent', async (t) => {
+  const folder = makeFolder()
+  const { child, url, ended } = await startProgram(t, folder, { PETSTORE_API_KEYS: key })
+  // Held up, so that those who connect wait to be let in.
+  child.kill('SIGSTOP')
+  const clients = await Promise.all(Array.from({ length: 50 }, () => connectRaw(t, url)))
+  const errors: unknown[] = []
+  for (const client of clients) {
+    client.socket.on('error', (error) => errors.push(error))
+    client.write(formatRequest('GET /v1/pets'))
+  }
+  child.kill('SIGTERM')
+  child.kill('SIGCONT')
+  const answers = await Promise.all(clients.map((client) => client.read()))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    clients.map(() => 200),
+  )
+  await ended
+  assert.deepEqual(errors, [])
 })
 
 type Door = (request: IncomingMessage, response: ServerResponse) => void

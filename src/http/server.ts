@@ -33,6 +33,8 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   let arrivedInTurn = 0
   let core: Core | undefined
   let isStopping = false
+  /** At a stop, while what has arrived is read. */
+  let isHeld = false
 
   const server = createServer({
     // How often Node looks for slow requests.
@@ -100,7 +102,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (arrivedInTurn >= maxArrivalsInTurn)
       for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
     arrivedInTurn = 0
-    if (core !== undefined) for (const socket of due.splice(0)) void serve(socket, core)
+    if (core !== undefined && !isHeld) for (const socket of due.splice(0)) void serve(socket, core)
   }
 
   /** Handles the requests of a connection, those that come in the meantime too, until all have their responses. */
@@ -173,10 +175,17 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     /** Responds within closeMs to what has arrived, and closes; at once if nobody serves yet. Is called once. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
+      isHeld = true
+      // Whoever has connected by now is let in: a port that closes resets them.
+      for (let known = -1, rounds = 0; known < connections.size && rounds < 100; rounds++) {
+        known = connections.size
+        for (let turn = 0; turn < 3; turn++) await new Promise(clock.setImmediate)
+      }
       // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)
       // In between, what has arrived is read.
       for (let i = 0; i < 2; i++) await new Promise(clock.setImmediate)
+      isHeld = false
       endTurn()
       core?.beginClosing()
       isStopping = true
