@@ -124,6 +124,17 @@ test('changes at once, what is not named stays, and after so many requests what 
   assert.equal(await statusOf(), 200)
 })
 
+test('changes what comes back after some requests, too', async (t) => {
+  const { server, url } = await startApp(t)
+  const statusOf = async (path = '/v1/pets'): Promise<number> => (await send(url, path)).status
+  server.disturb({ fail: '503', requests: 1 })
+  server.disturb({ delayMs: 1 })
+  assert.deepEqual([await statusOf(), await statusOf()], [503, 200])
+  server.disturb({ fail: '503', requests: 1 })
+  server.disturb({ fail: '500' })
+  assert.deepEqual([await statusOf('/%76%31/pets'), await statusOf()], [500, 500])
+})
+
 test('refuses a wrong change with a TypeError that names it, and changes nothing', async (t) => {
   const { server, url } = await startApp(t, { fail: '503' })
   const wrong: readonly (readonly [unknown, RegExp])[] = [

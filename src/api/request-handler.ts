@@ -2,6 +2,7 @@
  * The core: a function from a request to a reply, with the routes, the order of the checks, and the reply to each error. Knows no
  * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
+import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
 import { createDisturbances, type Disturbances, type Failure } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
@@ -136,7 +137,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       try {
         if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
         if (isClosing) throw new HttpError('shutting_down')
-        if (!disturbances.isCalm && /^\/v1(?:\/|$)/.test(pathBelowBase(arrival.target))) {
+        if (!disturbances.isCalm && unescape(pathBelowBase(arrival.target).split('/', 2)[1] ?? '') === 'v1') {
           failure = await disturbances.disturb(
             arrival,
             arrival.method === 'OPTIONS' && isPreflight(arrival.headers),

@@ -67,16 +67,21 @@ export function createDisturbances({ fail, delayMs }: Disturbance) {
   const held = new Set<() => void>()
   let state = calm
 
-  /** What is not named stays; if nothing is, all ends. */
+  /** What is not named stays, and what was before a change for some requests is changed as well; if nothing is named, all ends. */
   function change({ fail: text, delayMs: ms, requests }: Disturbance): void {
-    if (text === undefined && ms === undefined && requests === undefined) state = calm
-    else {
-      const failures = text === undefined ? state.failures : (parseFailures(text) ?? noFailures)
-      const next = { failures, delayMs: ms ?? state.delayMs }
-      if (requests !== undefined) state = { ...next, left: requests, before: state }
-      else if (failures.kinds.length === 0 && !failures.mayBeAsked && next.delayMs === 0) state = calm
-      else state = { ...next, left: Infinity }
-    }
+    const named = text === undefined ? undefined : (parseFailures(text) ?? noFailures)
+    const changed = (old: State): State => ({
+      failures: named ?? old.failures,
+      delayMs: ms ?? old.delayMs,
+      left: old.left,
+      ...(old.before && { before: changed(old.before) }),
+    })
+    if (requests !== undefined) state = { ...changed(state), left: requests, before: state }
+    else if (named === undefined && ms === undefined) state = calm
+    else state = changed(state)
+    const { failures, delayMs: delay, before } = state
+    if (before === undefined && failures.kinds.length === 0 && !failures.mayBeAsked && delay === 0)
+      state = calm
   }
   change({ fail, delayMs })
   const first = state
