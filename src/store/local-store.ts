@@ -239,7 +239,8 @@ export class LocalStore implements Store {
     const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
     const message = `${fault}${separator}${consequence}${kept}`
     const failure = when === 'append' ? when : message
-    if (failure !== this.#saidFailure) this.#say(message)
+    if (failure === this.#saidFailure || (when === 'append' && this.#saidFailure !== '')) return
+    this.#say(message)
     this.#saidFailure = failure
   }
 
