@@ -480,7 +480,7 @@ describe('the contract suite', () => {
     assert.ok(skipped.length > 20)
     assert.ok(skipped.every((each) => each === reason))
     assert.ok(summary.includes(`\n${skipped.length} cases not tried: ${reason}.\n`), summary)
-    assert.match(summary, /\nNot passed: \d+ of 172 cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
+    assert.match(summary, /\nNot passed: \d+ of \d+ cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
   })
 })
 
@@ -629,9 +629,9 @@ describe('the summary', () => {
     const { summary } = await verifyStore(change)
     assert.match(
       summary,
-      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: 171 of 172 cases passed, 1 failed \(1 cause\)\.$/,
+      /^1\. 8 Limits: returns a full page of 20 .*\n[^]*\nNot passed: \d+ of \d+ cases passed, 1 failed \(1 cause\)\.$/,
     )
-    assert.equal((await verifyStore({})).summary, 'Passed: all 172 cases.')
+    assert.match((await verifyStore({})).summary, /^Passed: all \d+ cases\.$/)
   })
 
   test('keeps apart what is wrong with a body that should have been refused', async () => {
@@ -990,7 +990,7 @@ describe('the built file', () => {
     assert.match(failing.output, /sent: .*\n *expected: .*\n *received: /)
     assert.match(
       failing.output,
-      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of 172 cases passed, \d+ failed \(2 causes\)/m,
+      /^ *not ok \d+ - Summary\n[^]*Not passed: \d+ of \d+ cases passed, \d+ failed \(2 causes\)/m,
     )
     assert.ok(!failing.output.includes(key), 'the key is printed')
     assert.doesNotMatch(failing.output, /^ *at /m, 'a stack is printed')
@@ -1039,7 +1039,7 @@ for (const [how, command] of Object.entries(commands))
       const server = await startServer(key)
       t.after(() => server.close())
       const { exitCode, output } = await runNode(command(server.url, key))
-      assert.equal(output, `Verifying ${server.url}\nPassed: all 172 cases.\n`)
+      assert.match(output, new RegExp(`^Verifying ${server.url}\nPassed: all \\d+ cases\\.\n$`))
       assert.equal(exitCode, 0)
     })
 
@@ -1055,7 +1055,7 @@ for (const [how, command] of Object.entries(commands))
       )
       assert.match(
         output,
-        /\nNot passed: \d+ of 172 cases passed, \d+ failed \(2 causes\), 2 cannot be judged .*\n$/,
+        /\nNot passed: \d+ of \d+ cases passed, \d+ failed \(2 causes\), 2 cannot be judged .*\n$/,
       )
       assert.ok(!output.includes(key), 'the key is printed')
 

@@ -129,7 +129,11 @@ const httpFaults: Record<
 describe('a response in wrong HTTP', () => {
   for (const [fault, [bytes, end, expected, received]] of Object.entries(httpFaults))
     test(`is read as it was meant, and what was on the wire is said: ${fault}`, async (t) => {
-      const client = createClient(await serve(t, bytes, end), 'k', createHttpTransport(5000, 20))
+      const client = createClient(
+        await serve(t, bytes, end),
+        'k',
+        createHttpTransport(60_000, end === 'close' ? 30_000 : 20),
+      )
       const answer = await client.list()
       assert.deepEqual(
         [answer.status, answer.contentType, answer.json],
@@ -140,21 +144,34 @@ describe('a response in wrong HTTP', () => {
       assert.equal(found?.received, `${received}: ${answer.received}`)
     })
 
-  test('does not wait long each time that it leaves its end open', async (t) => {
+  test('is waited for less, once three have left their end open', async (t) => {
     const address = await serve(t, `HTTP/1.1 200 OK\r\n${type}\r\n${json}`, 'open')
-    const client = createClient(address, 'k', createHttpTransport(60_000, 300))
-    for (let count = 0; count < 8; count += 1) await client.list()
-    const late = client.timesMs.filter((timeMs) => timeMs >= 290)
-    assert.ok(late.length <= 4, client.timesMs.join())
+    const client = createClient(address, 'k', createHttpTransport(60_000, 500))
+    const timesMs: number[] = []
+    for (let count = 0; count < 8; count += 1) {
+      const startMs = performance.now()
+      await client.list()
+      timesMs.push(performance.now() - startMs)
+    }
+    assert.ok(
+      timesMs.slice(0, 3).every((timeMs) => timeMs > 490),
+      timesMs.join(),
+    )
+    // One that a busy machine does not hold up is enough.
+    assert.ok(
+      timesMs.slice(3).some((timeMs) => timeMs < 490),
+      timesMs.join(),
+    )
+    assert.deepEqual(client.timesMs, [], 'the wait counts as the time of a response')
   })
 
   test('that does not end in time says what came of it', async (t) => {
     const address = await serve(t, `HTTP/1.1 200 OK\r\n${type}Content-Length: 99\r\n\r\n[1,`, 'open')
-    const client = createClient(address, 'k', createHttpTransport(50))
+    const client = createClient(address, 'k', createHttpTransport(2000))
     await assert.rejects(client.list(), {
       isLate: true,
       reason:
-        'Content-Length: 99, a body of 3 bytes, and a connection that stays open: the end of the response came not within 0.05 seconds',
+        'Content-Length: 99, a body of 3 bytes, and a connection that stays open: the end of the response came not within 2 seconds',
     })
   })
 })
