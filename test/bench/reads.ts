@@ -54,7 +54,7 @@ export const reads: Read[] = [
     check: (responses) => {
       for (const response of responses) checkPets(response, pets.slice(0, 20), pets.length)
     },
-    bareBar: 0.85,
+    bareBar: 0.9,
   },
   {
     what: 'GET /v1/pets/{petId} (100 in turn)',
