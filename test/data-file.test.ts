@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
+  type BigIntStats,
   chmodSync,
   lstatSync,
   mkdirSync,
@@ -9,6 +10,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -25,6 +27,7 @@ import {
   createSyncGate,
   holdLooks,
   makeFastFolder,
+  namesInFile,
   newPet,
   openStore,
   petLine,
@@ -547,4 +550,54 @@ test('does not take a refusal for want of an id for a sign that the file can be 
   }
   assert.equal(lines.length, 1, lines.join('\n'))
   assert.match(lines[0] ?? '', /cannot be used: permission denied/)
+})
+
+test('goes on with its file when the working directory of the process changes', async (t) => {
+  const folder = makeFolder()
+  const before = process.cwd()
+  t.after(() => process.chdir(before))
+  process.chdir(folder)
+  const { store, lines } = await openStore(t, 'pets.json')
+  process.chdir(makeFolder())
+  await store.create(newPet('Rex'))
+  await store.reset()
+  assert.deepEqual(namesInFile(join(folder, 'pets.json')), ['Rex'])
+  assert.deepEqual([...lines], [])
+})
+
+test('rewrites a file, and keeps pets, where no mode can be set', async (t) => {
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (name === 'fchmodSync' || name === 'fchownSync') throw systemError('EPERM')
+    },
+  })
+  const path = makeDataFile('{"pets":[{"name":"Rex","categoryId":1}]}')
+  const { lines } = await openStore(t, path, fileSystem)
+  assert.match(readFileSync(path, 'utf8'), /"id":1,/)
+  truncateSync(path)
+  await lines.next(/are kept in/)
+})
+
+test('says at the start when a file system keeps times in whole seconds', async (t) => {
+  const fileSystem = watchFileSystem({
+    after({ name }, result) {
+      if (!/^f?statSync$/.test(name) || result === undefined) return
+      const stats = result as BigIntStats
+      for (const time of ['mtimeNs', 'ctimeNs'] as const) {
+        if (typeof stats[time] === 'bigint') stats[time] -= stats[time] % 1_000_000_000n
+      }
+    },
+  })
+  const path = makeDataFile([petLine(1, 'Rex')])
+  const { store, lines } = await openStore(t, path, fileSystem)
+  assert.match(lines[0] ?? '', /keeps times in whole seconds: an edit that keeps its length goes unnoticed/)
+  await store.create(newPet('Mia'))
+  // In the second of that creation, with its length, but another end: an append on top would spoil it.
+  const text = readFileSync(path, 'utf8')
+  const edited = text.replace(/"Mia"(.*)\n {2}\]/s, '"M"$1  \n  ]')
+  assert.equal(edited.length, text.length)
+  writeFileSync(path, edited)
+  const { id } = await store.create(newPet('Max'))
+  assert.equal(id, 3)
+  assert.deepEqual(namesInFile(path), ['Rex', 'M', 'Max'])
 })
