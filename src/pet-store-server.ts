@@ -19,11 +19,9 @@ import type {
   StorageOptions,
   StorageServer,
 } from './options/types.ts'
-import { builtPage } from './page/load-page.ts'
 import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
 import type { Store } from './store/store.ts'
-import { openApiText, petsSchemaText } from './system/bundled-texts.ts'
 import { clock } from './system/clock.ts'
 import { errorCode } from './system/errors.ts'
 
@@ -99,8 +97,7 @@ type Service = Awaited<ReturnType<typeof openService>>
 async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
   const store = await openStore(options, callbacks)
-  const texts = { page: builtPage, petsSchema: petsSchemaText, openApi: openApiText }
-  return { store, core: createRequestHandler({ ...options, ...callbacks, ...texts, store }) }
+  return { store, core: createRequestHandler({ ...options, ...callbacks, store }) }
 }
 
 function openStore(options: AnyOptions, callbacks: Callbacks): Store | Promise<Store> {

@@ -38,8 +38,7 @@ const readOnly = ['200', '200', '503 read_only']
 const failed = ['200', '200', '503 storage_failed']
 
 function serve(store: Store): Fetch {
-  const page = { html: '', headers: [] }
-  return createFetch(createRequestHandler({ store, apiKeys: [key], page, petsSchema: '', openApi: '' }))
+  return createFetch(createRequestHandler({ store, apiKeys: [key] }))
 }
 
 /** A store on a data file whose calls fail while `fault` has a code for their name. Looks are made by hand. */

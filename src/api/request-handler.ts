@@ -4,41 +4,25 @@
  */
 import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
-import { createDisturbances, type Disturbances, type Failure } from '../http/disturbance.ts'
+import { createDisturbances, type Disturbances } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import {
-  type Arrival,
-  checkBodyHead,
-  checkFraming,
-  type Client,
-  clientGone,
-  type Core,
-  parseBody,
-} from '../http/request.ts'
-import {
-  commonHeaders,
-  createCors,
-  isPreflight,
-  errorCodes,
-  HttpError,
-  errorReply,
-  textReply,
-  type Reply,
-} from '../http/response.ts'
+import { checkBodyHead, checkFraming, clientGone, isPreflight, parseBody } from '../http/request.ts'
+import type { Arrival, Client, Core } from '../http/request.ts'
+import { createCors, errorCodes, HttpError, errorReply, textReply, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
-import type { Page } from '../page/build-page.ts'
+import { builtPage } from '../page/load-page.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
+import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, isError } from '../system/errors.ts'
 import { type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
-type RequestHandlerOptions = RouteSources &
-  Pick<
-    PetStoreOptions,
-    'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'fail' | 'onResponse' | 'onError'
-  >
+type RequestHandlerOptions = { readonly store: Store } & Pick<
+  PetStoreOptions,
+  'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'fail' | 'onResponse' | 'onError'
+>
 
 export interface RequestHandler extends Core {
   readonly disturbances: Disturbances
@@ -49,22 +33,21 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins)
   const disturbances = createDisturbances(options)
-  const routes = createRoutes(options, basePath)
+  const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyPath = { resource: allMethods, parameter: '', search: '' }
-  /** Whose own reply comes too late. */
-  const abandoned = new WeakSet<Arrival>()
   let isClosing = false
   let isMountReported = false
 
-  function findResource({ method, target, headers }: Arrival): Match<Routes> {
+  function findResource(arrival: Arrival): Match<Routes> {
+    const { method, target } = arrival
     if (method === 'OPTIONS' && target === '*') return everyPath
     const match = findMatch(target)
     if (match !== undefined) return match
     // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
-    if (method === 'OPTIONS' && isPreflight(headers)) return everyPath
+    if (isPreflight(arrival)) return everyPath
     // Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
     const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(pathBelowBase(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
@@ -100,7 +83,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
-    if (error instanceof FailureOnPurpose) return failOnPurpose(error.failure)
     if (error instanceof HttpError || error instanceof PetStoreError) return errorReply(error)
     reportError(error, arrival)
     return errorReply({ code: 'internal_error' })
@@ -113,50 +95,53 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  /** The reply as it is sent, for the log too. `start`: when its handling began (`clock.performanceNow()`). `route`: if path and method are known. */
+  /** The order of the checks; the operation makes the rest of them. `found` gets the route, if path and method are known. */
+  async function respond(arrival: Arrival, found: { route?: Route }): Promise<Reply> {
+    if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
+    if (isClosing) throw new HttpError('shutting_down')
+    const isDisturbed =
+      !disturbances.isCalm && unescape(pathBelowBase(arrival.target).split('/', 2)[1] ?? '') === 'v1'
+    const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
+    if (failure?.isAfter === false) return failure.reply
+    checkFraming(arrival)
+    const { resource, parameter, search } = findResource(arrival)
+    const route = (found.route = findRoute(resource, arrival))
+    if (route.needsNoKey !== true) authenticate(arrival)
+    const readBody = async (): Promise<unknown> => {
+      checkBodyHead(arrival)
+      return parseBody(await arrival.readBody())
+    }
+    const reply = await route.handle({ parameter, search, readBody })
+    return failure !== undefined && reply.status < 300 ? failure.reply : reply
+  }
+
+  /** The reply as it is sent, for the log too. `start`: when its handling began (`clock.performanceNow()`). */
   function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
     const { status, body, code, closes = false } = reply
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
-    const headers = [...commonHeaders, ...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     onResponse?.(createRequestLog(reply, start, client, arrival))
-    const isHead = arrival?.method === 'HEAD'
-    return { status, headers, body: isHead ? undefined : body, code, closes: closes || isClosing }
+    return {
+      status,
+      headers: [...corsHeaders, ...(route?.headers ?? []), ...reply.headers],
+      body: arrival?.method === 'HEAD' ? undefined : body,
+      code,
+      closes: closes || isClosing,
+    }
   }
 
   return {
     async handle(arrival) {
       const start = clock.performanceNow()
       checkMount(arrival)
-      const readBody = async (): Promise<unknown> => {
-        checkBodyHead(arrival)
-        return parseBody(await arrival.readBody())
-      }
-      let route: Route | undefined
+      const found: { route?: Route } = {}
       let reply: Reply
-      let failure: Failure | undefined
       try {
-        if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
-        if (isClosing) throw new HttpError('shutting_down')
-        if (!disturbances.isCalm && unescape(pathBelowBase(arrival.target).split('/', 2)[1] ?? '') === 'v1') {
-          failure = await disturbances.disturb(
-            arrival,
-            arrival.method === 'OPTIONS' && isPreflight(arrival.headers),
-          )
-          if (failure?.isAfter === false) throw new FailureOnPurpose(failure)
-        }
-        checkFraming(arrival)
-        const { resource, parameter, search } = findResource(arrival)
-        route = findRoute(resource, arrival)
-        if (route.needsNoKey !== true) authenticate(arrival)
-        // The operation checks the rest.
-        reply = await route.handle({ parameter, search, readBody })
-        if (failure?.isAfter === true && reply.status < 300) throw new FailureOnPurpose(failure)
+        reply = await respond(arrival, found)
       } catch (error) {
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
-      if (abandoned.has(arrival)) return undefined
-      const completed = complete(reply, start, arrival.client, arrival, route)
+      const completed = complete(reply, start, arrival.client, arrival, found.route)
       return reply.status === 0 ? undefined : completed
     },
     refuse(code, client) {
@@ -166,11 +151,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return complete(errorReply(error), clock.performanceNow(), client)
     },
     giveUp(arrival) {
-      abandoned.add(arrival)
-      const error =
-        arrival.method === 'POST'
-          ? storageFailure(/* isFull: */ false, perhapsStored)
-          : new HttpError('shutting_down')
+      const isCreation = arrival.method === 'POST'
+      const error = isCreation ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
       return complete(errorReply(error), clock.performanceNow(), arrival.client, arrival)
     },
     reportError,
@@ -180,21 +162,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     },
     disturbances,
   }
-}
-
-class FailureOnPurpose extends Error {
-  readonly failure: Failure
-  constructor(failure: Failure) {
-    super()
-    this.failure = failure
-  }
-}
-
-/** The status 0 stands for no response. */
-function failOnPurpose({ status, isAsked }: Failure): Reply {
-  const code = 'failed_on_purpose'
-  if (status === 'drop') return { status: 0, headers: [], code }
-  return errorReply({ code, status, headers: isAsked ? ['Preference-Applied', `code=${status}`] : [] })
 }
 
 /** The value of an Allow header. */
@@ -211,16 +178,6 @@ function methodNotAllowed(method: string, allow: string, path = ''): HttpError {
   return new HttpError('method_not_allowed', message, ['Allow', allow])
 }
 
-/** What the replies are taken from. */
-export interface RouteSources {
-  readonly store: Store
-  readonly page: Page
-  /** The JSON Schema of the data file, for whoever has no copy of this repository. */
-  readonly petsSchema: string
-  /** The OpenAPI document of a service at the root of a server. */
-  readonly openApi: string
-}
-
 interface Route {
   readonly needsNoKey?: boolean
   /** Added to each of its responses, its errors included; names and values in turn. */
@@ -232,7 +189,7 @@ interface Route {
 type Routes = Readonly<Partial<Record<string, Route>>>
 
 /** Every path, and what answers each of its methods. */
-function createRoutes({ store, page, petsSchema, openApi }: RouteSources, basePath: string) {
+function createRoutes(store: Store, basePath: string) {
   const routes: Record<string, Routes> = {}
   const add = (method: string, path: string, route: Route): void => {
     routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
@@ -242,15 +199,10 @@ function createRoutes({ store, page, petsSchema, openApi }: RouteSources, basePa
   const published: Readonly<Record<string, Handle>> = {
     // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
     '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
-    '/openapi.json': always(
-      textReply(
-        200,
-        openApi.replaceAll('/v1', () => `${basePath}/v1`),
-      ),
-    ),
+    '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
     // As application/json, since browsers would download application/schema+json. Editors accept both.
-    '/pets.schema.json': always(textReply(200, petsSchema)),
-    '/': always(textReply(200, page.html, page.headers, 'text/html; charset=utf-8')),
+    '/pets.schema.json': always(petsSchemaText),
+    '/': always(builtPage.html, builtPage.headers, 'text/html; charset=utf-8'),
   }
   for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
   return routes
@@ -273,6 +225,7 @@ async function describeHealth(store: Store, ready: readonly string[]): Promise<R
   return fault === undefined ? healthy : errorReply({ code: fault })
 }
 
-function always(reply: Reply): Handle {
+function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handle {
+  const reply = textReply(200, ...content)
   return () => reply
 }

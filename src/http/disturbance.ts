@@ -1,6 +1,7 @@
 /** What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation. */
 import { clock } from '../system/clock.ts'
-import { type Arrival, clientGone } from './request.ts'
+import { type Arrival, clientGone, isPreflight } from './request.ts'
+import { errorReply, type Reply } from './response.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000
@@ -16,13 +17,11 @@ export interface Disturbance {
   readonly requests?: number | undefined
 }
 
-export interface Failure {
-  /** `drop`: the connection is closed without a response. */
-  readonly status: number | 'drop'
+interface Failure {
+  /** The status 0 stands for no response: the connection is closed. */
+  readonly reply: Reply
   /** Comes when the store has acted. */
   readonly isAfter: boolean
-  /** The request has asked for it. */
-  readonly isAsked?: boolean
 }
 
 interface Failures {
@@ -41,12 +40,18 @@ export function parseFailures(text: string): Failures | undefined {
   const kinds: Failure[] = []
   for (const item of items) {
     const [, after, status = ''] = /^(after:)?(drop|[45]\d\d)$/.exec(item) ?? []
-    if (status !== '')
-      kinds.push({ status: status === 'drop' ? status : Number(status), isAfter: after !== undefined })
+    if (status !== '') kinds.push({ reply: failWith(status), isAfter: after !== undefined })
     else if (item !== 'prefer') return undefined
   }
   if (Number(share) > 100 || (share !== undefined && kinds.length === 0)) return undefined
   return { share: Number(share ?? 100) / 100, kinds, mayBeAsked: items.includes('prefer') }
+}
+
+function failWith(status: string, headers: readonly string[] = []): Reply {
+  const code = 'failed_on_purpose'
+  return status === 'drop'
+    ? { status: 0, headers, code }
+    : errorReply({ code, status: Number(status), headers })
 }
 
 interface State {
@@ -54,37 +59,49 @@ interface State {
   readonly delayMs: DelayMs
   /** How many requests it still holds for, and what comes then. */
   left: number
-  readonly before?: State
+  readonly before: State | undefined
 }
 
 const noFailures: Failures = { share: 0, kinds: [], mayBeAsked: false }
-const calm: State = { failures: noFailures, delayMs: 0, left: Infinity }
+const calm: State = { failures: noFailures, delayMs: 0, left: Infinity, before: undefined }
 
 export type Disturbances = ReturnType<typeof createDisturbances>
 
 /** The texts and numbers have been checked. */
-export function createDisturbances({ fail, delayMs }: Disturbance) {
-  const held = new Set<() => void>()
+export function createDisturbances(atStart: Disturbance) {
+  /** Those that are held back, and how each is let go. */
+  const held = new Map<Arrival, () => void>()
   let state = calm
 
   /** What is not named stays, and what was before a change for some requests is changed as well; if nothing is named, all ends. */
-  function change({ fail: text, delayMs: ms, requests }: Disturbance): void {
-    const named = text === undefined ? undefined : (parseFailures(text) ?? noFailures)
+  function change({ fail, delayMs, requests }: Disturbance): void {
+    const failures = fail === undefined ? undefined : (parseFailures(fail) ?? noFailures)
     const changed = (old: State): State => ({
-      failures: named ?? old.failures,
-      delayMs: ms ?? old.delayMs,
+      failures: failures ?? old.failures,
+      delayMs: delayMs ?? old.delayMs,
       left: old.left,
-      ...(old.before && { before: changed(old.before) }),
+      before: old.before && changed(old.before),
     })
     if (requests !== undefined) state = { ...changed(state), left: requests, before: state }
-    else if (named === undefined && ms === undefined) state = calm
-    else state = changed(state)
-    const { failures, delayMs: delay, before } = state
-    if (before === undefined && failures.kinds.length === 0 && !failures.mayBeAsked && delay === 0)
-      state = calm
+    else state = failures === undefined && delayMs === undefined ? calm : changed(state)
   }
-  change({ fail, delayMs })
+  change(atStart)
   const first = state
+
+  /** Rejects with clientGone when the client goes before. */
+  async function hold(arrival: Arrival, [minimum, maximum]: readonly [number, number]): Promise<void> {
+    const { client } = arrival
+    if (client.destroyed || client.readableEnded === true) throw clientGone
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve, reject) => {
+      timer = clock.setTimeout(resolve, minimum + Math.random() * (maximum - minimum))
+      held.set(arrival, resolve)
+      arrival.onGone = () => reject(clientGone)
+    }).finally(() => {
+      clock.clearTimeout(timer)
+      held.delete(arrival)
+    })
+  }
 
   return {
     change,
@@ -93,45 +110,27 @@ export function createDisturbances({ fail, delayMs }: Disturbance) {
       state = first
     },
     get isCalm(): boolean {
-      return state === calm
+      const { failures, delayMs, before } = state
+      const mayFail = failures.mayBeAsked || failures.kinds.length > 0
+      return !mayFail && delayMs === 0 && before === undefined
     },
-    /** How the request fails, if it does, once it has been held back. Rejects with clientGone when the client goes before. */
-    async disturb(arrival: Arrival, isPreflight: boolean): Promise<Failure | undefined> {
-      const { failures, delayMs: ms, before } = state
-      if (!isPreflight && --state.left === 0 && before !== undefined) state = before
-      if (ms !== 0) await hold(arrival, ms)
-      if (isPreflight) return undefined
+    /** How the request fails, if it does, once it has been held back. */
+    async disturb(arrival: Arrival): Promise<Failure | undefined> {
+      const { failures, delayMs, before } = state
+      const isAsking = isPreflight(arrival)
+      if (!isAsking && --state.left === 0 && before !== undefined) state = before
+      if (delayMs !== 0) await hold(arrival, typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs)
+      if (isAsking) return undefined
       const [, asked] =
         /(?:^|,)\s*code\s*=\s*"?([45]\d\d)"?\s*(?:$|[;,])/i.exec(arrival.headers['prefer'] ?? '') ?? []
       if (failures.mayBeAsked && asked !== undefined)
-        return { status: Number(asked), isAfter: false, isAsked: true }
-      return Math.random() < failures.share
-        ? failures.kinds[Math.floor(Math.random() * failures.kinds.length)]
-        : undefined
+        return { reply: failWith(asked, ['Preference-Applied', `code=${asked}`]), isAfter: false }
+      const { kinds, share } = failures
+      return Math.random() < share ? kinds[Math.floor(Math.random() * kinds.length)] : undefined
     },
     /** Ends all delays now. */
     end(): void {
-      for (const release of held) release()
+      for (const release of held.values()) release()
     },
-  }
-
-  function hold(arrival: Arrival, ms: DelayMs): Promise<void> {
-    const [minimum, maximum] = typeof ms === 'number' ? [ms, ms] : ms
-    const { client } = arrival
-    if (client.destroyed || client.readableEnded === true) return Promise.reject(clientGone)
-    return new Promise((resolve, reject) => {
-      const release = (): void => {
-        held.delete(release)
-        clock.clearTimeout(timer)
-        arrival.onGone = undefined
-        resolve()
-      }
-      const timer = clock.setTimeout(release, minimum + Math.random() * (maximum - minimum))
-      held.add(release)
-      arrival.onGone = () => {
-        reject(clientGone)
-        release()
-      }
-    })
   }
 }

@@ -46,7 +46,7 @@ export function errorReply({
 }
 
 /** On every response. */
-export const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
+const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 export const errorCodes = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
@@ -97,11 +97,6 @@ export class HttpError extends Error {
 const exposed =
   'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow, Preference-Applied'
 
-/** Whether an OPTIONS request asks if another may be sent (Fetch standard). */
-export function isPreflight(headers: Readonly<NodeJS.Dict<string>>): boolean {
-  return headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined
-}
-
 /** What keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
 export function originFault(text: string): string | undefined {
   // A WebSocket has the origin of its page.
@@ -121,10 +116,12 @@ export function createCors(origins: '*' | readonly string[]) {
   const isClosed = origins.length === 0
   // Also of a response that allows none (RFC 9110 section 12.5.5).
   const vary = isClosed ? [] : ['Vary', 'Origin']
-  const allowed = new Map(named.map((origin) => [origin, [...allowOrigin(origin), ...vary]]))
-  const unnamed = origins === '*' ? allowOrigin('*') : vary
+  const allowed = new Map(
+    named.map((origin) => [origin, [...commonHeaders, ...allowOrigin(origin), ...vary]]),
+  )
+  const unnamed = [...commonHeaders, ...(origins === '*' ? allowOrigin('*') : vary)]
   return {
-    /** Of a response to this origin. */
+    /** Of each response to this origin. */
     responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,
     /** The reply to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real response says of them. */
     optionsReply(allow: string, headers: Readonly<NodeJS.Dict<string>>): Reply {

@@ -15,10 +15,7 @@ const codes: Partial<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-interface Exchange {
-  readonly arrival: Arrival
-  readonly response: ServerResponse
-}
+type Exchange = { readonly arrival: Arrival; readonly response: ServerResponse }
 
 export type HttpServer = ReturnType<typeof createHttpServer>
 
@@ -32,9 +29,8 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   const due: Socket[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
-  let isStopping = false
-  /** At a stop, while what has arrived is read. */
-  let isHeld = false
+  /** `held`: at a stop, while what has arrived is read. */
+  let state: 'open' | 'held' | 'stopping' = 'open'
 
   const server = createServer({
     // How often Node looks for slow requests.
@@ -82,6 +78,13 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (exchanges.length === maxUnanswered) return void socket.destroy()
     const arrival = createArrival(request, httpVersion, socket)
     if (exchanges.push({ arrival, response }) === 1) due.push(socket)
+    const goOn = (): void => {
+      exchanges.shift()
+      if (socket.isPaused()) socket.resume()
+      void handleNext(socket)
+    }
+    // Until a request has arrived in full, a fault is one of its body, and a stop waits.
+    response.on('close', () => (request.complete ? goOn() : request.on('close', goOn)))
     const { shouldKeepAlive } = response
     const isExpecting = headers.expect !== undefined && httpVersion === '1.1'
     // Node drops what is behind an Upgrade. And instead of 100 Continue, a response leaves open if the body or the next request follows.
@@ -102,38 +105,30 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (arrivedInTurn >= maxArrivalsInTurn)
       for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
     arrivedInTurn = 0
-    if (core !== undefined && !isHeld) for (const socket of due.splice(0)) void serve(socket, core)
+    if (core !== undefined && state !== 'held') for (const socket of due.splice(0)) void handleNext(socket)
   }
 
-  /** Handles the requests of a connection, those that come in the meantime too, until all have their responses. */
-  async function serve(socket: Socket, by: Core): Promise<void> {
-    const exchanges = connections.get(socket) ?? []
-    while (exchanges[0] !== undefined && socket.writable) {
-      const { arrival, response } = exchanges[0]
-      const reply = await by.handle(arrival)
-      try {
-        if (reply === undefined) socket.destroy()
-        else respond(response, reply)
-      } catch (error) {
-        // A bug, such as a header that Node does not send.
-        by.reportError(error, arrival)
-        socket.destroy()
-      }
-      if (!socket.writable) return
-      // Whatever a client sends that does not read would count as a sign of life.
-      if (socket.writableNeedDrain) socket.pause()
-      await isClosed(response)
-      if (socket.isPaused()) socket.resume()
-      // Until then, a fault is one of its body, and a stop waits.
-      if (!response.req.complete) await isClosed(response.req)
-      exchanges.shift()
+  /** Requests of a connection take effect in their order. */
+  async function handleNext(socket: Socket): Promise<void> {
+    const [next] = connections.get(socket) ?? []
+    if (next === undefined && state === 'stopping') return end(socket)
+    if (core === undefined || next === undefined || !socket.writable) return
+    const reply = await core.handle(next.arrival)
+    try {
+      if (reply === undefined) socket.destroy()
+      else if (socket.writable) respond(next.response, reply)
+    } catch (error) {
+      // A bug, such as a header that Node does not send.
+      core.reportError(error, next.arrival)
+      socket.destroy()
     }
-    if (isStopping) end(socket)
+    // Whatever a client sends that does not read would count as a sign of life.
+    if (socket.writableNeedDrain) socket.pause()
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
   function refuse(socket: Socket, code: ErrorCode): void {
-    if (refused.has(socket) || !socket.writable) return
+    if (refused.has(socket)) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => end(socket, core && formatReply(core.refuse(code, socket)))
@@ -145,18 +140,6 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     response.shouldKeepAlive = false
     arrival.fault = code
     arrival.stopBody(new HttpError(code))
-  }
-
-  /** What takes too long at a stop. */
-  function giveUp(): void {
-    for (const [socket, [current]] of connections) {
-      if (core !== undefined && current?.response.headersSent === false && socket.writable) {
-        const { arrival, response } = current
-        if (response.req.complete) respond(response, core.giveUp(arrival))
-        else arrival.stopBody(new HttpError('shutting_down'))
-      }
-      clock.setImmediate(() => socket.destroy())
-    }
   }
 
   return {
@@ -175,23 +158,29 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     /** Responds within closeMs to what has arrived, and closes; at once if nobody serves yet. Is called once. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
-      isHeld = true
-      // Whoever has connected by now is let in: a port that closes resets them.
+      state = 'held'
+      // Whoever has connected by now is let in, and what has arrived is read: a port that closes resets them.
       for (let known = -1, rounds = 0; known < connections.size && rounds < 100; rounds++) {
         known = connections.size
         for (let turn = 0; turn < 3; turn++) await new Promise(clock.setImmediate)
       }
       // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)
-      // In between, what has arrived is read.
-      for (let i = 0; i < 2; i++) await new Promise(clock.setImmediate)
-      isHeld = false
+      state = 'stopping'
       endTurn()
       core?.beginClosing()
-      isStopping = true
-      for (const [socket, exchanges] of connections) {
-        if (core === undefined || (exchanges.length === 0 && socket.writable)) socket.destroy()
-        else if (exchanges[0]?.response.writableFinished === true) end(socket)
+      for (const [socket, [current]] of connections) {
+        if (core === undefined || (current === undefined && socket.writable)) socket.destroy()
+        else if (current?.response.writableFinished === true) end(socket)
+      }
+      const giveUp = (): void => {
+        for (const [socket, [current]] of connections) {
+          if (current?.response.req.complete === false)
+            current.arrival.stopBody(new HttpError('shutting_down'))
+          else if (current?.response.headersSent === false)
+            end(socket, core && formatReply(core.giveUp(current.arrival)))
+          clock.setImmediate(() => socket.destroy())
+        }
       }
       const timer = clock.setTimeout(giveUp, closeMs)
       await closed
@@ -228,8 +217,4 @@ function end(socket: Socket, text = ''): void {
   if (!socket.writable) return
   const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
   socket.once('close', () => clock.clearTimeout(timer)).end(text)
-}
-
-function isClosed(stream: IncomingMessage | ServerResponse): Promise<void> {
-  return new Promise((resolve) => void stream.once('close', resolve))
 }
