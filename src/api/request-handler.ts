@@ -95,53 +95,47 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  /** The order of the checks; the operation makes the rest of them. `found` gets the route, if path and method are known. */
-  async function respond(arrival: Arrival, found: { route?: Route }): Promise<Reply> {
-    if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
-    if (isClosing) throw new HttpError('shutting_down')
-    const isDisturbed =
-      !disturbances.isCalm && unescape(pathBelowBase(arrival.target).split('/', 2)[1] ?? '') === 'v1'
-    const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
-    if (failure?.isAfter === false) return failure.reply
-    checkFraming(arrival)
-    const { resource, parameter, search } = findResource(arrival)
-    const route = (found.route = findRoute(resource, arrival))
-    if (route.needsNoKey !== true) authenticate(arrival)
-    const readBody = async (): Promise<unknown> => {
-      checkBodyHead(arrival)
-      return parseBody(await arrival.readBody())
-    }
-    const reply = await route.handle({ parameter, search, readBody })
-    return failure !== undefined && reply.status < 300 ? failure.reply : reply
-  }
-
   /** The reply as it is sent, for the log too. `start`: when its handling began (`clock.performanceNow()`). */
   function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
-    const { status, body, code, closes = false } = reply
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     onResponse?.(createRequestLog(reply, start, client, arrival))
-    return {
-      status,
-      headers: [...corsHeaders, ...(route?.headers ?? []), ...reply.headers],
-      body: arrival?.method === 'HEAD' ? undefined : body,
-      code,
-      closes: closes || isClosing,
-    }
+    const headers = [...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
+    const body = arrival?.method === 'HEAD' ? undefined : reply.body
+    const { status, encoding, code, closes = false } = reply
+    return { status, headers, body, encoding, code, closes: closes || isClosing }
   }
 
   return {
     async handle(arrival) {
       const start = clock.performanceNow()
       checkMount(arrival)
-      const found: { route?: Route } = {}
+      const readBody = async (): Promise<unknown> => {
+        checkBodyHead(arrival)
+        return parseBody(await arrival.readBody())
+      }
+      let route: Route | undefined
       let reply: Reply
       try {
-        reply = await respond(arrival, found)
+        if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
+        if (isClosing) throw new HttpError('shutting_down')
+        const isDisturbed =
+          !disturbances.isCalm && unescape(pathBelowBase(arrival.target).split('/', 2)[1] ?? '') === 'v1'
+        const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
+        if (failure?.isAfter === false) reply = failure.reply
+        else {
+          checkFraming(arrival)
+          const { resource, parameter, search } = findResource(arrival)
+          route = findRoute(resource, arrival)
+          if (route.needsNoKey !== true) authenticate(arrival)
+          // The operation checks the rest.
+          reply = await route.handle({ parameter, search, readBody })
+          if (failure !== undefined && reply.status < 300) reply = failure.reply
+        }
       } catch (error) {
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
-      const completed = complete(reply, start, arrival.client, arrival, found.route)
+      const completed = complete(reply, start, arrival.client, arrival, route)
       return reply.status === 0 ? undefined : completed
     },
     refuse(code, client) {

@@ -81,7 +81,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     const goOn = (): void => {
       exchanges.shift()
       if (socket.isPaused()) socket.resume()
-      void handleNext(socket)
+      handleNext(socket)
     }
     // Until a request has arrived in full, a fault is one of its body, and a stop waits.
     response.on('close', () => (request.complete ? goOn() : request.on('close', goOn)))
@@ -105,25 +105,28 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (arrivedInTurn >= maxArrivalsInTurn)
       for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
     arrivedInTurn = 0
-    if (core !== undefined && state !== 'held') for (const socket of due.splice(0)) void handleNext(socket)
+    if (core !== undefined && state !== 'held') for (const socket of due.splice(0)) handleNext(socket)
   }
 
   /** Requests of a connection take effect in their order. */
-  async function handleNext(socket: Socket): Promise<void> {
+  function handleNext(socket: Socket): void {
     const [next] = connections.get(socket) ?? []
-    if (next === undefined && state === 'stopping') return end(socket)
+    if (next === undefined && state === 'stopping') end(socket)
     if (core === undefined || next === undefined || !socket.writable) return
-    const reply = await core.handle(next.arrival)
-    try {
-      if (reply === undefined) socket.destroy()
-      else if (socket.writable) respond(next.response, reply)
-    } catch (error) {
-      // A bug, such as a header that Node does not send.
-      core.reportError(error, next.arrival)
-      socket.destroy()
+    const { handle, reportError } = core
+    const send = (reply: Reply | undefined): void => {
+      try {
+        if (reply === undefined) socket.destroy()
+        else if (socket.writable) respond(next.response, reply)
+      } catch (error) {
+        // A bug, such as a header that Node does not send.
+        reportError(error, next.arrival)
+        socket.destroy()
+      }
+      // Whatever a client sends that does not read would count as a sign of life.
+      if (socket.writableNeedDrain) socket.pause()
     }
-    // Whatever a client sends that does not read would count as a sign of life.
-    if (socket.writableNeedDrain) socket.pause()
+    void handle(next.arrival).then(send)
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
@@ -195,7 +198,7 @@ function respond(response: ServerResponse, reply: Reply): void {
   if (reply.closes !== true && response.shouldKeepAlive) {
     // Node only reads the headers.
     response.writeHead(reply.status, reply.headers as string[])
-    if (reply.body !== undefined) response.write(reply.body)
+    if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
     // Faster: all requests of this turn are handled before the first response is sent.
     clock.nextTick(() => response.end())
   } else {
