@@ -110,6 +110,17 @@ test('a body', async (t) => {
   )
 })
 
+test('a body in chunks of one byte, also where it is beyond the limit and dropped', async (t) => {
+  const client = await connectRaw(t, (await startApp(t)).url)
+  const take = async (request: string): Promise<void> => {
+    client.write(request + formatRequest('GET /healthz'))
+    for (let responses = 0; responses < 2; responses++) await client.read()
+  }
+  const shape: Shape = (chunks) =>
+    formatRequest('POST /v1/pets', ['Transfer-Encoding: chunked'], `${chunks}0\r\n\r\n`)
+  await assertLinear(take, [shape], ['1\r\n \r\n'], 2 * 65_536 * 6)
+})
+
 test('a request target', async (t) => {
   const send = await createSend(t)
   const shapes: Shape[] = [

@@ -165,9 +165,10 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       reject(reason)
     })
     stream.on('data', (chunk: Buffer) => {
+      // What still comes is dropped: a client that is cut off while it sends may never see the response.
+      if (size > maxBodyBytes) return
       const start = size
       size += chunk.length
-      // What still comes is dropped: a client that is cut off while it sends may never see the response.
       if (size > maxBodyBytes) return stop(new HttpError('content_too_large', tooLarge))
       if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
       chunk.copy(bytes, start)
