@@ -4,7 +4,6 @@
  */
 import nodeFs, { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { placeOf } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, describeSystemError } from '../system/errors.ts'
 
@@ -237,15 +236,6 @@ export function hasSameContent(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 
-/** So many are named. */
-export const maxFaults = 10
-
-export interface TextFault {
-  readonly message: string
-  readonly offset: number
-  readonly firstAt?: number | undefined
-}
-
 export class DataFileUnusable extends Error {
   /** For clients too: it names no path. */
   readonly summary: string
@@ -256,20 +246,6 @@ export class DataFileUnusable extends Error {
 
   static ofFile(path: string, what: string): DataFileUnusable {
     return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
-  }
-
-  static ofText(path: string, bytes: Buffer, faults: readonly TextFault[], count: number): DataFileUnusable {
-    const places = faults.map(({ offset, message, firstAt }) => {
-      const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
-      const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
-      return { ...placeOf(bytes, offset), message: message + where }
-    })
-    const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-    if (count > faults.length) lines.push(`${path}: and ${count - faults.length} more errors`)
-    const [first] = places
-    const others = count === 1 ? '' : ` (and ${count - 1} more error${count === 2 ? '' : 's'})`
-    const summary = `line ${first?.line}, column ${first?.column}: ${first?.message}${others}`
-    return new DataFileUnusable(lines.join('\n'), summary)
   }
 }
 
