@@ -16,7 +16,7 @@ import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
-import { errorCode, isSystemError } from '../system/errors.ts'
+import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
 import { endAfter, endOf, type FileEnd, formatAppend, type PartOfEnd, replaceEnd } from './appender.ts'
 import {
   DataFileChanged,
@@ -28,7 +28,6 @@ import {
   type Identity,
   isSame,
   RewriteFailed,
-  sayUnwritable,
   systemFailure,
   tryAgain,
   waitForSave,
@@ -86,7 +85,9 @@ export async function openDataFile(
     const file = new DataFile(disk, release)
     const data = await file.read()
     sayKeptPets(disk)
-    sayUnwritable(disk)
+    const writeError = disk.findWriteError()
+    if (writeError !== undefined)
+      disk.say(`cannot be written: ${describeSystemError(writeError)}; pets can be listed, but not added`)
     sayCoarseTimes(disk)
     return { file, data }
   } catch (error) {
@@ -249,14 +250,9 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
+  /** A file that is missing is being saved, or the next look finds it missing. */
   isReadOnly(): boolean {
-    try {
-      this.#disk.checkFileWritable()
-      return false
-    } catch (error) {
-      // A file that is missing is being saved, or the next look finds it missing.
-      return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-    }
+    return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(this.#disk.findWriteError()))
   }
 
   /**

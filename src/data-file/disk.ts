@@ -191,9 +191,13 @@ export class Disk {
     }
   }
 
-  /** Throws the system's error if that is not so; EPERM also for a file that only takes appends (chattr +a). */
-  checkFileWritable(): void {
-    this.close(this.fs.openSync(this.path, 'r+'))
+  /** The system's error, if the data file cannot be written; EPERM also for one that only takes appends (chattr +a). */
+  findWriteError(): unknown {
+    try {
+      return this.close(this.fs.openSync(this.path, 'r+'))
+    } catch (error) {
+      return error
+    }
   }
 
   #followLinks(path: string): string {
@@ -305,12 +309,4 @@ export function describeFileError(disk: Disk, error: unknown): string {
   }
   const fault = describeSystemError(error)
   return disk.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
-}
-
-export function sayUnwritable(disk: Disk): void {
-  try {
-    disk.checkFileWritable()
-  } catch (error) {
-    disk.say(`cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`)
-  }
 }

@@ -63,7 +63,7 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     // We might move aside a file that we may not write.
-    if (old !== undefined) disk.checkFileWritable()
+    if (old !== undefined) disk.close(disk.fs.openSync(target, 'r+'))
     await createWhole(disk, next, old, (newPath) => {
       if (expected !== undefined) {
         // 1. Move the old file aside. A crash may leave it there: see putBackOldFile.
