@@ -94,7 +94,7 @@ export async function openDataFile(
     await release?.()
     if (!isSystemError(error)) throw error
     const fault = `cannot be opened or created: ${describeFileError(disk, error)}`
-    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, fault), false)
+    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, fault))
   }
 }
 
@@ -194,12 +194,12 @@ export class DataFile implements Adapter<PetData> {
       if (isStart) this.#disk.say('restored: a crash had interrupted the server while it replaced this file')
       throw new DataFileChanged(this.name)
     }
-    const tornEnd = findTornEnd(text)
-    const mayRepair = tornEnd !== undefined && (isStart || tornEnd === 'copy')
-    const kept = isStart || mayRepair ? findKeptPets(this.#disk) : []
-    if (isStart && kept.length > 0) throw refuseBesideKeptPets(this.#disk, unusable, text.isBlank)
+    const hasKeptPets = findKeptPets(this.#disk).length > 0
+    if (isStart && hasKeptPets) throw refuseBesideKeptPets(this.#disk, unusable)
     if (isStart && identity === undefined) return this.#replace(undefined, [...this.#formatNewFile([])])
-    if (mayRepair && kept.length === 0) return this.#repair(identity, text, tornEnd)
+    const tornEnd = findTornEnd(text)
+    const mayRepair = (isStart || tornEnd === 'copy') && !hasKeptPets
+    if (tornEnd !== undefined && mayRepair) return this.#repair(identity, text, tornEnd)
     this.#become({ is: 'unusable', identity })
     throw unusable
   }

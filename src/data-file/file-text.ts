@@ -46,7 +46,7 @@ const byteOrderMark = Buffer.from('\ufeff')
 export class FileText {
   readonly bytes: Buffer
   /** Nothing but white space, and perhaps a byte order mark. */
-  readonly isBlank: boolean
+  readonly #isBlank: boolean
   /** By ascending id, missing ids filled in. */
   readonly pets: Pet[]
   /** `at`: the `{` of the pet. */
@@ -66,7 +66,7 @@ export class FileText {
     this.bytes = bytes
     this.#reader = new JsonReader(bytes)
     if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) this.#reader.at = byteOrderMark.length
-    this.isBlank = this.#reader.peek() === -1
+    this.#isBlank = this.#reader.peek() === -1
     try {
       this.#readFile()
     } catch (error) {
@@ -86,7 +86,7 @@ export class FileText {
 
   describeFaults(path: string): DataFileUnusable | undefined {
     // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
-    if (this.isBlank) {
+    if (this.#isBlank) {
       const remedy = 'put the pets back, or delete it to start without any'
       return new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty')
     }
