@@ -79,7 +79,7 @@ test(
     assert.equal((await ended).code, 1)
     assert.match(
       output(),
-      /^pets\.json: cannot be opened or created: it has to be rewritten, for missing ids or a repair, in a folder that can be written: permission denied \(EACCES\)\n$/,
+      /^pets\.json: has to be rewritten, but it or its folder cannot be written: permission denied \(EACCES\)\n$/,
     )
     assert.deepEqual(describeFile(join(folder, 'pets.json')), before)
   },

@@ -15,23 +15,20 @@ import { basename, dirname, join } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
-import { clock } from '../system/clock.ts'
+import { clock, delay } from '../system/clock.ts'
 import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
 import { endAfter, endOf, type FileEnd, formatAppend, type PartOfEnd, replaceEnd } from './appender.ts'
 import {
   DataFileChanged,
   DataFileUnusable,
-  describeFileError,
   Disk,
   type DiskOptions,
   hasSameContent,
   type Identity,
   isSame,
-  RewriteFailed,
+  lookAgainMs,
   systemFailure,
   tryAgain,
-  waitForSave,
-  wasJustWritten,
 } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
@@ -49,6 +46,9 @@ import { findTornEnd, type TornEnd } from './torn-end.ts'
 /** For a file that keeps changing. */
 const maxEditWaitMs = 1500
 
+/** Nobody is still saving a file that was left alone for so long. */
+const settleMs = 400
+
 /** On some mounts a renamed file has another inode, so that each replacement seems to meet an edit. */
 const maxFailedReplacements = 10
 
@@ -65,7 +65,7 @@ type State =
   | { readonly is: 'unread' }
   | { readonly is: 'served'; readonly end: FileEnd }
   | { readonly is: 'half-written'; readonly end: FileEnd; readonly part: PartOfEnd }
-  | { readonly is: 'unusable'; readonly identity: Identity }
+  | { readonly is: 'unusable'; readonly identity: Identity; readonly error: DataFileUnusable }
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -92,9 +92,12 @@ export async function openDataFile(
     return { file, data }
   } catch (error) {
     await release?.()
-    if (!isSystemError(error)) throw error
-    const fault = `cannot be opened or created: ${describeFileError(disk, error)}`
-    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, fault))
+    const fault = isSystemError(error)
+      ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
+      : error
+    // Another server, which has no such words, may be using it.
+    const isOurs = release !== undefined && fault instanceof DataFileUnusable
+    throw isOurs ? refuseBesideKeptPets(disk, fault) : fault
   }
 }
 
@@ -140,15 +143,17 @@ export class DataFile implements Adapter<PetData> {
     this.#keptPath = undefined
   }
 
-  /** Whether the file has to be read. Throws the system's error if an append that has failed cannot be undone. */
+  /** Whether the file has to be read. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone. */
   async look(): Promise<boolean> {
     const wasHalfWritten = this.#state.is === 'half-written'
     await this.#putBackOldEnd()
     const state = this.#state
     if (state.is === 'unread') return true
     const { identity } = state.is === 'unusable' ? state : state.end
-    if (wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)) this.#become({ is: 'unread' })
-    return this.#state.is === 'unread'
+    const isEdited = wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)
+    if (isEdited) this.#become({ is: 'unread' })
+    else if (state.is === 'unusable') throw state.error
+    return isEdited
   }
 
   /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved after `maxEditWaitMs`; or a system error. */
@@ -188,19 +193,24 @@ export class DataFile implements Adapter<PetData> {
    */
   async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<readonly Buffer[]> {
     const isStart = this.#served === undefined
-    if (!isStart || wasJustWritten(identity?.mtimeNs ?? 0n))
-      await waitForSave(this.name, () => !isSame(this.#disk.statIdentity(), identity))
+    const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
+    // An editor may have emptied the file, and take its time to write the rest.
+    const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
+    for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
+      await delay(lookAgainMs)
+      if (!isSame(this.#disk.statIdentity(), identity)) throw new DataFileChanged(this.name)
+    }
     if (await putBackOldFile(this.#disk)) {
       if (isStart) this.#disk.say('restored: a crash had interrupted the server while it replaced this file')
       throw new DataFileChanged(this.name)
     }
-    const hasKeptPets = findKeptPets(this.#disk).length > 0
-    if (isStart && hasKeptPets) throw refuseBesideKeptPets(this.#disk, unusable)
-    if (isStart && identity === undefined) return this.#replace(undefined, [...this.#formatNewFile([])])
     const tornEnd = findTornEnd(text)
-    const mayRepair = (isStart || tornEnd === 'copy') && !hasKeptPets
-    if (tornEnd !== undefined && mayRepair) return this.#repair(identity, text, tornEnd)
-    this.#become({ is: 'unusable', identity })
+    if (findKeptPets(this.#disk).length === 0) {
+      if (isStart && identity === undefined) return this.#replace(undefined, [...this.#formatNewFile([])])
+      if (tornEnd === 'copy' || (tornEnd !== undefined && isStart))
+        return this.#repair(identity, text, tornEnd)
+    }
+    this.#become({ is: 'unusable', identity, error: unusable })
     throw unusable
   }
 
@@ -283,7 +293,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   describeError(error: unknown): string {
-    return describeFileError(this.#disk, error)
+    return this.#disk.describeError(error)
   }
 
   async close(): Promise<void> {
@@ -324,14 +334,18 @@ export class DataFile implements Adapter<PetData> {
     try {
       await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
     } catch (error) {
+      const code = errorCode(error)
       const isLost = isChanged(error) && ++this.#failedReplacements === maxFailedReplacements
-      if (expected === undefined || (!isLost && !isSystemError(error))) throw error
-      if (!isLost && (errorCode(error) !== 'EBUSY' || this.#disk.isWindows)) throw new RewriteFailed(error)
-      this.#become({ is: 'unusable', identity: this.#disk.statIdentity() })
-      const why = isLost
-        ? 'is another file whenever it is moved'
-        : 'is a mount of its own; mount its folder instead'
-      throw DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${why}`)
+      const isMount = code === 'EBUSY' && !this.#disk.isWindows
+      const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error)
+      if (expected === undefined || !(isLost || isMount || isRefused)) throw error
+      let why = `it or its folder cannot be written: ${this.#disk.describeError(error)}`
+      if (isLost) why = 'is another file whenever it is moved'
+      if (isMount) why = 'is a mount of its own; mount its folder instead'
+      const unusable = DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${why}`)
+      // A folder may be mended, without a change in the file.
+      if (!isRefused) this.#become({ is: 'unusable', identity: this.#disk.statIdentity(), error: unusable })
+      throw unusable
     }
     this.#failedReplacements = 0
     this.#hasFailedSync = false

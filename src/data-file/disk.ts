@@ -80,6 +80,11 @@ export class Disk {
     return this.isWindows && ['EBUSY', 'EPERM', 'EACCES'].includes(errorCode(error))
   }
 
+  describeError(error: unknown): string {
+    const fault = describeSystemError(error)
+    return this.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
+  }
+
   retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
     return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
   }
@@ -260,9 +265,7 @@ export class DataFileChanged extends DataFileUnusable {
   }
 }
 
-const lookAgainMs = 40
-/** Nobody is still saving a file that was left alone for so long. */
-const settleMs = 400
+export const lookAgainMs = 40
 
 export async function tryAgain<T>(
   maxMs: number,
@@ -278,35 +281,4 @@ export async function tryAgain<T>(
     }
     await delay(lookAgainMs)
   }
-}
-
-/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged as soon as it is edited. */
-export async function waitForSave(path: string, isEdited: () => boolean): Promise<void> {
-  const start = clock.performanceNow()
-  while (clock.performanceNow() - start < settleMs) {
-    await delay(lookAgainMs)
-    if (isEdited()) throw new DataFileChanged(path)
-  }
-}
-
-export function wasJustWritten(mtimeNs: bigint): boolean {
-  return clock.now() - Number(mtimeNs / 1_000_000n) < settleMs
-}
-
-/** The file has to be written anew, which the system refuses. */
-export class RewriteFailed extends Error {
-  readonly code: string
-  constructor(cause: unknown) {
-    super('', { cause })
-    this.code = errorCode(cause)
-  }
-}
-
-export function describeFileError(disk: Disk, error: unknown): string {
-  if (error instanceof RewriteFailed) {
-    const why = describeFileError(disk, error.cause)
-    return `it has to be rewritten, for missing ids or a repair, in a folder that can be written: ${why}`
-  }
-  const fault = describeSystemError(error)
-  return disk.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
 }
