@@ -104,22 +104,11 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
   }
 }
 
-/**
- * Locks a file beside the data file, which stays: were it removed, two servers could lock one each. Where none can be made, the data file is
- * never replaced, and is locked itself.
- */
+/** Locks a file beside the data file, which stays: were it removed, two servers could lock one each. */
 function openLocked(disk: Disk): FileLock {
-  const { platform, target } = disk
-  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(platform))
+  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform))
     throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
-  const flags = constants.O_NONBLOCK | lockedFlag
-  let descriptor: number
-  try {
-    descriptor = disk.fs.openSync(`${target}.petstore-lock`, flags | constants.O_CREAT, 0o644)
-  } catch (error) {
-    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-    if (!isRefused || disk.statIdentity() === undefined) throw error
-    descriptor = disk.fs.openSync(target, flags)
-  }
+  const flags = constants.O_CREAT | constants.O_NONBLOCK | lockedFlag
+  const descriptor = disk.fs.openSync(`${disk.target}.petstore-lock`, flags, 0o644)
   return async () => disk.close(descriptor)
 }
