@@ -16,7 +16,7 @@ import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
-import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
+import { errorCode, isSystemError } from '../system/errors.ts'
 import { endAfter, endOf, type FileEnd, formatAppend, type PartOfEnd, replaceEnd } from './appender.ts'
 import {
   DataFileChanged,
@@ -87,7 +87,7 @@ export async function openDataFile(
     sayKeptPets(disk)
     const writeError = disk.findWriteError()
     if (writeError !== undefined)
-      disk.say(`cannot be written: ${describeSystemError(writeError)}; pets can be listed, but not added`)
+      disk.say(`cannot be written: ${disk.describeError(writeError)}; pets can be listed, but not added`)
     sayCoarseTimes(disk)
     return { file, data }
   } catch (error) {
@@ -95,7 +95,7 @@ export async function openDataFile(
     const fault = isSystemError(error)
       ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
       : error
-    // Another server, which has no such words, may be using it.
+    // Another server may be using it, and what it has kept.
     const isOurs = release !== undefined && fault instanceof DataFileUnusable
     throw isOurs ? refuseBesideKeptPets(disk, fault) : fault
   }

@@ -15,13 +15,6 @@ const maxHeldMs = 1000
 /** One state of a file, as far as `stat` tells; undefined for a missing one. With the ctime, since `cp -p` and `touch` set the mtime back. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
 
-export interface WholeFile {
-  readonly bytes: Buffer
-  readonly identity: Identity
-  /** Why there are none, if that is so: `is missing`, or `is a folder, not a file`. */
-  readonly fault?: string
-}
-
 export interface DiskOptions {
   /** For the person who runs the server. */
   readonly onMessage?: (message: string) => void
@@ -111,8 +104,8 @@ export class Disk {
     }
   }
 
-  /** Throws a DataFileChanged when the data file was written to meanwhile. */
-  async read(): Promise<WholeFile> {
+  /** `fault`: why there are no bytes, if that is so. Throws a DataFileChanged when the data file was written to meanwhile. */
+  async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
     try {
       // Without O_NONBLOCK, a pipe would wait for a writer.
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
