@@ -95,9 +95,9 @@ export async function openDataFile(
     const fault = isSystemError(error)
       ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
       : error
-    // Another server may be using it, and what it has kept.
-    const isOurs = release !== undefined && fault instanceof DataFileUnusable
-    throw isOurs ? refuseBesideKeptPets(disk, fault) : fault
+    // What lies beside a file that another server uses is not to be renamed.
+    const isLocked = release !== undefined
+    throw isLocked && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
   }
 }
 

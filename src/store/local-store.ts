@@ -137,8 +137,8 @@ export class LocalStore implements Store {
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
         // Once a mode is put right, creations are possible at once.
-        const knownMs = file?.isReadOnly() === true ? 0 : failureKnownMs
-        if (file !== undefined && isSystemError(error)) this.#fail(file, error, knownMs)
+        if (file !== undefined && isSystemError(error))
+          this.#fail(file, error, file.isReadOnly() ? 0 : failureKnownMs)
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
         await this.#reload(file, { mayBeStored })
