@@ -11,7 +11,7 @@
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
@@ -206,7 +206,7 @@ export class DataFile implements Adapter<PetData> {
     }
     const tornEnd = findTornEnd(text)
     if (findKeptPets(this.#disk).length === 0) {
-      if (isStart && identity === undefined) return this.#replace(undefined, [...this.#formatNewFile([])])
+      if (isStart && identity === undefined) return this.#replace(undefined, [...formatFile([])])
       if (tornEnd === 'copy' || (tornEnd !== undefined && isStart))
         return this.#repair(identity, text, tornEnd)
     }
@@ -281,7 +281,7 @@ export class DataFile implements Adapter<PetData> {
         if (!isLast && clock.performanceNow() < failure.until) return failure.words
         // A full disk is not written to until it is full, at each try.
         if (this.#disk.freeBytes() < pets.length * minPetBytes) throw systemFailure('ENOSPC')
-        this.#keptPath = await keepBeside(this.#disk, 'kept', this.#formatNewFile(pets))
+        this.#keptPath = await keepBeside(this.#disk, 'kept', formatFile(pets))
       }
       return `, and are kept in ${basename(this.#keptPath)} until then`
     } catch (error) {
@@ -365,12 +365,6 @@ export class DataFile implements Adapter<PetData> {
     const kept = `the last ${text.tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
     this.#disk.say(`repaired: ${isKept ? `${why}; ${kept}` : 'its closing brackets were missing'}`)
     return repaired
-  }
-
-  #formatNewFile(pets: readonly Pet[]): Iterable<Buffer> {
-    const schema = 'pets.schema.json'
-    const hasSchema = this.#disk.statIdentity(join(dirname(this.#disk.target), schema)) !== undefined
-    return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 }
 
