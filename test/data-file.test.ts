@@ -112,15 +112,6 @@ test('makes a missing file, and the folders to it', async (t) => {
   assert.equal(readFileSync(path, 'utf8'), formatDataFile(rex))
 })
 
-test('names the schema in a new file when it lies beside it', async (t) => {
-  const folder = makeFolder()
-  writeFileSync(join(folder, 'pets.schema.json'), '{}')
-  const { store } = await openStore(t, join(folder, 'pets.json'))
-  await store.create(newPet('Rex'))
-  const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
-  assert.equal(readFileSync(join(folder, 'pets.json'), 'utf8'), `${head}    ${rex}\n  ]\n}\n`)
-})
-
 test('names the first ten errors, each on a line of its own, and how many more there are', async () => {
   const path = makeDataFile(formatDataFile(rex, ...Array.from({ length: 12 }, () => '{"name":"x"}')))
   await assert.rejects(openFileStore(path), (error) => {

@@ -38,7 +38,7 @@ test('writes any number of pets as if they were appended', () => {
     const pets = Array.from({ length: count }, (_, index) => ({ ...pet, id: index + 1 }))
     const lines = pets.map(({ id }) => petLine(id, 'Mia'))
     assert.equal(
-      Buffer.concat([...formatFile(pets, undefined)]).toString(),
+      Buffer.concat([...formatFile(pets)]).toString(),
       count === 0 ? '{\n  "pets": [\n  ]\n}\n' : formatDataFile(...lines),
     )
   }

@@ -131,7 +131,7 @@ test('is red while ids cannot be filled in, and green once they can', async (t) 
   await lookUntil(/no pet can be added/)
   assert.deepEqual(await askAll(fetch), readOnly)
   fault.name = ''
-  await lookUntil(/can be used again/)
+  await lookUntil(/is valid again/)
   assert.deepEqual(await askAll(fetch), green)
 })
 

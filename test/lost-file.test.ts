@@ -67,18 +67,25 @@ function findKept(path: string): readonly string[] {
 
 /** Renames in the folder what the last line of a refusal says: to go on with the kept pets, or with the data file. */
 function follow(refusal: string, folder: string, choice: 'kept pets' | 'data file'): void {
+  const path = join(folder, 'pets.json')
   const line = refusal.trim().split('\n').at(-1) ?? ''
-  const [, kept = '', restore = '', giveUp = ''] =
-    /: (\S+)(?:, the last of .*)? has [^;]+; to go on with these, ([^;]+); or (.+)$/.exec(line) ?? []
-  assert.ok(kept, line)
-  for (const [, from = '', to = ''] of (choice === 'kept pets' ? restore : giveUp).matchAll(
-    /rename (\S+) to (another name|\S+)/g,
-  )) {
-    const target = to === 'another name' ? `old-${from === 'it' ? kept : from}` : to
-    nodeFs.renameSync(join(folder, from === 'it' ? kept : from), join(folder, target))
+  const [, restore = '', giveUp = ''] =
+    /has [^;]+; to go on with these, ([^;]+); to go on with pets\.json, ([^;]+)$/.exec(line) ?? []
+  if (choice === 'data file') {
+    assert.match(
+      giveUp,
+      /^mend it, or delete it to begin without any pets, and rename each pets\.json\.kept-… to another name$/,
+    )
+    nodeFs.rmSync(path, { recursive: true, force: true })
+    for (const kept of findKept(path)) nodeFs.renameSync(kept, join(folder, `old-${basename(kept)}`))
+    return
   }
-  const [, empty] = /delete (\S+)/.exec(giveUp) ?? []
-  if (choice === 'data file' && empty !== undefined) nodeFs.rmSync(join(folder, empty), { recursive: true })
+  const [, kept = ''] =
+    /^rename pets\.json, if it is there, to another name, and then rename (\S+) to pets\.json$/.exec(
+      restore,
+    ) ?? []
+  if (nodeFs.existsSync(path)) nodeFs.renameSync(path, join(folder, 'old-pets.json'))
+  nodeFs.renameSync(join(folder, kept), path)
 }
 
 describe('keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file', () => {
@@ -109,17 +116,20 @@ describe('keeps the confirmed pets at once, and a restart after `kill -9` offers
         (error: Error) => error.message,
       )
       assert.match(refusal, fault)
-      assert.ok(refusal.includes(`\n${killed}: ${basename(kept)} has 2 pets; `), refusal)
+      assert.ok(
+        refusal.includes(`\n${killed}: ${basename(kept)}, which was kept last, has 2 pets; `),
+        refusal,
+      )
       follow(refusal, dirname(killed), 'kept pets')
       const { store: again } = await openStore(t, killed)
       assert.deepEqual(namesIn(again), ['Rex', 'Mia'])
       assert.equal((await again.create(newPet('Kit'))).id, 3)
-      // The other choice starts without them, unless a person has to correct a mistake first.
+      // The other choice starts without them.
       const other = join(makeFolder(), 'data', 'pets.json')
       copyFolder(dirname(path), dirname(other))
       if (nodeFs.existsSync(other)) makeOld(other)
       follow(refusal, dirname(other), 'data file')
-      if (/empty|missing|folder/.test(String(fault))) assert.equal((await openStore(t, other)).store.size, 0)
+      assert.equal((await openStore(t, other)).store.size, 0)
     })
   }
 })
@@ -245,7 +255,10 @@ test('a start on a file that may not be read names the kept pets, too', async (t
   })
   await assert.rejects(openFileStore(path, { fileSystem }), ({ message }: Error) => {
     assert.match(message, /cannot be opened or created: permission denied \(EACCES\)\n/)
-    assert.ok(message.includes(`${basename(kept)} has 1 pet; to go on with these, `), message)
+    assert.ok(
+      message.includes(`${basename(kept)}, which was kept last, has 1 pet; to go on with these, `),
+      message,
+    )
     return true
   })
 })
@@ -292,7 +305,7 @@ test('keeps pets a second time without writing over the first, and a start takes
   )
   const [, last = ''] = findKept(path)
   await assert.rejects(openFileStore(path), ({ message }: Error) => {
-    assert.ok(message.includes(`${basename(last)}, the last of 2 such files, has 1 pet; `), message)
+    assert.ok(message.includes(`${basename(last)}, which was kept last, has 1 pet; `), message)
     return true
   })
 })
@@ -318,7 +331,7 @@ test('repairs no damaged end beside kept pets', async (t) => {
   nodeFs.writeFileSync(`${path}.kept-2026`, whole)
   await assert.rejects(
     openFileStore(path),
-    /; or mend pets\.json and rename pets\.json\.kept-2026 to another name$/,
+    /; to go on with pets\.json, mend it, or delete it .*, and rename each pets\.json\.kept-… to another name$/,
   )
   assert.equal(nodeFs.readFileSync(path, 'utf8'), torn)
   nodeFs.rmSync(`${path}.kept-2026`)
@@ -419,7 +432,7 @@ test('the program keeps the pets of a cut-off save, and its restart refuses with
   const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
   assert.equal((await second.ended).code, 1)
   assert.match(second.output(), /^data\/pets\.json:\d+:\d+: expected/)
-  assert.ok(second.output().includes(`${name} has 100 pets; `), second.output())
+  assert.ok(second.output().includes(`${name}, which was kept last, has 100 pets; `), second.output())
   follow(second.output(), dirname(path), 'kept pets')
   const third = await startProgram(t, folder)
   assert.match(third.output(), /pets\.json, 100 pets/)

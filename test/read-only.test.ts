@@ -79,25 +79,30 @@ test(
     assert.equal((await ended).code, 1)
     assert.match(
       output(),
-      /^pets\.json: cannot be opened or created: it has to be rewritten, for missing ids or a repair, in a folder that can be written: permission denied \(EACCES\)\n$/,
+      /^pets\.json: has to be rewritten, but it or its folder cannot be written: permission denied \(EACCES\)\n$/,
     )
     assert.deepEqual(describeFile(join(folder, 'pets.json')), before)
   },
 )
 
-test('appends to a file in a folder that cannot be written, and makes none there', { skip }, async (t) => {
-  const folder = makeStore(t, pets, { file: 0o666, folder: 0o755 })
-  const { url } = await startProgram(t, folder, env, asNobody)
-  assert.equal((await send(url, '/v1/pets', creation)).status, 201)
-  const { ended, output: refusal } = runProgram(
-    t,
-    folder,
-    { PETSTORE_API_KEYS: 'k', PETSTORE_DATA_FILE: 'new.json' },
-    asNobody,
-  )
-  assert.equal((await ended).code, 1)
-  assert.match(refusal(), /^new\.json: cannot be opened or created: permission denied \(EACCES\)\n$/)
-})
+test(
+  'appends to a file in a folder that cannot be written, for one server, and makes none there',
+  { skip },
+  async (t) => {
+    const folder = makeStore(t, pets, { file: 0o666, folder: 0o755 })
+    const { url } = await startProgram(t, folder, env, asNobody)
+    assert.equal((await send(url, '/v1/pets', creation)).status, 201)
+    for (const [file, refusal] of [
+      ['new.json', /^new\.json: cannot be opened or created: permission denied \(EACCES\)\n$/],
+      ['pets.json', /^pets\.json: is in use by another server; /],
+    ] as const) {
+      const refused = { PETSTORE_API_KEYS: 'k', PETSTORE_DATA_FILE: file }
+      const { ended, output } = runProgram(t, folder, refused, asNobody)
+      assert.equal((await ended).code, 1)
+      assert.match(output(), refusal)
+    }
+  },
+)
 
 test('keeps the group of a file that a server of another user writes anew', { skip }, async (t) => {
   // The server's user is in the group that the file is shared by, and may not give the file away.

@@ -60,7 +60,7 @@ export function makeFolder(base = tmpdir()): string {
   return folder
 }
 
-const isNoLock = (name: string): boolean => !name.endsWith('.petstore-lock')
+const isNoLock = (name: string): boolean => !name.includes('.petstore-lock')
 
 /** The names in the folder of a data file but for its lock, which is there as long as the file is open, and after a kill. */
 export function listFolder(folder: string): readonly string[] {

@@ -27,7 +27,10 @@ export type Outcome =
 
 const comparedBytes = 256
 
-/** An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. */
+/**
+ * An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. By
+ * the time of day, since the other clock stands still while a machine sleeps.
+ */
 const maxGapMs = 250
 
 /** The bytes to write at `petsEnd`. The very first pet has no comma before it. */
@@ -69,8 +72,8 @@ export async function replaceEnd(
   // A byte more than there should be.
   const readEnd = (length: number): Buffer =>
     disk.readAt(descriptor, petsEnd - before.length, before.length + length + 1)
-  const clocks = readClocks()
-  const wasStopped = (): boolean => readClocks().some((ms, i) => ms - (clocks[i] ?? 0) > maxGapMs)
+  const startMs = clock.now()
+  const wasStopped = (): boolean => clock.now() - startMs > maxGapMs
   const changed = (): DataFileChanged => new DataFileChanged(disk.name)
   let identity: Identity
   let isWritten = false
@@ -128,9 +131,4 @@ function isEndOf({ closing }: FileEnd, found: Buffer, part: PartOfEnd | undefine
   if (part === undefined) return found.equals(closing)
   if (found.length > Math.max(closing.length, part.bytes.length)) return false
   return found.every((byte, at) => byte === closing[at] || byte === part.bytes[at] || byte === 0)
-}
-
-/** The time of day may be set; the other clock stands still while a machine sleeps. */
-function readClocks(): readonly number[] {
-  return [clock.now(), clock.performanceNow()]
 }

@@ -11,28 +11,24 @@
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
-import { clock } from '../system/clock.ts'
+import { clock, delay } from '../system/clock.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
 import { endAfter, endOf, type FileEnd, formatAppend, type PartOfEnd, replaceEnd } from './appender.ts'
 import {
   DataFileChanged,
   DataFileUnusable,
-  describeFileError,
   Disk,
   type DiskOptions,
   hasSameContent,
   type Identity,
   isSame,
-  RewriteFailed,
-  sayUnwritable,
+  lookAgainMs,
   systemFailure,
   tryAgain,
-  waitForSave,
-  wasJustWritten,
 } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
@@ -50,6 +46,9 @@ import { findTornEnd, type TornEnd } from './torn-end.ts'
 /** For a file that keeps changing. */
 const maxEditWaitMs = 1500
 
+/** Nobody is still saving a file that was left alone for so long. */
+const settleMs = 400
+
 /** On some mounts a renamed file has another inode, so that each replacement seems to meet an edit. */
 const maxFailedReplacements = 10
 
@@ -66,7 +65,7 @@ type State =
   | { readonly is: 'unread' }
   | { readonly is: 'served'; readonly end: FileEnd }
   | { readonly is: 'half-written'; readonly end: FileEnd; readonly part: PartOfEnd }
-  | { readonly is: 'unusable'; readonly identity: Identity }
+  | { readonly is: 'unusable'; readonly identity: Identity; readonly error: DataFileUnusable }
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -86,14 +85,19 @@ export async function openDataFile(
     const file = new DataFile(disk, release)
     const data = await file.read()
     sayKeptPets(disk)
-    sayUnwritable(disk)
+    const writeError = disk.findWriteError()
+    if (writeError !== undefined)
+      disk.say(`cannot be written: ${disk.describeError(writeError)}; pets can be listed, but not added`)
     sayCoarseTimes(disk)
     return { file, data }
   } catch (error) {
     await release?.()
-    if (!isSystemError(error)) throw error
-    const fault = `cannot be opened or created: ${describeFileError(disk, error)}`
-    throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, fault), false)
+    const fault = isSystemError(error)
+      ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
+      : error
+    // What lies beside a file that another server uses is not to be renamed.
+    const isLocked = release !== undefined
+    throw isLocked && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
   }
 }
 
@@ -139,15 +143,17 @@ export class DataFile implements Adapter<PetData> {
     this.#keptPath = undefined
   }
 
-  /** Whether the file has to be read. Throws the system's error if an append that has failed cannot be undone. */
+  /** Whether the file has to be read. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone. */
   async look(): Promise<boolean> {
     const wasHalfWritten = this.#state.is === 'half-written'
     await this.#putBackOldEnd()
     const state = this.#state
     if (state.is === 'unread') return true
     const { identity } = state.is === 'unusable' ? state : state.end
-    if (wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)) this.#become({ is: 'unread' })
-    return this.#state.is === 'unread'
+    const isEdited = wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)
+    if (isEdited) this.#become({ is: 'unread' })
+    else if (state.is === 'unusable') throw state.error
+    return isEdited
   }
 
   /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved after `maxEditWaitMs`; or a system error. */
@@ -187,19 +193,24 @@ export class DataFile implements Adapter<PetData> {
    */
   async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<readonly Buffer[]> {
     const isStart = this.#served === undefined
-    if (!isStart || wasJustWritten(identity?.mtimeNs ?? 0n))
-      await waitForSave(this.name, () => !isSame(this.#disk.statIdentity(), identity))
+    const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
+    // An editor may have emptied the file, and take its time to write the rest.
+    const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
+    for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
+      await delay(lookAgainMs)
+      if (!isSame(this.#disk.statIdentity(), identity)) throw new DataFileChanged(this.name)
+    }
     if (await putBackOldFile(this.#disk)) {
       if (isStart) this.#disk.say('restored: a crash had interrupted the server while it replaced this file')
       throw new DataFileChanged(this.name)
     }
     const tornEnd = findTornEnd(text)
-    const mayRepair = tornEnd !== undefined && (isStart || tornEnd === 'copy')
-    const kept = isStart || mayRepair ? findKeptPets(this.#disk) : []
-    if (isStart && kept.length > 0) throw refuseBesideKeptPets(this.#disk, unusable, text.isBlank)
-    if (isStart && identity === undefined) return this.#replace(undefined, [...this.#formatNewFile([])])
-    if (mayRepair && kept.length === 0) return this.#repair(identity, text, tornEnd)
-    this.#become({ is: 'unusable', identity })
+    if (findKeptPets(this.#disk).length === 0) {
+      if (isStart && identity === undefined) return this.#replace(undefined, [...formatFile([])])
+      if (tornEnd === 'copy' || (tornEnd !== undefined && isStart))
+        return this.#repair(identity, text, tornEnd)
+    }
+    this.#become({ is: 'unusable', identity, error: unusable })
     throw unusable
   }
 
@@ -249,14 +260,9 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
+  /** A file that is missing is being saved, or the next look finds it missing. */
   isReadOnly(): boolean {
-    try {
-      this.#disk.checkFileWritable()
-      return false
-    } catch (error) {
-      // A file that is missing is being saved, or the next look finds it missing.
-      return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-    }
+    return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(this.#disk.findWriteError()))
   }
 
   /**
@@ -275,7 +281,7 @@ export class DataFile implements Adapter<PetData> {
         if (!isLast && clock.performanceNow() < failure.until) return failure.words
         // A full disk is not written to until it is full, at each try.
         if (this.#disk.freeBytes() < pets.length * minPetBytes) throw systemFailure('ENOSPC')
-        this.#keptPath = await keepBeside(this.#disk, 'kept', this.#formatNewFile(pets))
+        this.#keptPath = await keepBeside(this.#disk, 'kept', formatFile(pets))
       }
       return `, and are kept in ${basename(this.#keptPath)} until then`
     } catch (error) {
@@ -287,7 +293,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   describeError(error: unknown): string {
-    return describeFileError(this.#disk, error)
+    return this.#disk.describeError(error)
   }
 
   async close(): Promise<void> {
@@ -328,14 +334,18 @@ export class DataFile implements Adapter<PetData> {
     try {
       await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
     } catch (error) {
+      const code = errorCode(error)
       const isLost = isChanged(error) && ++this.#failedReplacements === maxFailedReplacements
-      if (expected === undefined || (!isLost && !isSystemError(error))) throw error
-      if (!isLost && (errorCode(error) !== 'EBUSY' || this.#disk.isWindows)) throw new RewriteFailed(error)
-      this.#become({ is: 'unusable', identity: this.#disk.statIdentity() })
-      const why = isLost
-        ? 'is another file whenever it is moved'
-        : 'is a mount of its own; mount its folder instead'
-      throw DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${why}`)
+      const isMount = code === 'EBUSY' && !this.#disk.isWindows
+      const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error)
+      if (expected === undefined || !(isLost || isMount || isRefused)) throw error
+      let why = `it or its folder cannot be written: ${this.#disk.describeError(error)}`
+      if (isLost) why = 'is another file whenever it is moved'
+      if (isMount) why = 'is a mount of its own; mount its folder instead'
+      const unusable = DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${why}`)
+      // A folder may be mended, without a change in the file.
+      if (!isRefused) this.#become({ is: 'unusable', identity: this.#disk.statIdentity(), error: unusable })
+      throw unusable
     }
     this.#failedReplacements = 0
     this.#hasFailedSync = false
@@ -355,12 +365,6 @@ export class DataFile implements Adapter<PetData> {
     const kept = `the last ${text.tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
     this.#disk.say(`repaired: ${isKept ? `${why}; ${kept}` : 'its closing brackets were missing'}`)
     return repaired
-  }
-
-  #formatNewFile(pets: readonly Pet[]): Iterable<Buffer> {
-    const schema = 'pets.schema.json'
-    const hasSchema = this.#disk.statIdentity(join(dirname(this.#disk.target), schema)) !== undefined
-    return formatFile(pets, hasSchema ? `./${schema}` : undefined)
   }
 }
 

@@ -4,7 +4,6 @@
  */
 import nodeFs, { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { placeOf } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, describeSystemError } from '../system/errors.ts'
 
@@ -15,13 +14,6 @@ const maxHeldMs = 1000
 
 /** One state of a file, as far as `stat` tells; undefined for a missing one. With the ctime, since `cp -p` and `touch` set the mtime back. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
-
-export interface WholeFile {
-  readonly bytes: Buffer
-  readonly identity: Identity
-  /** Why there are none, if that is so: `is missing`, or `is a folder, not a file`. */
-  readonly fault?: string
-}
 
 export interface DiskOptions {
   /** For the person who runs the server. */
@@ -81,6 +73,11 @@ export class Disk {
     return this.isWindows && ['EBUSY', 'EPERM', 'EACCES'].includes(errorCode(error))
   }
 
+  describeError(error: unknown): string {
+    const fault = describeSystemError(error)
+    return this.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
+  }
+
   retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
     return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
   }
@@ -107,8 +104,8 @@ export class Disk {
     }
   }
 
-  /** Throws a DataFileChanged when the data file was written to meanwhile. */
-  async read(): Promise<WholeFile> {
+  /** `fault`: why there are no bytes, if that is so. Throws a DataFileChanged when the data file was written to meanwhile. */
+  async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
     try {
       // Without O_NONBLOCK, a pipe would wait for a writer.
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -192,9 +189,13 @@ export class Disk {
     }
   }
 
-  /** Throws the system's error if that is not so; EPERM also for a file that only takes appends (chattr +a). */
-  checkFileWritable(): void {
-    this.close(this.fs.openSync(this.path, 'r+'))
+  /** The system's error, if the data file cannot be written; EPERM also for one that only takes appends (chattr +a). */
+  findWriteError(): unknown {
+    try {
+      return this.close(this.fs.openSync(this.path, 'r+'))
+    } catch (error) {
+      return error
+    }
   }
 
   #followLinks(path: string): string {
@@ -237,15 +238,6 @@ export function hasSameContent(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 
-/** So many are named. */
-export const maxFaults = 10
-
-export interface TextFault {
-  readonly message: string
-  readonly offset: number
-  readonly firstAt?: number | undefined
-}
-
 export class DataFileUnusable extends Error {
   /** For clients too: it names no path. */
   readonly summary: string
@@ -257,20 +249,6 @@ export class DataFileUnusable extends Error {
   static ofFile(path: string, what: string): DataFileUnusable {
     return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
   }
-
-  static ofText(path: string, bytes: Buffer, faults: readonly TextFault[], count: number): DataFileUnusable {
-    const places = faults.map(({ offset, message, firstAt }) => {
-      const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
-      const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
-      return { ...placeOf(bytes, offset), message: message + where }
-    })
-    const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-    if (count > faults.length) lines.push(`${path}: and ${count - faults.length} more errors`)
-    const [first] = places
-    const others = count === 1 ? '' : ` (and ${count - 1} more error${count === 2 ? '' : 's'})`
-    const summary = `line ${first?.line}, column ${first?.column}: ${first?.message}${others}`
-    return new DataFileUnusable(lines.join('\n'), summary)
-  }
 }
 
 /** Somebody else has written the file or is writing it, or it was put back. It has to be read again before anything is reported. */
@@ -280,9 +258,7 @@ export class DataFileChanged extends DataFileUnusable {
   }
 }
 
-const lookAgainMs = 40
-/** Nobody is still saving a file that was left alone for so long. */
-const settleMs = 400
+export const lookAgainMs = 40
 
 export async function tryAgain<T>(
   maxMs: number,
@@ -297,44 +273,5 @@ export async function tryAgain<T>(
       if (!mayPass(error) || clock.performanceNow() > deadline) throw error
     }
     await delay(lookAgainMs)
-  }
-}
-
-/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged as soon as it is edited. */
-export async function waitForSave(path: string, isEdited: () => boolean): Promise<void> {
-  const start = clock.performanceNow()
-  while (clock.performanceNow() - start < settleMs) {
-    await delay(lookAgainMs)
-    if (isEdited()) throw new DataFileChanged(path)
-  }
-}
-
-export function wasJustWritten(mtimeNs: bigint): boolean {
-  return clock.now() - Number(mtimeNs / 1_000_000n) < settleMs
-}
-
-/** The file has to be written anew, which the system refuses. */
-export class RewriteFailed extends Error {
-  readonly code: string
-  constructor(cause: unknown) {
-    super('', { cause })
-    this.code = errorCode(cause)
-  }
-}
-
-export function describeFileError(disk: Disk, error: unknown): string {
-  if (error instanceof RewriteFailed) {
-    const why = describeFileError(disk, error.cause)
-    return `it has to be rewritten, for missing ids or a repair, in a folder that can be written: ${why}`
-  }
-  const fault = describeSystemError(error)
-  return disk.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
-}
-
-export function sayUnwritable(disk: Disk): void {
-  try {
-    disk.checkFileWritable()
-  } catch (error) {
-    disk.say(`cannot be written: ${describeSystemError(error)}; pets can be listed, but not added`)
   }
 }

@@ -4,8 +4,7 @@
  */
 import crypto from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, closeSync, constants, mkdirSync, openSync, readdirSync } from 'node:fs'
-import { renameSync, rmdirSync, statSync, unlinkSync } from 'node:fs'
+import { chmodSync, closeSync, constants, openSync, readdirSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
 import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
@@ -22,12 +21,12 @@ const lockedFlag = 0x20
 export async function lockFile(disk: Disk): Promise<FileLock> {
   const locks: FileLock[] = []
   const release = async (): Promise<void> => {
-    for (const each of locks) await each()
+    for (const each of locks.toReversed()) await each()
   }
   try {
     if (['linux', 'android', 'win32'].includes(disk.platform)) {
       for (const address of addressesOf(disk)) locks.push(await listen(address))
-      if (!disk.isWindows) locks.push(await lockBeside(disk))
+      if (!disk.isWindows) await lockBeside(disk, locks)
     } else locks.push(openLocked(disk))
   } catch (error) {
     // Of listen(2), and of open(2).
@@ -52,16 +51,18 @@ function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
     mounts = statSync('/proc/self/ns/mnt').ino
   })
   return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
-    const id = crypto.hash('sha256', isWindows ? locked.toLowerCase() : locked).slice(0, 32)
+    const id = idOf(isWindows ? locked.toLowerCase() : locked)
     // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
     return process.platform === 'win32' ? `\\\\.\\pipe\\petstore-${id}` : `\0petstore-${id}`
   })
 }
 
+const idOf = (text: string): string => crypto.hash('sha256', text).slice(0, 32)
+
 async function listen(path: string): Promise<FileLock> {
   const server = createServer((socket) => socket.destroy())
-  // Not shared with other workers of node:cluster; and who runs as another user has to be able to connect.
-  await once(server.listen({ path, exclusive: true, writableAll: path.startsWith('/') }), 'listening')
+  // Not shared with other workers of node:cluster.
+  await once(server.listen({ path, exclusive: true }), 'listening')
   server.unref()
   return async () => {
     await once(server.close(), 'close')
@@ -69,87 +70,45 @@ async function listen(path: string): Promise<FileLock> {
 }
 
 /**
- * Containers that share the data may share no network. So on Linux a folder beside the data file has a socket in it, too, unless
- * that cannot be made (FAT, a folder that may not be written).
+ * Containers that share the data may share no network. So on Linux each server also listens on a socket in the folder, unless that cannot be
+ * made (FAT, a folder that may not be written).
  *
- * Two starts may find the socket of a dead process at the same time. Its name is used once, so whoever removes it removes no living one;
- * and a folder is renamed over an empty one only (rename(2)), so one of the two is first.
+ * A start listens before it looks for others, so of two at least one sees the other, and gives way. One that finds nobody stays, and removes
+ * the sockets that have refused it: they are of the dead, or of starts that were about to listen, and see it.
  */
-async function lockBeside({ name, target }: Disk): Promise<FileLock> {
-  const folder = `${target}.petstore-lock`
-  for (let tries = 0; tries < 5; tries++) {
-    try {
-      if (await isHeld(folder)) throw DataFileUnusable.ofFile(name, usedByAnother)
-      return await moveIn(folder)
-    } catch (error) {
-      // Whoever comes too late fails in several ways, and finds at the next try who holds it.
-      if (!isSystemError(error)) throw error
-    }
-  }
-  return async () => {}
-}
-
-/** Removes the sockets of the dead. */
-async function isHeld(path: string): Promise<boolean> {
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
-  const descriptor = openSync(path, 'r')
-  // The address of a socket has at most 107 bytes.
-  const folder = `/proc/self/fd/${descriptor}`
+async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
+  // Without the name of the file: the address of a socket has at most 107 bytes.
+  const prefix = `.petstore-lock-${idOf(basename(disk.target))}-`
+  const own = `${prefix}${crypto.randomUUID()}`
+  const refusing: string[] = []
   try {
+    const descriptor = openSync(dirname(disk.target), 'r')
+    locks.push(async () => closeSync(descriptor))
+    const folder = `/proc/self/fd/${descriptor}`
+    locks.push(await listen(`${folder}/${own}`))
+    // Who runs as another user has to be able to connect. Another start may have removed the socket already.
+    quietly(() => chmodSync(`${folder}/${own}`, 0o777))
     for (const name of readdirSync(folder)) {
+      if (!name.startsWith(prefix) || name === own) continue
       const socket = connect(`${folder}/${name}`)
       const [failure] = await once(socket, 'connect').catch((error: unknown) => [error])
       socket.destroy()
       // EAGAIN: too many are waiting to be let in.
-      if (failure === undefined || errorCode(failure) === 'EAGAIN') return true
-      if (errorCode(failure) !== 'ECONNREFUSED') throw failure
-      unlinkSync(`${folder}/${name}`)
+      if (failure === undefined || errorCode(failure) === 'EAGAIN')
+        throw DataFileUnusable.ofFile(disk.name, usedByAnother)
+      if (errorCode(failure) === 'ECONNREFUSED') refusing.push(`${folder}/${name}`)
     }
-    return false
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-async function moveIn(path: string): Promise<FileLock> {
-  const id = crypto.randomUUID()
-  const own = `${path}-${id}`
-  mkdirSync(own)
-  const descriptor = openSync(own, 'r')
-  let removeSocket: FileLock | undefined
-  const release = async (): Promise<void> => {
-    await removeSocket?.()
-    for (const folder of [own, path]) quietly(() => rmdirSync(folder))
-    closeSync(descriptor)
-  }
-  try {
-    // Another user, who may write there too, has to be able to remove what is left of us.
-    chmodSync(own, statSync(dirname(path)).mode | 0o700)
-    removeSocket = await listen(`/proc/self/fd/${descriptor}/${id}`)
-    renameSync(own, path)
+    for (const path of refusing) disk.remove(path)
   } catch (error) {
-    await release()
-    throw error
+    if (!isSystemError(error)) throw error
   }
-  return release
 }
 
-/**
- * Locks a file beside the data file, which stays: were it removed, two servers could lock one each. Where none can be made, the data file is
- * never replaced, and is locked itself.
- */
+/** Locks a file beside the data file, which stays: were it removed, two servers could lock one each. */
 function openLocked(disk: Disk): FileLock {
-  const { platform, target } = disk
-  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(platform))
+  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform))
     throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
-  const flags = constants.O_NONBLOCK | lockedFlag
-  let descriptor: number
-  try {
-    descriptor = disk.fs.openSync(`${target}.petstore-lock`, flags | constants.O_CREAT, 0o644)
-  } catch (error) {
-    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-    if (!isRefused || disk.statIdentity() === undefined) throw error
-    descriptor = disk.fs.openSync(target, flags)
-  }
+  const flags = constants.O_CREAT | constants.O_NONBLOCK | lockedFlag
+  const descriptor = disk.fs.openSync(`${disk.target}.petstore-lock`, flags, 0o644)
   return async () => disk.close(descriptor)
 }

@@ -2,11 +2,11 @@
  * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
  * the closing brackets.
  */
-import { JsonFault, JsonReader, openBrace, openBracket, shorten, type Int64 } from '../json/json.ts'
+import { JsonFault, JsonReader, openBrace, openBracket, placeOf, shorten, type Int64 } from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
-import { DataFileUnusable, maxFaults, type TextFault } from './disk.ts'
+import { DataFileUnusable } from './disk.ts'
 
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
@@ -14,6 +14,9 @@ export const separator = ',\n    '
 
 /** At most, so that a crash cannot damage more pets. */
 export const maxAppendPets = 128
+
+/** So many faults are named. */
+const maxFaults = 10
 
 /** Throws a DataFileUnusable. */
 export function parseFileText(path: string, bytes: Buffer): FileText {
@@ -24,9 +27,8 @@ export function parseFileText(path: string, bytes: Buffer): FileText {
 }
 
 /** In parts, which do not take as much memory as the pets. */
-export function* formatFile(pets: readonly Pet[], schema: string | undefined): Generator<Buffer> {
-  const schemaLine = schema === undefined ? '' : `  "$schema": ${JSON.stringify(schema)},\n`
-  yield Buffer.from(`{\n${schemaLine}  "pets": [`)
+export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
+  yield Buffer.from('{\n  "pets": [')
   for (let i = 0; i < pets.length; i += 1000) {
     const lines = pets.slice(i, i + 1000).map((pet) => separator + formatPet(pet))
     yield Buffer.from(lines.join('').slice(i === 0 ? 1 : 0))
@@ -43,13 +45,13 @@ const byteOrderMark = Buffer.from('\ufeff')
 export class FileText {
   readonly bytes: Buffer
   /** Nothing but white space, and perhaps a byte order mark. */
-  readonly isBlank: boolean
+  readonly #isBlank: boolean
   /** By ascending id, missing ids filled in. */
   readonly pets: Pet[]
   /** `at`: the `{` of the pet. */
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
-  /** At most `maxFaults`, by place. */
-  readonly faults: TextFault[] = []
+  /** At most `maxFaults`, by place. `firstAt`: of an id that is given twice. */
+  readonly #faults: { message: string; offset: number; firstAt: number | undefined }[] = []
   faultCount = 0
   readonly syntaxFault: JsonFault | undefined
   /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
@@ -63,13 +65,13 @@ export class FileText {
     this.bytes = bytes
     this.#reader = new JsonReader(bytes)
     if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) this.#reader.at = byteOrderMark.length
-    this.isBlank = this.#reader.peek() === -1
+    this.#isBlank = this.#reader.peek() === -1
     try {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
       // It is reported even after `maxFaults` others.
-      if (this.faults.length === maxFaults) this.faults.pop()
+      if (this.#faults.length === maxFaults) this.#faults.pop()
       this.#addFault(error.message, error.offset)
       this.syntaxFault = error
     }
@@ -78,17 +80,28 @@ export class FileText {
     this.filledIds = filledIds
     if (noIdLeft !== undefined)
       this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
-    this.faults.sort((a, b) => a.offset - b.offset)
+    this.#faults.sort((a, b) => a.offset - b.offset)
   }
 
   describeFaults(path: string): DataFileUnusable | undefined {
     // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
-    if (this.isBlank) {
+    if (this.#isBlank) {
       const remedy = 'put the pets back, or delete it to start without any'
       return new DataFileUnusable(`${path}: is empty; ${remedy}`, 'it is empty')
     }
-    if (this.faultCount === 0) return undefined
-    return DataFileUnusable.ofText(path, this.bytes, this.faults, this.faultCount)
+    const places = this.#faults.map(({ message, offset, firstAt }) => {
+      const first = firstAt === undefined ? undefined : placeOf(this.bytes, firstAt)
+      const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
+      return { ...placeOf(this.bytes, offset), message: message + where }
+    })
+    const [first] = places
+    if (first === undefined) return undefined
+    const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
+    const others = this.faultCount - 1
+    if (this.faultCount > maxFaults) lines.push(`${path}: and ${this.faultCount - maxFaults} more errors`)
+    const more = others === 0 ? '' : ` (and ${others} more error${others === 1 ? '' : 's'})`
+    const summary = `line ${first.line}, column ${first.column}: ${first.message}${more}`
+    return new DataFileUnusable(lines.join('\n'), summary)
   }
 
   /** The text up to the last pet, and `closing`, in parts. An id comes with a comma, since at least the `name` follows. */
@@ -108,7 +121,7 @@ export class FileText {
 
   #addFault(message: string, offset: number, firstAt?: number): void {
     this.faultCount++
-    if (this.faults.length < maxFaults) this.faults.push({ message, offset, firstAt })
+    if (this.#faults.length < maxFaults) this.#faults.push({ message, offset, firstAt })
   }
 
   #readFile(): void {

@@ -63,7 +63,7 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     // We might move aside a file that we may not write.
-    if (old !== undefined) disk.checkFileWritable()
+    if (old !== undefined) disk.close(disk.fs.openSync(target, 'r+'))
     await createWhole(disk, next, old, (newPath) => {
       if (expected !== undefined) {
         // 1. Move the old file aside. A crash may leave it there: see putBackOldFile.
@@ -86,12 +86,7 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
 export async function putBackOldFile(disk: Disk): Promise<boolean> {
   const { target } = disk
   const oldPath = oldName(target)
-  try {
-    if (!linkIfMissing(disk, oldPath, target)) return false
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
-  }
+  if (disk.statIdentity(oldPath) === undefined || !linkIfMissing(disk, oldPath, target)) return false
   await disk.syncFolder(dirname(target))
   disk.remove(oldPath)
   return true
@@ -128,7 +123,12 @@ export async function keepBeside(
   const old = disk.fs.statSync(target, { throwIfNoEntry: false })
   const like = old?.isFile() === true ? { ...old, mode: old.mode | 0o600 } : { mode: 0o600, uid: -1, gid: -1 }
   // A start takes the last by name. So the time goes on from it, even if the clock was set back.
-  let time = Math.max(clock.now(), timeOf(findListedKeptPets(disk).at(-1)) + 1)
+  const lastTime =
+    findKeptPets(disk)
+      .at(-1)
+      ?.slice(-24)
+      .replace(/-(\d\d)-(\d\d\.)/, ':$1:$2') ?? ''
+  let time = Math.max(clock.now(), (Date.parse(lastTime) || 0) + 1)
   return createWhole(disk, parts, like, (newPath) => {
     for (; ; time++) {
       const path = `${target}.${kind}-${new Date(time).toISOString().replaceAll(':', '-')}`
@@ -137,29 +137,19 @@ export async function keepBeside(
   })
 }
 
-function timeOf(path = ''): number {
-  const [, date, hours, minutes, seconds] = /(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d\.\d{3}Z)$/.exec(path) ?? []
-  return Date.parse(`${date}${hours}:${minutes}:${seconds}`) || 0
-}
-
-/** The oldest first. */
+/** The oldest first. None, too, if the folder is not there or may not be listed. */
 export function findKeptPets(disk: Disk): readonly string[] {
-  const { target } = disk
-  const paths = disk.fs.readdirSync(dirname(target)).map((name) => join(dirname(target), name))
-  return paths.filter((path) => path.startsWith(`${target}.kept-`)).toSorted()
-}
-
-/** None, too, if the folder is not there or may not be listed. */
-function findListedKeptPets(disk: Disk): readonly string[] {
   try {
-    return findKeptPets(disk)
+    const { target } = disk
+    const paths = disk.fs.readdirSync(dirname(target)).map((name) => join(dirname(target), name))
+    return paths.filter((path) => path.startsWith(`${target}.kept-`)).toSorted()
   } catch {
     return []
   }
 }
 
 export function sayKeptPets(disk: Disk): void {
-  for (const path of findListedKeptPets(disk)) {
+  for (const path of findKeptPets(disk)) {
     const pets = countPets(disk, path)
     disk.say(
       `${basename(path)} has ${pets} that an earlier run has kept; delete it once they are in ${basename(disk.name)}, or not wanted`,
@@ -168,25 +158,15 @@ export function sayKeptPets(disk: Disk): void {
 }
 
 /** Beside kept pets, the error also says what to do to go on with either. */
-export function refuseBesideKeptPets(
-  disk: Disk,
-  unusable: DataFileUnusable,
-  isEmpty: boolean,
-): DataFileUnusable {
-  const kept = findListedKeptPets(disk)
-  const last = kept.at(-1)
+export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
+  const last = findKeptPets(disk).at(-1)
   if (last === undefined) return unusable
   const name = basename(disk.target)
-  const isThere = disk.statIdentity() !== undefined
-  const setAside = isThere ? `rename ${name} to another name, and then ` : ''
-  const [what, others] =
-    kept.length === 1
-      ? [basename(last), basename(last)]
-      : [`${basename(last)}, the last of ${kept.length} such files,`, `each ${name}.kept-…`]
-  const mend = !isThere ? 'begin without any pets' : isEmpty ? `delete ${name}` : `mend ${name}`
+  const kept = basename(last)
   const choice =
-    `${what} has ${countPets(disk, last)}; to go on with these, ${setAside}rename ${basename(last)} to ${name}; ` +
-    `or ${mend} and rename ${others} to another name`
+    `${kept}, which was kept last, has ${countPets(disk, last)}; to go on with these, rename ${name}, if it is ` +
+    `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +
+    `begin without any pets, and rename each ${name}.kept-… to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
 

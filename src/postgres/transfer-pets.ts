@@ -58,7 +58,7 @@ export async function exportPets({ storage }: Database, path: string, onPets: On
     pets.push(...page.pets)
     hasMore = page.hasMore
   }
-  const bytes = Buffer.concat([...formatFile(pets, undefined)])
+  const bytes = Buffer.concat([...formatFile(pets)])
   parseFileText(path, bytes)
   await disk.makeFolder(dirname(path))
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)

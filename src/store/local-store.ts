@@ -4,7 +4,7 @@
  */
 import { Low, Memory } from 'lowdb'
 import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
-import { DataFileChanged, DataFileUnusable, type DiskOptions, RewriteFailed } from '../data-file/disk.ts'
+import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { describe, type Int64 } from '../json/json.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
@@ -38,6 +38,15 @@ export function createMemoryStore(seeds: readonly SeedPet[]): LocalStore {
   return new LocalStore(new Low<PetData>(new Memory(), { pets: completeSeeds(seeds) }))
 }
 
+/** Of the last look at the file or, if that found nothing, of the last creation. */
+interface Failure {
+  readonly error: unknown
+  /** The last that was said, if anything. */
+  readonly said: string | undefined
+  /** When it is over by itself (`clock.performanceNow()`): never if a look has met it. */
+  readonly endMs: number
+}
+
 export class LocalStore implements Store {
   version = 0
   readonly #low: Low<PetData>
@@ -47,14 +56,7 @@ export class LocalStore implements Store {
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex
-  /** Why the file cannot be used, if it cannot. */
-  #unusable: DataFileUnusable | undefined
-  /** What was last said to be wrong: the text of it, `append` for a failed append, or ''. */
-  #saidFailure = ''
-  /** What the last look has met, if it failed of the system. */
-  #lookError: unknown
-  /** When a creation failed of the disk (`clock.performanceNow()`), if none has succeeded since. */
-  #failedAt = -Infinity
+  #failure: Failure | undefined
   #closed: Promise<void> | undefined
 
   constructor(
@@ -75,14 +77,14 @@ export class LocalStore implements Store {
   }
 
   get dataFileError(): string | undefined {
-    return this.#unusable?.summary
+    const error = this.#failure?.error
+    return error instanceof DataFileUnusable ? error.summary : undefined
   }
 
   whyNoCreation(): 'read_only' | 'storage_failed' | undefined {
-    const isUnusable = this.#unusable !== undefined || this.#lookError instanceof RewriteFailed
-    if (isUnusable || this.#file?.isReadOnly() === true) return 'read_only'
-    const isKnown = clock.performanceNow() - this.#failedAt < failureKnownMs
-    return isKnown || this.#lookError !== undefined ? 'storage_failed' : undefined
+    if (this.dataFileError !== undefined || this.#file?.isReadOnly() === true) return 'read_only'
+    const isKnown = this.#failure !== undefined && clock.performanceNow() < this.#failure.endMs
+    return isKnown ? 'storage_failed' : undefined
   }
 
   get(id: Int64): Pet | undefined {
@@ -134,11 +136,9 @@ export class LocalStore implements Store {
         return results.map((pet) => pet ?? new PetStoreError('insufficient_storage', noIdLeft))
       } catch (error) {
         mayBeStored ||= file?.mayBeStored === true
-        if (file !== undefined && isSystemError(error)) {
-          this.#sayUnusable(file, error, 'append')
-          // Once a mode is put right, creations are possible at once.
-          if (!file.isReadOnly()) this.#failedAt = clock.performanceNow()
-        }
+        // Once a mode is put right, creations are possible at once.
+        if (file !== undefined && isSystemError(error))
+          this.#fail(file, error, file.isReadOnly() ? 0 : failureKnownMs)
         if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
           throw toRefusal(error, mayBeStored)
         await this.#reload(file, { mayBeStored })
@@ -171,33 +171,22 @@ export class LocalStore implements Store {
     }
     this.#index.showAdded()
     this.version++
-    this.#failedAt = -Infinity
-    this.#sayWorking()
+    this.#mend()
   }
 
   /** Reads the file, if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
   async #reload(file: DataFile, { mayBeStored = false, isLast = false } = {}): Promise<void> {
     try {
       const isEdited = await file.look()
-      if (!isEdited) this.#lookError = undefined
-      if (!isEdited && this.#unusable !== undefined) throw this.#unusable
-      // The last look may have failed. A failed append has not become possible by this one.
-      if (!isEdited) return void (this.#saidFailure !== 'append' && this.#sayWorking())
-      await this.#low.read()
-      this.#sayWorking()
-      this.#lookError = this.#unusable = undefined
-      this.#reindex()
+      if (isEdited) await this.#low.read()
+      // A creation that has failed has not become possible by a look at the same file.
+      if (isEdited || this.#failure?.endMs === Infinity) this.#mend()
+      if (isEdited) this.#reindex()
     } catch (error) {
-      this.#lookError = isSystemError(error) ? error : undefined
-      if (error instanceof DataFileUnusable && error !== this.#unusable) {
-        this.#unusable = error
-        // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
-        this.version++
-      }
       // Also if it was said before: they may not be kept yet, or not any more.
       const kept = await file.keepPets(isLast)
       const refusal = toRefusal(error, mayBeStored)
-      if (refusal instanceof PetStoreError) this.#sayUnusable(file, error, 'look', kept)
+      if (refusal instanceof PetStoreError) this.#fail(file, error, Infinity, kept)
       throw refusal
     }
   }
@@ -229,26 +218,30 @@ export class LocalStore implements Store {
     this.version++
   }
 
-  /** Of appends, the first that fails is told. `kept` is what became of the pets: if that changes, it is said again. */
-  #sayUnusable(file: DataFile, error: unknown, when: 'append' | 'look', kept = ''): void {
-    // While it is being saved it is too early to say anything.
-    if (error instanceof DataFileChanged) return
+  /** Of creations, the first that fails is told. `kept` is what became of the pets: if that changes, it is said again. */
+  #fail(file: DataFile, error: unknown, knownMs: number, kept = ''): void {
+    const { dataFileError } = this
+    const isLook = knownMs === Infinity
+    const last = this.#failure
+    if (!isLook && last?.endMs === Infinity) return
     const isFault = error instanceof DataFileUnusable
     const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
     const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
     const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
-    const message = `${fault}${separator}${consequence}${kept}`
-    const failure = when === 'append' ? when : message
-    if (failure === this.#saidFailure || (when === 'append' && this.#saidFailure !== '')) return
-    this.#say(message)
-    this.#saidFailure = failure
+    // While it is being saved it is too early to say anything.
+    const isTold = error instanceof DataFileChanged || (!isLook && last !== undefined)
+    const said = isTold ? last?.said : `${fault}${separator}${consequence}${kept}`
+    if (said !== undefined && said !== last?.said) this.#say(said)
+    this.#failure = { error, said, endMs: clock.performanceNow() + knownMs }
+    // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
+    if (this.dataFileError !== dataFileError) this.version++
   }
 
-  #sayWorking(): void {
-    const isMended = this.#unusable !== undefined
-    const state = isMended ? 'is valid again, and the pets come from it' : 'can be used again'
-    if (this.#saidFailure !== '') this.#say(`${this.#file?.name}: ${state}`)
-    this.#saidFailure = ''
+  #mend(): void {
+    const isFault = this.dataFileError !== undefined
+    const state = isFault ? 'is valid again, and the pets come from it' : 'can be used again'
+    if (this.#failure?.said !== undefined) this.#say(`${this.#file?.name}: ${state}`)
+    this.#failure = undefined
   }
 }
 

@@ -54,14 +54,11 @@ export class PetIndex {
       const now = next.get(old.id)
       if (now === undefined) continue
       kept++
-      if (!isSamePet(old, now)) changed++
+      const isSame = old.name === now.name && old.categoryId === now.categoryId && old.status === now.status
+      if (!isSame) changed++
     }
     return { added: next.size - kept, removed: this.size - kept, changed }
   }
-}
-
-export function isSamePet(a: Pet, b: Pet): boolean {
-  return a.id === b.id && a.name === b.name && a.categoryId === b.categoryId && a.status === b.status
 }
 
 /** The position of the first pet with a higher id. */
