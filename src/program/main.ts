@@ -90,9 +90,9 @@ async function serve(config: Config, database: Database | undefined, console: Co
     onError: sayError,
     ...(log === 'requests' && { onResponse: printEntries(say) }),
   }
-  const announce = (server: StorageServer, pets: string): void => {
+  const announce = (server: StorageServer, source: string): void => {
     stopOnSignals(server, console)
-    say(formatStartText(config, server.url, pets, createdKey, process.stdout.isTTY))
+    say(formatStartText(config, server.url, source, createdKey, process.stdout.isTTY))
     addTimes()
   }
   if (database === undefined) {
@@ -100,7 +100,7 @@ async function serve(config: Config, database: Database | undefined, console: Co
     announce(server, `Data file: ${resolve(dataFile)}, ${formatPetCount(server.countPets())}`)
   } else {
     const server = await startPetStore({ ...options, storage: database.storage })
-    announce(server, `Database: ${database.shown}, ${database.pets}`)
+    announce(server, `Database: ${database.shown}`)
   }
 }
 

@@ -25,18 +25,13 @@ async function assertCreates({ url }: Server, id: string): Promise<void> {
   assert.equal(created.headers.get('location'), `/v1/pets/${id}`, created.text)
 }
 
-test('makes the tables, and says where the pets are and how many, without the password', async () => {
+test('makes the tables, and says where the pets are, without the password', async () => {
   const databaseUrl = await database.createDatabase('fresh')
   const { host, pathname } = new URL(databaseUrl)
   const withPassword = databaseUrl.replace('petstore@', 'petstore:hush@')
-  for (const [id, count] of [
-    ['1', '0 pets'],
-    ['2', '1 pet'],
-  ] as const) {
+  for (const id of ['1', '2']) {
     const server = await start(withPassword)
-    assert.ok(
-      server.startText.includes(`\nDatabase: postgres://petstore@${host}${pathname}, ${count}\nPage: `),
-    )
+    assert.ok(server.startText.includes(`\nDatabase: postgres://petstore@${host}${pathname}\nPage: `))
     assert.doesNotMatch(server.startText, /hush/)
     await assertCreates(server, id)
     await stopServer(server)
@@ -192,7 +187,7 @@ test('applies PGOPTIONS, and shows them', async () => {
   const databaseUrl = await database.createDatabase('options')
   await runSql(databaseUrl, 'CREATE SCHEMA shop')
   const server = await start(databaseUrl, { PGOPTIONS: '-c search_path=shop' })
-  assert.match(server.startText, /\?options=-c%20search_path%3Dshop, 0 pets$/m)
+  assert.match(server.startText, /\?options=-c%20search_path%3Dshop$/m)
   await stopServer(server)
   assert.deepEqual(await runSql(databaseUrl, 'SELECT count(*)::int FROM shop.pets'), [{ count: 0 }])
 })
