@@ -5,7 +5,7 @@ import { expected, PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { CommitQueue } from './commit-queue.ts'
+import { createCommitQueue } from './commit-queue.ts'
 import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
 import type { PetStorage, Store } from './store.ts'
 
@@ -24,7 +24,7 @@ const PageSchema = v.object({
 })
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
-  const queue = new CommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
+  const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
   /** The kinds of call whose last attempt failed. One kind can fail alone: with a full disk, reads still work. */
   const failing = new Set<'reads' | 'creations'>()
 
