@@ -1,7 +1,7 @@
 /** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
 import buffer from 'node:buffer'
 
-/** At the length of the text: it ends too soon, and what is there is right (but for UTF-8 in a string without an end). */
+/** At the length of the text: it ends too soon. What is there is right, but perhaps for its last number, or UTF-8 in a string without an end. */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -55,6 +55,8 @@ const zero = 0x30
 const nine = 0x39
 /** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
+const literals = [true, false, null]
+const literalTexts = literals.map((literal) => Buffer.from(String(literal)))
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
@@ -116,7 +118,7 @@ export class JsonReader {
     if (this.peek() !== -1) this.fail('the end')
   }
 
-  /** If one of the texts (JSON strings, quotes included) comes next, takes it, and returns its index; otherwise -1. */
+  /** If one of the texts (of strings with their quotes, or of literals) comes next, takes it, and returns its index; otherwise -1. */
   acceptOneOf(texts: readonly Buffer[]): number {
     this.skipSpace()
     const { bytes, at } = this
@@ -191,9 +193,8 @@ export class JsonReader {
     if (isPlain && length < 16 && (length === 1 || bytes[start] !== zero)) return value
     const text = bytes.toString('latin1', start, at)
     if (numberPattern.test(text)) return parseNumber(text)
-    // If one more digit would make it a number, as in `-`, `1.` or `1.5e+`, it may have been cut off by the end of the text.
-    const isCut = at === bytes.length && numberPattern.test(`${text}0`)
-    throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : start)
+    // At the end of the text, `-`, `1.` or `1.5e+` may be a number that was cut off.
+    throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, at === bytes.length ? at : start)
   }
 
   /** Any depth overflows no stack. `onMember` gets the members of the value itself, if it is an object. */
@@ -229,19 +230,10 @@ export class JsonReader {
     if (byte === openBrace || byte === openBracket) return undefined
     if (byte === quote) return this.readString()
     if (byte === minus || (byte >= zero && byte <= nine)) return this.#readNumber()
-    const rest = this.bytes.toString('latin1', this.at, this.at + 6)
-    const literal = literals.find((name) => name === /^[a-z]*/.exec(rest)?.[0])
-    if (literal === undefined) {
-      // The text may end within a literal.
-      if (literals.some((name) => name.startsWith(rest))) this.at = this.bytes.length
-      this.fail('a value')
-    }
-    this.at += literal.length
-    return JSON.parse(literal)
+    const index = this.acceptOneOf(literalTexts)
+    return index < 0 ? this.fail('a value') : literals[index]
   }
 }
-
-const literals = ['true', 'false', 'null']
 
 /** From -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
 export type Int64 = number | bigint
@@ -292,10 +284,8 @@ export function parseNumber(text: string): number | bigint | InexactNumber {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  // Not by /0+$/, which takes the square of the zeros that stand before another digit.
-  let end = digits.length
-  while (digits[end - 1] === '0') end--
-  const significant = digits.slice(0, end)
+  // Without the lookbehind, zeros that stand before another digit would take the square of their number.
+  const significant = digits.replace(/(?<!0)0+$/, '')
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
   if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double
