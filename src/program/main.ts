@@ -63,19 +63,14 @@ async function start(args: Arguments, console: Console): Promise<void> {
   try {
     const database = await open()
     const count = await (verb === 'export'
-      ? exportPets(database, path, onPets)
-      : importPets(database, path, { onMessage: say }, onPets))
+      ? exportPets(database, path)
+      : importPets(database, path, { onMessage: say }))
     say(`${verb}ed ${formatPetCount(count)}`)
   } catch (error) {
     // The first names the file itself, and the second is a bug.
     if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
     throw new DatabaseUnusable(`${path}: the ${verb} failed: ${describeError(error)}`)
   }
-}
-
-/** A line of progress, on a terminal. */
-function onPets(done: number): void {
-  if (process.stdout.isTTY) process.stdout.write(`\r${done} pets\r`)
 }
 
 async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
