@@ -42,12 +42,8 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
   return { line, column }
 }
 
-export const openBrace = 0x7b
-export const openBracket = 0x5b
-export const colon = 0x3a
-const closeBrace = 0x7d
-const closeBracket = 0x5d
-const comma = 0x2c
+const openBrace = 0x7b
+const openBracket = 0x5b
 const quote = 0x22
 const backslash = 0x5c
 const minus = 0x2d
@@ -68,17 +64,12 @@ export class JsonReader {
     this.bytes = bytes
   }
 
-  skipSpace(): void {
+  /** Goes past white space, up to the byte that it returns; -1 at the end. */
+  peek(): number {
     for (; ; this.at++) {
       const byte = this.bytes[this.at]
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return byte ?? -1
     }
-  }
-
-  /** The next byte after white space; -1 at the end. */
-  peek(): number {
-    this.skipSpace()
-    return this.bytes[this.at] ?? -1
   }
 
   fail(expected: string): never {
@@ -91,26 +82,25 @@ export class JsonReader {
     throw new JsonFault(`expected ${expected}, got ${got}`, this.at)
   }
 
-  accept(byte: number): boolean {
-    if (this.peek() !== byte) return false
+  accept(mark: '{' | '}' | '[' | ']' | ',' | ':'): boolean {
+    if (this.peek() !== mark.charCodeAt(0)) return false
     this.at++
     return true
   }
 
   /** Before each member or item: goes up to it, past the comma. After the last, takes the bracket, and returns false. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
-    const end = close === '}' ? closeBrace : closeBracket
-    if (first) return !this.accept(end)
-    const isMore = this.accept(comma)
-    if (isMore && this.peek() === end) this.fail(`${what} after the comma`)
-    if (!isMore && !this.accept(end)) this.fail(`"," or "${close}"`)
+    if (first) return !this.accept(close)
+    const isMore = this.accept(',')
+    if (isMore && this.peek() === close.charCodeAt(0)) this.fail(`${what} after the comma`)
+    if (!isMore && !this.accept(close)) this.fail(`"," or "${close}"`)
     return isMore
   }
 
   readName(): string {
     const name = this.readString('a member name in double quotes')
-    if (!this.accept(colon)) this.fail('":"')
-    this.skipSpace()
+    if (!this.accept(':')) this.fail('":"')
+    this.peek()
     return name
   }
 
@@ -120,7 +110,7 @@ export class JsonReader {
 
   /** If one of the texts (of strings with their quotes, or of literals) comes next, takes it, and returns its index; otherwise -1. */
   acceptOneOf(texts: readonly Buffer[]): number {
-    this.skipSpace()
+    this.peek()
     const { bytes, at } = this
     for (let index = 0; index < texts.length; index++) {
       const text = texts[index]

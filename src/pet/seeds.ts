@@ -1,5 +1,5 @@
 /** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
-import { colon, isInt64, openBrace, type Int64, type JsonReader } from '../json/json.ts'
+import { isInt64, type Int64, type JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isId, nameFault, type SeedFault } from './pet-rules.ts'
 import {
   petMembers,
@@ -80,13 +80,13 @@ const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
  * leaves the reader in the middle of it.
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
-  if (!reader.accept(openBrace)) return undefined
+  if (!reader.accept('{')) return undefined
   /** In the order of petMembers. */
   const values: unknown[] = [undefined, undefined, undefined, undefined]
   let status: PetStatus | undefined
   for (let first = true; reader.acceptMore('}', first); first = false) {
     const member = reader.acceptOneOf(memberTexts)
-    if (member < 0 || values[member] !== undefined || !reader.accept(colon)) return undefined
+    if (member < 0 || values[member] !== undefined || !reader.accept(':')) return undefined
     if (petMembers[member] === 'status')
       values[member] = status = petStatuses[reader.acceptOneOf(statusTexts)]
     else values[member] = reader.readScalar()
