@@ -92,9 +92,7 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
 function isPassing(error: unknown): boolean {
   // Of withClient, if there was no connection.
   const cause = (isError(error) && error.cause) || error
-  const [code, message] = [errorCode(cause), describeError(cause)]
-  // A SQLSTATE of PostgreSQL's, a code of the system's, or none for what pg has found. With 08P01, PgBouncer refuses a parameter.
-  return code === ''
-    ? /timeout|terminated|target_session_attrs/.test(message)
-    : /^(?:08(?!P01)|53|57|E(?:AI_)?[A-Z]+$)/.test(code)
+  // A SQLSTATE of PostgreSQL's, a code of the system's or, of what pg and we have found, the message. With 08P01, PgBouncer refuses a parameter.
+  const kinds = /^(?:08(?!P01)|53|57|E(?:AI_)?[A-Z]+$)|timeout|terminated|target_session_attrs/
+  return kinds.test(errorCode(cause) || describeError(cause))
 }

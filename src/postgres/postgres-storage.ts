@@ -102,8 +102,7 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
         } catch (error) {
           const sqlState = errorCode(error)
           const [code] = outcomes.find(([, sqlStates]) => sqlStates.test(sqlState)) ?? []
-          const isConflict = code === 'nothing_stored' && sqlState.startsWith('40')
-          if (isConflict && attempt < maxAttempts) continue
+          if (/^40(?:001|P01)$/.test(sqlState) && attempt < maxAttempts) continue
           throw code === undefined ? error : Object.assign(new Error(describeError(error)), { code })
         }
         const reason = 'no id is left, or pet_counter has no row'
