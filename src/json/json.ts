@@ -34,7 +34,7 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
   for (let at = 0; at < offset; at++) {
     const byte = bytes[at] ?? 0
     // A line ends with \n, \r\n or \r.
-    if (byte === 0x0a || (byte === 0x0d && (at + 1 === offset || bytes[at + 1] !== 0x0a))) {
+    if (byte === 0x0a || (byte === 0x0d && bytes[at + 1] !== 0x0a)) {
       line++
       column = 1
     } else if (byte < 0x80 || byte >= 0xc0) column++
@@ -269,8 +269,8 @@ export function parseId(text: string): Int64 | undefined {
 export function parseNumber(text: string): number | bigint | InexactNumber {
   const double = Number(text)
   // No two numbers of 15 digits are the same double, unless they are too small for one: 1e-999 is 0.
-  const isExact = Math.abs(double) <= Number.MAX_SAFE_INTEGER && (double !== 0 || !/[1-9]/.test(text))
-  if (text.length <= 15 && isExact) return double + 0
+  const isExact = double !== 0 && Math.abs(double) <= Number.MAX_SAFE_INTEGER
+  if (text.length <= 15 && isExact) return double
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
