@@ -51,8 +51,7 @@ const zero = 0x30
 const nine = 0x39
 /** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
-const literals = [true, false, null]
-const literalTexts = literals.map((literal) => Buffer.from(String(literal)))
+const literals = ['true', 'false', 'null']
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
@@ -108,7 +107,7 @@ export class JsonReader {
     if (this.peek() !== -1) this.fail('the end')
   }
 
-  /** If one of the texts (of strings with their quotes, or of literals) comes next, takes it, and returns its index; otherwise -1. */
+  /** If one of the texts (JSON strings, quotes included) comes next, takes it, and returns its index; otherwise -1. */
   acceptOneOf(texts: readonly Buffer[]): number {
     this.peek()
     const { bytes, at } = this
@@ -220,8 +219,11 @@ export class JsonReader {
     if (byte === openBrace || byte === openBracket) return undefined
     if (byte === quote) return this.readString()
     if (byte === minus || (byte >= zero && byte <= nine)) return this.#readNumber()
-    const index = this.acceptOneOf(literalTexts)
-    return index < 0 ? this.fail('a value') : literals[index]
+    const { bytes, at } = this
+    const literal = literals.find((name) => bytes.toString('latin1', at, at + name.length) === name)
+    if (literal === undefined) this.fail('a value')
+    this.at += literal.length
+    return JSON.parse(literal)
   }
 }
 
