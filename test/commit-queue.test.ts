@@ -1,7 +1,7 @@
 /** Group commit: what shares a batch, who is settled by which, and in what order. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CommitQueue } from '../src/store/commit-queue.ts'
+import { createCommitQueue } from '../src/store/commit-queue.ts'
 import { createGate } from './file-system.ts'
 
 const double = (items: readonly number[]): number[] => items.map((item) => item * 2)
@@ -9,7 +9,7 @@ const double = (items: readonly number[]): number[] => items.map((item) => item 
 test('puts what comes together into one batch, and what comes meanwhile into the next', async () => {
   const batches: (readonly number[])[] = []
   const gate = createGate()
-  const queue = new CommitQueue<number, number>(async (items) => {
+  const queue = createCommitQueue<number, number>(async (items) => {
     batches.push(items)
     if (batches.length === 1) await gate.pass()
     return double(items)
@@ -27,7 +27,7 @@ test('puts what comes together into one batch, and what comes meanwhile into the
 
 test('splits what is more than a batch may hold', async () => {
   const sizes: number[] = []
-  const queue = new CommitQueue<number, number>(async (items) => {
+  const queue = createCommitQueue<number, number>(async (items) => {
     sizes.push(items.length)
     return double(items)
   }, 4)
@@ -39,7 +39,7 @@ test('splits what is more than a batch may hold', async () => {
 test('fails the callers of a failed batch, and nobody else', async () => {
   let count = 0
   const gate = createGate()
-  const queue = new CommitQueue<string, string>(async (items) => {
+  const queue = createCommitQueue<string, string>(async (items) => {
     if (count++ > 0) return items
     await gate.pass()
     throw new Error('disk')
@@ -53,7 +53,7 @@ test('fails the callers of a failed batch, and nobody else', async () => {
 })
 
 test('fails one caller of a batch alone when its result is an error', async () => {
-  const queue = new CommitQueue<number, number>(
+  const queue = createCommitQueue<number, number>(
     async (items) => items.map((item) => (item === 2 ? new Error('no') : item)),
     100,
   )
@@ -62,7 +62,7 @@ test('fails one caller of a batch alone when its result is an error', async () =
 })
 
 test('fails the callers for which a commit gives no result', async () => {
-  const queue = new CommitQueue<number, number>(async (items) => items.slice(0, 1), 100)
+  const queue = createCommitQueue<number, number>(async (items) => items.slice(0, 1), 100)
   const [one, two] = [queue.add(1), queue.add(2)]
   assert.equal(await one, 1)
   await assert.rejects(two, /^Error: the commit gave no result for this item$/)
@@ -70,7 +70,7 @@ test('fails the callers for which a commit gives no result', async () => {
 
 test('survives a commit and a task that throw before they return a promise', async () => {
   let isBroken = true
-  const queue = new CommitQueue<number, number>((items) => {
+  const queue = createCommitQueue<number, number>((items) => {
     if (isBroken) throw new Error('at once')
     return Promise.resolve(items)
   }, 100)
@@ -85,7 +85,7 @@ test('survives a commit and a task that throw before they return a promise', asy
 
 test('keeps the order of items and tasks, so that a task sees everything before it done', async () => {
   const done: (number | string)[] = []
-  const queue = new CommitQueue<number, number>(async (items) => {
+  const queue = createCommitQueue<number, number>(async (items) => {
     done.push(...items)
     return items
   }, 2)

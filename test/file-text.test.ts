@@ -99,6 +99,7 @@ test('loses no error of several, whichever comes first', () => {
     ],
     '{"pets":[{"id":1,"name":"a","name":"b","categoryId":1},{"id":1,"name":"c","categoryId":1},5]}': [
       '1:29: pets[0].name: is given twice',
+      '1:56: pets[1].id: 1 is given twice, first in line 1, column 10',
       '1:91: pets[2]: expected a pet, got 5',
     ],
     '{"pets":[{"id":1,"name":"a","name":}]}': [

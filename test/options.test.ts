@@ -138,13 +138,23 @@ test('names all errors together, and shows no key', async () => {
   assert.doesNotMatch(message, /hush/)
 })
 
-test('treats an undefined option as not given', async () => {
+test('treats an undefined option, id and status as not given', async () => {
   const options = { ...good, dataFile: undefined, port: undefined, host: undefined, timeouts: undefined }
+  const undefinedMembers = { id: undefined, name: 'Rex', categoryId: 1, status: undefined }
   const callbacks = { onMessage: undefined, onResponse: undefined, onError: undefined }
   const store = await startPetStore(
-    untyped({ ...options, ...callbacks, corsOrigins: undefined, delayMs: undefined }),
+    untyped({
+      ...options,
+      ...callbacks,
+      corsOrigins: undefined,
+      delayMs: undefined,
+      pets: [undefinedMembers],
+    }),
   )
-  assert.equal((await send(store.url, '/v1/pets')).status, 200)
+  assert.equal(
+    (await send(store.url, '/v1/pets')).text,
+    '[{"id":1,"name":"Rex","categoryId":1,"status":"available"}]',
+  )
   await store.close()
 })
 

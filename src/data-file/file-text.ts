@@ -2,7 +2,7 @@
  * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
  * the closing brackets.
  */
-import { JsonFault, JsonReader, openBrace, openBracket, placeOf, shorten, type Int64 } from '../json/json.ts'
+import { JsonFault, JsonReader, placeOf, shorten, type Int64 } from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
@@ -126,11 +126,11 @@ export class FileText {
 
   #readFile(): void {
     const reader = this.#reader
-    if (reader.accept(openBracket)) {
+    if (reader.accept('[')) {
       this.#addFault('expected an object; put the array into one: {"pets": […]}', reader.at - 1)
       return
     }
-    if (!reader.accept(openBrace)) reader.fail('"{"')
+    if (!reader.accept('{')) reader.fail('"{"')
     for (let first = true; reader.acceptMore('}', first); first = false) {
       const offset = reader.at
       this.#readMember(reader.readName(), offset)
@@ -159,7 +159,7 @@ export class FileText {
 
   #readPets(): void {
     const reader = this.#reader
-    if (!reader.accept(openBracket)) {
+    if (!reader.accept('[')) {
       this.#addFault('pets: expected an array', reader.at)
       reader.readValue()
       return

@@ -1,7 +1,7 @@
 /** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
 import buffer from 'node:buffer'
 
-/** At the length of the text: it ends too soon, and what is there is right (but for UTF-8 in a string without an end). */
+/** At the length of the text: it ends too soon. What is there is right, but perhaps for its last number, or UTF-8 in a string without an end. */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
@@ -34,7 +34,7 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
   for (let at = 0; at < offset; at++) {
     const byte = bytes[at] ?? 0
     // A line ends with \n, \r\n or \r.
-    if (byte === 0x0a || (byte === 0x0d && (at + 1 === offset || bytes[at + 1] !== 0x0a))) {
+    if (byte === 0x0a || (byte === 0x0d && bytes[at + 1] !== 0x0a)) {
       line++
       column = 1
     } else if (byte < 0x80 || byte >= 0xc0) column++
@@ -42,12 +42,8 @@ export function placeOf(bytes: Buffer, offset: number): { line: number; column: 
   return { line, column }
 }
 
-export const openBrace = 0x7b
-export const openBracket = 0x5b
-export const colon = 0x3a
-const closeBrace = 0x7d
-const closeBracket = 0x5d
-const comma = 0x2c
+const openBrace = 0x7b
+const openBracket = 0x5b
 const quote = 0x22
 const backslash = 0x5c
 const minus = 0x2d
@@ -55,6 +51,7 @@ const zero = 0x30
 const nine = 0x39
 /** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
+const literals = ['true', 'false', 'null']
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
 /** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
@@ -66,17 +63,12 @@ export class JsonReader {
     this.bytes = bytes
   }
 
-  skipSpace(): void {
+  /** Goes past white space, up to the byte that it returns; -1 at the end. */
+  peek(): number {
     for (; ; this.at++) {
       const byte = this.bytes[this.at]
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return byte ?? -1
     }
-  }
-
-  /** The next byte after white space; -1 at the end. */
-  peek(): number {
-    this.skipSpace()
-    return this.bytes[this.at] ?? -1
   }
 
   fail(expected: string): never {
@@ -89,26 +81,25 @@ export class JsonReader {
     throw new JsonFault(`expected ${expected}, got ${got}`, this.at)
   }
 
-  accept(byte: number): boolean {
-    if (this.peek() !== byte) return false
+  accept(mark: '{' | '}' | '[' | ']' | ',' | ':'): boolean {
+    if (this.peek() !== mark.charCodeAt(0)) return false
     this.at++
     return true
   }
 
   /** Before each member or item: goes up to it, past the comma. After the last, takes the bracket, and returns false. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
-    const end = close === '}' ? closeBrace : closeBracket
-    if (first) return !this.accept(end)
-    const isMore = this.accept(comma)
-    if (isMore && this.peek() === end) this.fail(`${what} after the comma`)
-    if (!isMore && !this.accept(end)) this.fail(`"," or "${close}"`)
+    if (first) return !this.accept(close)
+    const isMore = this.accept(',')
+    if (isMore && this.peek() === close.charCodeAt(0)) this.fail(`${what} after the comma`)
+    if (!isMore && !this.accept(close)) this.fail(`"," or "${close}"`)
     return isMore
   }
 
   readName(): string {
     const name = this.readString('a member name in double quotes')
-    if (!this.accept(colon)) this.fail('":"')
-    this.skipSpace()
+    if (!this.accept(':')) this.fail('":"')
+    this.peek()
     return name
   }
 
@@ -118,7 +109,7 @@ export class JsonReader {
 
   /** If one of the texts (JSON strings, quotes included) comes next, takes it, and returns its index; otherwise -1. */
   acceptOneOf(texts: readonly Buffer[]): number {
-    this.skipSpace()
+    this.peek()
     const { bytes, at } = this
     for (let index = 0; index < texts.length; index++) {
       const text = texts[index]
@@ -191,9 +182,8 @@ export class JsonReader {
     if (isPlain && length < 16 && (length === 1 || bytes[start] !== zero)) return value
     const text = bytes.toString('latin1', start, at)
     if (numberPattern.test(text)) return parseNumber(text)
-    // If one more digit would make it a number, as in `-`, `1.` or `1.5e+`, it may have been cut off by the end of the text.
-    const isCut = at === bytes.length && numberPattern.test(`${text}0`)
-    throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, isCut ? at : start)
+    // At the end of the text, `-`, `1.` or `1.5e+` may be a number that was cut off.
+    throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, at === bytes.length ? at : start)
   }
 
   /** Any depth overflows no stack. `onMember` gets the members of the value itself, if it is an object. */
@@ -229,19 +219,13 @@ export class JsonReader {
     if (byte === openBrace || byte === openBracket) return undefined
     if (byte === quote) return this.readString()
     if (byte === minus || (byte >= zero && byte <= nine)) return this.#readNumber()
-    const rest = this.bytes.toString('latin1', this.at, this.at + 6)
-    const literal = literals.find((name) => name === /^[a-z]*/.exec(rest)?.[0])
-    if (literal === undefined) {
-      // The text may end within a literal.
-      if (literals.some((name) => name.startsWith(rest))) this.at = this.bytes.length
-      this.fail('a value')
-    }
+    const { bytes, at } = this
+    const literal = literals.find((name) => bytes.toString('latin1', at, at + name.length) === name)
+    if (literal === undefined) this.fail('a value')
     this.at += literal.length
     return JSON.parse(literal)
   }
 }
-
-const literals = ['true', 'false', 'null']
 
 /** From -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
 export type Int64 = number | bigint
@@ -287,15 +271,13 @@ export function parseId(text: string): Int64 | undefined {
 export function parseNumber(text: string): number | bigint | InexactNumber {
   const double = Number(text)
   // No two numbers of 15 digits are the same double, unless they are too small for one: 1e-999 is 0.
-  const isExact = Math.abs(double) <= Number.MAX_SAFE_INTEGER && (double !== 0 || !/[1-9]/.test(text))
-  if (text.length <= 15 && isExact) return double + 0
+  const isExact = double !== 0 && Math.abs(double) <= Number.MAX_SAFE_INTEGER
+  if (text.length <= 15 && isExact) return double
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  // Not by /0+$/, which takes the square of the zeros that stand before another digit.
-  let end = digits.length
-  while (digits[end - 1] === '0') end--
-  const significant = digits.slice(0, end)
+  // Without the lookbehind, zeros that stand before another digit would take the square of their number.
+  const significant = digits.replace(/(?<!0)0+$/, '')
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
   if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double

@@ -22,7 +22,7 @@ export interface Pet extends PetWithoutId {
 
 /** A pet to start with. A missing id becomes the next one. */
 export interface SeedPet extends NewPet {
-  readonly id?: Int64
+  readonly id?: Int64 | undefined
 }
 
 /** A pet that was checked. Its id may still be missing. */
@@ -36,7 +36,7 @@ export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readon
     const id = nextInt64(last)
     if (id === undefined) return undefined
     last = id
-    return { id, ...seed }
+    return { ...seed, id }
   })
 }
 

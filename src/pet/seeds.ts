@@ -1,6 +1,6 @@
 /** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
-import { colon, openBrace, type Int64, type JsonReader } from '../json/json.ts'
-import { checkSeed, formatSeedFault, isCategoryId, isId, nameFault, type SeedFault } from './pet-rules.ts'
+import { isInt64, type Int64, type JsonReader } from '../json/json.ts'
+import { checkSeed, formatSeedFault, isId, nameFault, type SeedFault } from './pet-rules.ts'
 import {
   petMembers,
   defaultStatus,
@@ -62,7 +62,7 @@ export function completeSeeds(values: readonly unknown[]): Pet[] {
   const list = new SeedList()
   const faults: string[] = []
   for (const [index, value] of values.entries()) {
-    const seed = checkSeed(withoutUndefined(value), (fault) => faults.push(formatSeedFault(index, fault)))
+    const seed = checkSeed(value, (fault) => faults.push(formatSeedFault(index, fault)))
     const fault = seed && list.add(seed, index, index)
     if (fault !== undefined) faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
   }
@@ -70,12 +70,6 @@ export function completeSeeds(values: readonly unknown[]): Pet[] {
   if (noIdLeft !== undefined) faults.push(formatSeedFault(noIdLeft.index, noIdLeftFault))
   if (faults.length > 0) throw new TypeError(faults.join('; '))
   return pets
-}
-
-/** In JavaScript, `{ id: undefined }` usually means a missing id. */
-function withoutUndefined(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined))
 }
 
 const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
@@ -86,20 +80,20 @@ const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
  * leaves the reader in the middle of it.
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
-  if (!reader.accept(openBrace)) return undefined
+  if (!reader.accept('{')) return undefined
   /** In the order of petMembers. */
   const values: unknown[] = [undefined, undefined, undefined, undefined]
   let status: PetStatus | undefined
   for (let first = true; reader.acceptMore('}', first); first = false) {
     const member = reader.acceptOneOf(memberTexts)
-    if (member < 0 || values[member] !== undefined || !reader.accept(colon)) return undefined
+    if (member < 0 || values[member] !== undefined || !reader.accept(':')) return undefined
     if (petMembers[member] === 'status')
       values[member] = status = petStatuses[reader.acceptOneOf(statusTexts)]
     else values[member] = reader.readScalar()
     if (values[member] === undefined) return undefined
   }
   const [id, name, categoryId] = values
-  if (typeof name !== 'string' || nameFault(name) !== undefined || !isCategoryId(categoryId)) return undefined
+  if (typeof name !== 'string' || nameFault(name) !== undefined || !isInt64(categoryId)) return undefined
   status ??= defaultStatus
   if (id === undefined) return { name, categoryId, status }
   return isId(id) ? { id, name, categoryId, status } : undefined
@@ -115,13 +109,9 @@ export function readPet(
   if (plain !== undefined) return plain
   reader.at = start
   const offsets = new Map<string, number>()
-  let isRepeated = false
   const value = reader.readValue((member, offset) => {
-    if (offsets.has(member)) {
-      isRepeated = true
-      report({ member, message: 'is given twice' }, offset)
-    } else offsets.set(member, offset)
+    if (offsets.has(member)) report({ member, message: 'is given twice' }, offset)
+    else offsets.set(member, offset)
   })
-  const seed = checkSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
-  return isRepeated ? undefined : seed
+  return checkSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
 }

@@ -1,7 +1,6 @@
 /** Opens the database of the program: waits for one that is not there yet, and says what a person should know of it. */
 import type { EventEmitter } from 'node:events'
 import type { ClientBase, ClientConfig } from 'pg'
-import { formatPetCount } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, isError } from '../system/errors.ts'
 import { DatabaseUnusable, parseDatabaseUrl } from './database-url.ts'
@@ -22,8 +21,6 @@ const retryMs = 500
  * before, by its statement_timeout.
  */
 const limits = { query_timeout: 10_000, statement_timeout: 8_000 }
-/** More would take a start too long to count. */
-const maxCount = 1_000_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
 const noBinding = 'channel_binding: it offers none'
 
@@ -32,13 +29,14 @@ const checkSession = `SELECT WHERE $1 IN ('prefer-standby',
   CASE current_setting('transaction_read_only') WHEN 'on' THEN 'read-only' ELSE 'read-write' END,
   CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END)`
 
-const look = `
-  SELECT current_setting('transaction_read_only') AS "readOnly",
-    (SELECT format('ALTER ROLE %I SET statement_timeout = ''${limits.statement_timeout / 1_000}s''', current_user)
-      FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${limits.query_timeout - 1}) AS remedy,
-    (SELECT count(*) FROM (SELECT FROM pets LIMIT ${maxCount + 1}) AS counted)::text AS count`
+const lookForWarnings = `
+  SELECT 'The database is read-only: pets can be listed, but not added' AS warning
+  WHERE current_setting('transaction_read_only') = 'on'
+  UNION ALL SELECT format('The pooler sets no statement_timeout, so a refused pet may be stored later; run: '
+    'ALTER ROLE %I SET statement_timeout = ''${limits.statement_timeout / 1_000}s''', current_user)
+  FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${limits.query_timeout - 1}`
 
-/** Also gives, for the start text, `shown`, the address without the password, and `pets`, how many there are. Throws a DatabaseUnusable. */
+/** Also gives `shown`, the address without the password. Throws a DatabaseUnusable. */
 export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (message: string) => void) {
   const { address, password, binding, session, shown } = parseDatabaseUrl(url, env)
   // Half of the built file: evaluated only now.
@@ -78,7 +76,8 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
     const pool: PostgresPool = new Pool(config)
     try {
       await prepareTables(pool)
-      return { pool, storage: createPostgresStorage(pool), shown, pets: await describePets(pool, say) }
+      for (const { warning } of await query<{ warning: string }>(pool, lookForWarnings)) say(warning)
+      return { pool, storage: createPostgresStorage(pool), shown }
     } catch (error) {
       const reason = `the database ${shown}: ${describeError(error)}`
       // So says PgBouncer.
@@ -93,21 +92,7 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
 function isPassing(error: unknown): boolean {
   // Of withClient, if there was no connection.
   const cause = (isError(error) && error.cause) || error
-  const [code, message] = [errorCode(cause), describeError(cause)]
-  // PgBouncer gives it a SQLSTATE of class 08.
-  if (message.startsWith('unsupported startup parameter')) return false
-  // A SQLSTATE of PostgreSQL's, a code of the system's, or none for what pg has found.
-  return code === ''
-    ? /timeout|terminated|target_session_attrs/.test(message)
-    : /^(?:08|53|57|E(?:AI_)?[A-Z]+$)/.test(code)
-}
-
-async function describePets(pool: PostgresPool, say: (message: string) => void): Promise<string> {
-  type State = { readOnly: string; remedy: string | null; count: string }
-  const [state] = await query<State>(pool, look)
-  if (state?.readOnly === 'on') say('The database is read-only: pets can be listed, but not added')
-  if (state?.remedy)
-    say(`The pooler sets no statement_timeout, so a refused pet may be stored later; run: ${state.remedy}`)
-  const count = Number(state?.count)
-  return count > maxCount ? `more than ${maxCount} pets` : formatPetCount(count)
+  // A SQLSTATE of PostgreSQL's, a code of the system's or, of what pg and we have found, the message. With 08P01, PgBouncer refuses a parameter.
+  const kinds = /^(?:08(?!P01)|53|57|E(?:AI_)?[A-Z]+$)|timeout|terminated|target_session_attrs/
+  return kinds.test(errorCode(cause) || describeError(cause))
 }

@@ -21,14 +21,8 @@ CREATE TABLE pet_counter (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_
 INSERT INTO pet_counter (last_id) VALUES (0);
 `
 
-/** Fails if a table or a column is missing, or a name is no json. Gives a row if the counter is wrong. */
-const checkTables = `
-  SELECT coalesce('is at ' || last_id || ', but there is a pet ' || highest_id, 'has no row') AS fault
-  FROM (SELECT (SELECT last_id FROM pet_counter), (SELECT max(id) FROM pets) AS highest_id,
-    (SELECT json_typeof(name) || category_id || status FROM pets LIMIT 0)) AS state
-  WHERE last_id IS NULL OR last_id < highest_id`
-const mendCounter =
-  'DELETE FROM pet_counter; INSERT INTO pet_counter (last_id) SELECT coalesce(max(id), 0) FROM pets'
+/** Fails if a table or a column is missing, or a name is no json. */
+const checkTables = `SELECT last_id, json_typeof(name) || category_id || status FROM pet_counter, pets WHERE id = 0`
 
 /** Gives a row if the encoding lacks characters. The locale C goes with each encoding. */
 const checkEncoding = `
@@ -46,11 +40,14 @@ const selectPet = `SELECT ${columns} FROM pets WHERE id = $1::bigint`
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
-// One statement: a server that dies in the middle leaves no lock behind. It gives no row if the counter has none, or no id left.
+// One statement: a server that dies in the middle leaves no lock behind. Ids are above those of pets that somebody has inserted without the
+// counter. It gives no row if the counter has none, or no id is left.
 const create = `
   WITH counter AS (
-    UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
-    WHERE last_id <= 9223372036854775807 - cardinality($1::text[]) RETURNING last_id - cardinality($1::text[]) AS before
+    UPDATE pet_counter SET last_id = greatest(last_id, highest_id) + cardinality($1::text[])
+    FROM (SELECT max(id) AS highest_id FROM pets) AS stored
+    WHERE greatest(last_id, highest_id) <= 9223372036854775807 - cardinality($1::text[])
+    RETURNING last_id - cardinality($1::text[]) AS before
   ), created AS (
     INSERT INTO pets (id, name, category_id, status) SELECT before + place, name::json, category_id, status
     FROM counter, unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS pet (name, category_id, status, place)
@@ -105,12 +102,11 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
         } catch (error) {
           const sqlState = errorCode(error)
           const [code] = outcomes.find(([, sqlStates]) => sqlStates.test(sqlState)) ?? []
-          const isConflict = code === 'nothing_stored' && sqlState.startsWith('40')
-          if (isConflict && attempt < maxAttempts) continue
+          if (/^40(?:001|P01)$/.test(sqlState) && attempt < maxAttempts) continue
           throw code === undefined ? error : Object.assign(new Error(describeError(error)), { code })
         }
-        await prepareTables(pool)
-        throw Object.assign(new Error('no id is left'), { code: 'insufficient_storage' })
+        const reason = 'no id is left, or pet_counter has no row'
+        throw Object.assign(new Error(reason), { code: 'insufficient_storage' })
       }
     },
   }
@@ -119,21 +115,17 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
 /** Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what to run. */
 export async function prepareTables(pool: PostgresPool): Promise<void> {
   await refuseEncoding(pool)
-  const look = () => query<Fault>(pool, checkTables)
-  const [wrong] = await look().catch(async (error: unknown) => {
+  const look = () => query(pool, checkTables)
+  await look().catch(async (error: unknown) => {
     if (errorCode(error) !== '42P01') return explain(pool, error)
     // A table is missing. If another server makes the tables at the same moment, this waits for its end and is then refused, even with IF
     // NOT EXISTS; so a second look tells whether all is well.
-    await query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
-    return look()
+    return query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
   })
-  if (wrong !== undefined) throw new DatabaseUnusable(`pet_counter ${wrong.fault}; run: ${mendCounter}`)
 }
 
-type Fault = { readonly fault: string }
-
 async function refuseEncoding(pool: PostgresPool): Promise<void> {
-  const [wrong] = await query<Fault>(pool, checkEncoding)
+  const [wrong] = await query<{ fault: string }>(pool, checkEncoding)
   if (wrong !== undefined) throw new DatabaseUnusable(wrong.fault)
 }
 

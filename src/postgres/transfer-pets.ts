@@ -16,13 +16,11 @@ const insert = `
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS pet (name, category_id, status, id) RETURNING id
   ) SELECT ${checkCreated}`
 
-type OnPets = (done: number) => unknown
-
 /**
  * Stores the pets of the file with their ids, and returns how many. Locks the file meanwhile: a server that still ran would go on to confirm
  * pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
  */
-export async function importPets({ pool }: Database, path: string, options: DiskOptions, onPets: OnPets) {
+export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
   // A start would make one.
   if (new Disk(path).statIdentity() === undefined) throw DataFileUnusable.ofFile(path, 'is missing')
   const { file, data } = await openDataFile(path, options)
@@ -34,7 +32,6 @@ export async function importPets({ pool }: Database, path: string, options: Disk
     for (let from = 0; from < data.pets.length; from += batchPets) {
       const pets = data.pets.slice(from, from + batchPets)
       await send(client, insert, [...toColumns(pets), pets.map(({ id }) => String(id))])
-      onPets(from + pets.length)
     }
     await send(client, 'UPDATE pet_counter SET last_id = greatest(last_id, (SELECT max(id) FROM pets))')
     await send(client, 'COMMIT')
@@ -46,14 +43,15 @@ export async function importPets({ pool }: Database, path: string, options: Disk
  * Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable if there is a file, or if somebody's SQL has stored
  * what is no pet.
  */
-export async function exportPets({ storage }: Database, path: string, onPets: OnPets): Promise<number> {
+export async function exportPets({ storage }: Database, path: string): Promise<number> {
   const disk = new Disk(path)
   const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
   // What a crash has left of another file goes back: a start on the new one would remove it.
   await putBackOldFile(disk)
   if (disk.statIdentity() !== undefined) throw exists
   const pets: Pet[] = []
-  for (let hasMore = true; hasMore; onPets(pets.length)) {
+  let hasMore = true
+  while (hasMore) {
     const page = await storage.list({ limit: batchPets, after: pets.at(-1)?.id })
     pets.push(...page.pets)
     hasMore = page.hasMore

@@ -63,19 +63,14 @@ async function start(args: Arguments, console: Console): Promise<void> {
   try {
     const database = await open()
     const count = await (verb === 'export'
-      ? exportPets(database, path, onPets)
-      : importPets(database, path, { onMessage: say }, onPets))
+      ? exportPets(database, path)
+      : importPets(database, path, { onMessage: say }))
     say(`${verb}ed ${formatPetCount(count)}`)
   } catch (error) {
     // The first names the file itself, and the second is a bug.
     if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
     throw new DatabaseUnusable(`${path}: the ${verb} failed: ${describeError(error)}`)
   }
-}
-
-/** A line of progress, on a terminal. */
-function onPets(done: number): void {
-  if (process.stdout.isTTY) process.stdout.write(`\r${done} pets\r`)
 }
 
 async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
@@ -90,9 +85,9 @@ async function serve(config: Config, database: Database | undefined, console: Co
     onError: sayError,
     ...(log === 'requests' && { onResponse: printEntries(say) }),
   }
-  const announce = (server: StorageServer, pets: string): void => {
+  const announce = (server: StorageServer, source: string): void => {
     stopOnSignals(server, console)
-    say(formatStartText(config, server.url, pets, createdKey, process.stdout.isTTY))
+    say(formatStartText(config, server.url, source, createdKey, process.stdout.isTTY))
     addTimes()
   }
   if (database === undefined) {
@@ -100,7 +95,7 @@ async function serve(config: Config, database: Database | undefined, console: Co
     announce(server, `Data file: ${resolve(dataFile)}, ${formatPetCount(server.countPets())}`)
   } else {
     const server = await startPetStore({ ...options, storage: database.storage })
-    announce(server, `Database: ${database.shown}, ${database.pets}`)
+    announce(server, `Database: ${database.shown}`)
   }
 }
 

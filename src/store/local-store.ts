@@ -11,7 +11,7 @@ import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } fr
 import { completeSeeds } from '../pet/seeds.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode, isError, isSystemError } from '../system/errors.ts'
-import { CommitQueue } from './commit-queue.ts'
+import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
 import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
 import type { PetPage, PetQuery, Store } from './store.ts'
@@ -52,7 +52,7 @@ export class LocalStore implements Store {
   readonly #low: Low<PetData>
   readonly #file: DataFile | undefined
   readonly #say: (message: string) => void
-  readonly #queue = new CommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
+  readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #seeds: readonly Pet[]
   readonly #timer: NodeJS.Timeout | undefined
   #index: PetIndex

@@ -5,7 +5,7 @@ import { expected, PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { CommitQueue } from './commit-queue.ts'
+import { createCommitQueue } from './commit-queue.ts'
 import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
 import type { PetStorage, Store } from './store.ts'
 
@@ -24,12 +24,9 @@ const PageSchema = v.object({
 })
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
-  const queue = new CommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
-  /** The kinds of call whose last attempt failed. One kind can fail alone: with a full disk, reads still work. */
-  const failing = new Set<'reads' | 'creations'>()
-
-  /** When a creation last failed (`clock.performanceNow()`). */
-  let failedAt = 0
+  const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
+  /** When (`clock.performanceNow()`) which kind of call failed, if none has succeeded since. With a full disk, reads still work. */
+  const failedAt = new Map<'reads' | 'creations', number>()
   /** Why a pet was refused the last time: a client may send a bad one again and again. */
   let lastRefusal = ''
 
@@ -53,13 +50,13 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
   async function createTogether(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]> {
     const pets = parseResult(v.array(PetSchema), await call('creations', () => storage.create(newPets)))
     if (pets.length === newPets.length) return pets
-    throw wrongResult(`expected ${newPets.length} pets, got ${pets.length}`)
+    throw new EmbeddingError(`storage: expected ${newPets.length} pets, got ${pets.length}`)
   }
 
   /** Rejects with a PetStoreError for whatever the storage throws. */
   async function call(kind: 'reads' | 'creations', method: () => unknown): Promise<unknown> {
     const noteSuccess = (): void => {
-      if (failing.delete(kind) && failing.size === 0) onMessage?.('the storage works again')
+      if (failedAt.delete(kind) && failedAt.size === 0) onMessage?.('the storage works again')
     }
     try {
       const result = await method()
@@ -74,9 +71,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
         lastRefusal = reason
         throw new PetStoreError('storage_failed', `The pet was refused by the database; ${notStored}.`, error)
       }
-      if (failing.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
-      failing.add(kind)
-      if (kind === 'creations') failedAt = clock.performanceNow()
+      if (failedAt.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
+      failedAt.set(kind, clock.performanceNow())
       const isFull = code === 'insufficient_storage'
       if (kind === 'reads') throw storageFailure(isFull, 'no pet can be read now', error)
       // A storage stores all pets of a call or none: one that has no room for them has stored none.
@@ -88,15 +84,15 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     async list({ limit, status, after }) {
       const page = parseResult(PageSchema, await call('reads', () => storage.list({ limit, status, after })))
       if (page.pets.length <= limit) return page
-      throw wrongResult(`expected at most ${limit} pets, got ${page.pets.length}`)
+      throw new EmbeddingError(`storage: expected at most ${limit} pets, got ${page.pets.length}`)
     },
     async get(id) {
       return parseResult(v.optional(PetSchema), await call('reads', () => storage.get(id)))
     },
     create: (newPet) => queue.add(newPet),
     whyNoCreation() {
-      const isKnown = failing.has('creations') && clock.performanceNow() - failedAt < failureKnownMs
-      return isKnown ? 'storage_failed' : undefined
+      const knownMs = clock.performanceNow() - (failedAt.get('creations') ?? -Infinity)
+      return knownMs < failureKnownMs ? 'storage_failed' : undefined
     },
     /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
     close(deadline) {
@@ -112,10 +108,5 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
 function parseResult<Output>(schema: v.GenericSchema<unknown, Output>, result: unknown): Output {
   const { issues, output, success } = v.safeParse(schema, result, { abortEarly: true })
   if (success) return output
-  throw wrongResult(`${v.getDotPath(issues[0]) ?? 'the result'}: ${issues[0].message}`)
-}
-
-/** The storage returned what cannot be right. */
-function wrongResult(message: string): EmbeddingError {
-  return new EmbeddingError(`storage: ${message}`)
+  throw new EmbeddingError(`storage: ${v.getDotPath(issues[0]) ?? 'the result'}: ${issues[0].message}`)
 }
