@@ -13,9 +13,7 @@ const maxPetsPerCall = 1000
 /** The code of a storage's error (PetStorage). */
 const petRefused = 'pet_refused'
 
-function isRefusal(error: unknown): boolean {
-  return isError(error) && errorCode(error.cause) === petRefused
-}
+const isRefusal = (error: unknown) => isError(error) && errorCode(error.cause) === petRefused
 
 const PageSchema = v.object({
   pets: v.array(PetSchema),
@@ -25,7 +23,7 @@ const PageSchema = v.object({
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
   const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
-  /** When (`clock.performanceNow()`) which kind of call failed, if none has succeeded since. With a full disk, reads still work. */
+  /** When a kind of call failed (`clock.performanceNow()`), if none has succeeded since. With a full disk, reads still work. */
   const failedAt = new Map<'reads' | 'creations', number>()
   /** Why a pet was refused the last time: a client may send a bad one again and again. */
   let lastRefusal = ''
