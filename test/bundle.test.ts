@@ -358,11 +358,9 @@ test('is run by npx from a packed install, which has the license, the interface,
         resolve([error?.code ?? 0, stdout + stderr]),
       )
     })
-  for (const run of [verify(`${url} --keys ${key}`), verify(url, { PETSTORE_API_KEY: key })]) {
-    const [code, output] = await run
-    assert.equal(code, 0, output)
-    assert.match(output, new RegExp(`^Verifying ${url}/v1\nPassed: all \\d+ cases\\.\n$`))
-  }
+  const [code, output] = await verify(url, { PETSTORE_API_KEY: key })
+  assert.equal(code, 0, output)
+  assert.match(output, new RegExp(`^Verifying ${url}/v1\nPassed: all \\d+ cases\\.\n$`))
   const [failed, reasons] = await verify(`${url} --keys other`)
   assert.equal(failed, 1)
   assert.match(reasons, /^The server refuses the key, which came by --keys\./)

@@ -1021,6 +1021,22 @@ describe('the built file', () => {
   })
 })
 
+describe('the suite by itself', () => {
+  test('says in two lines that a right server passes', async (t) => {
+    const server = await startServer(key)
+    t.after(() => server.close())
+    const { exitCode, output } = await runNode([suite, server.url, key])
+    assert.match(output, new RegExp(`^Verifying ${server.url}\nPassed: all \\d+ cases\\.\n$`))
+    assert.equal(exitCode, 0)
+  })
+
+  test('says in one line that nothing listens', async () => {
+    const { exitCode, output } = await runNode([suite, 'http://127.0.0.1:1', key])
+    assert.match(output, /^http:\/\/127\.0\.0\.1:1\/v1 does not respond: .*\(connection refused\).*\n$/)
+    assert.equal(exitCode, 1)
+  })
+})
+
 /** A way to run it alone: by itself, or by the program. */
 const commands: Record<string, (address: string, key: string) => readonly string[]> = {
   'the suite by itself': (address, ofServer) => [suite, address, ofServer],
@@ -1035,14 +1051,6 @@ const commands: Record<string, (address: string, key: string) => readonly string
 
 for (const [how, command] of Object.entries(commands))
   describe(`${how}`, () => {
-    test('says in two lines that a right server passes', async (t) => {
-      const server = await startServer(key)
-      t.after(() => server.close())
-      const { exitCode, output } = await runNode(command(server.url, key))
-      assert.match(output, new RegExp(`^Verifying ${server.url}\nPassed: all \\d+ cases\\.\n$`))
-      assert.equal(exitCode, 0)
-    })
-
     test('prints the summary alone, and each failure in full with --all', async (t) => {
       const server = await startServer(key, { readLimit: () => 50 })
       t.after(() => server.close())
@@ -1066,12 +1074,6 @@ for (const [how, command] of Object.entries(commands))
         Number(/ (\d+) failed/.exec(output)?.[1]),
       )
       assert.ok(all.output.endsWith(output.slice(output.indexOf('Fix the first'))), all.output)
-    })
-
-    test('says in one line that nothing listens', async () => {
-      const { exitCode, output } = await runNode(command('http://127.0.0.1:1', key))
-      assert.match(output, /^http:\/\/127\.0\.0\.1:1\/v1 does not respond: .*\(connection refused\).*\n$/)
-      assert.equal(exitCode, 1)
     })
 
     test('prints nothing more when nobody reads it', async (t) => {

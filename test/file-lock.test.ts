@@ -205,7 +205,7 @@ const holder = `
     const outcome = await lockFile(new Disk(path)).then(() => 'locked', (error) => error.message)
     process.stdout.write(outcome + '\\n')
   }`
-const isolated = ['--net', process.execPath, '--import', import.meta.resolve('tsx')]
+const isolated = ['--net', process.execPath, '--import', import.meta.resolve('./translated.mjs')]
 const canIsolate = spawnSync('unshare', ['--net', 'true']).status === 0
 
 test(

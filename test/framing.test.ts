@@ -32,28 +32,35 @@ const stored = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}'
 const list = formatRequest('GET /v1/pets')
 const creation = formatRequest('POST /v1/pets', [], pet)
 
-interface Started extends StartedApp {
+/** A service on a data file: a commit to it takes longer than reading the next request. */
+interface Started extends Pick<StartedApp, 'url' | 'send'> {
   readonly dataFile: string
   connect(): Promise<RawClient>
 }
 
-/** Starts the service on a data file: a commit to it takes longer than reading the next request. */
-async function start(t: TestContext, timeouts: Partial<Timeouts> = {}): Promise<Started> {
+/** For a test that looks at what it stored, or closes the service. */
+async function start(t: TestContext, timeouts: Partial<Timeouts> = {}): Promise<Started & StartedApp> {
   const dataFile = makeDataFile()
   const app = await startApp(t, { dataFile, timeouts })
   return { ...app, dataFile, connect: () => connectRaw(t, app.url) }
 }
 
-/** For the cases of a table: starts the service before the first, and closes it after the last. */
+/** For all others: starts the service before the first, and closes it after the last. */
 function startOnce(
   pets: readonly string[] = [],
-): () => Promise<Pick<StartedApp, 'url' | 'send'> & { dataFile: string }> {
+  timeouts: Partial<Timeouts> = {},
+): (t: TestContext) => Promise<Started> {
   const dataFile = makeDataFile(pets)
-  const started = startPetStore({ apiKeys: [key], dataFile })
+  const started = startPetStore({ apiKeys: [key], dataFile, timeouts })
   after(async () => (await started).close())
-  return async () => {
+  return async (t) => {
     const { url } = await started
-    return { url, dataFile, send: (path, options) => send(url, path, options) }
+    return {
+      url,
+      dataFile,
+      send: (path, options) => send(url, path, options),
+      connect: () => connectRaw(t, url),
+    }
   }
 }
 
@@ -81,126 +88,48 @@ describe('refuses, closes and answers the next client', () => {
   // llhttp 8, the parser of Node before 20.19.2, lets these through.
   const lax = new Set(['a space before the colon (RFC 9112 5.1)', 'a header without a name'])
   const isLax = /^v20\.19\.[01]$/.test(process.version)
-  const cases: readonly [title: string, bytes: string | Uint8Array, status: number, code: string][] = [
-    ['garbage (RFC 9112 2.2)', 'hello\r\n\r\n', 400, 'malformed_request'],
-    ['zero bytes', new Uint8Array(300), 400, 'malformed_request'],
-    ['a TLS hello (RFC 8446 4.1.2)', Buffer.from('16030100a5010000a10303', 'hex'), 400, 'malformed_request'],
-    ['the HTTP/2 preface (RFC 9113 3.4)', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'malformed_request'],
-    ['another major version (RFC 9112 2.3)', `GET / HTTP/3.0\r\nHost: x\r\n\r\n`, 400, 'malformed_request'],
-    [
-      'a version that Node reads (HTTP/2.0)',
-      `GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n`,
-      400,
-      'malformed_request',
-    ],
-    ['no version (HTTP/0.9)', 'GET /v1/pets\r\n\r\n', 400, 'malformed_request'],
-    [
-      'an unknown method (RFC 9110 9.1)',
-      'BREW /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n',
-      400,
-      'malformed_request',
-    ],
-    ['a method in small letters', 'get /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'malformed_request'],
-    [
-      'a raw space in the target (RFC 9112 3.2)',
-      formatRequest('GET /v1/pets?status=a b'),
-      400,
-      'malformed_request',
-    ],
-    ['a control character in the target', formatRequest('GET /v1/\u0001'), 400, 'malformed_request'],
-    ['a relative target (RFC 9112 3.2.1)', formatRequest('GET v1/pets'), 400, 'malformed_request'],
-    [
-      'a space before the colon (RFC 9112 5.1)',
-      formatRequest('GET /v1/pets', ['X-A : 1']),
-      400,
-      'malformed_request',
-    ],
-    ['a header without a colon', formatRequest('GET /v1/pets', ['X-A']), 400, 'malformed_request'],
-    ['a header without a name', formatRequest('GET /v1/pets', [': 1']), 400, 'malformed_request'],
-    [
-      'a control character in a header (RFC 9110 5.5)',
-      formatRequest('GET /v1/pets', ['X-A: \u0000']),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a bare CR in a header (RFC 9112 2.2)',
-      formatRequest('GET /v1/pets', ['X-A: 1\rX-B: 2']),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a length that is no number (RFC 9112 6.3)',
-      formatRequest('POST /v1/pets', ['Content-Length: x'], pet),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a negative length',
-      formatRequest('POST /v1/pets', ['Content-Length: -1'], pet),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a signed length',
-      formatRequest('POST /v1/pets', ['Content-Length: +29'], pet),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a length past 2^64',
-      formatRequest('POST /v1/pets', ['Content-Length: 18446744073709551616'], pet),
-      400,
-      'malformed_request',
-    ],
+  const cases: readonly [title: string, bytes: string | Uint8Array, status?: number, code?: string][] = [
+    ['garbage (RFC 9112 2.2)', 'hello\r\n\r\n'],
+    ['zero bytes', new Uint8Array(300)],
+    ['a TLS hello (RFC 8446 4.1.2)', Buffer.from('16030100a5010000a10303', 'hex')],
+    ['the HTTP/2 preface (RFC 9113 3.4)', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['another major version (RFC 9112 2.3)', `GET / HTTP/3.0\r\nHost: x\r\n\r\n`],
+    ['a version that Node reads (HTTP/2.0)', `GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n`],
+    ['no version (HTTP/0.9)', 'GET /v1/pets\r\n\r\n'],
+    ['an unknown method (RFC 9110 9.1)', 'BREW /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a method in small letters', 'get /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a raw space in the target (RFC 9112 3.2)', formatRequest('GET /v1/pets?status=a b')],
+    ['a control character in the target', formatRequest('GET /v1/\u0001')],
+    ['a relative target (RFC 9112 3.2.1)', formatRequest('GET v1/pets')],
+    ['a space before the colon (RFC 9112 5.1)', formatRequest('GET /v1/pets', ['X-A : 1'])],
+    ['a header without a colon', formatRequest('GET /v1/pets', ['X-A'])],
+    ['a header without a name', formatRequest('GET /v1/pets', [': 1'])],
+    ['a control character in a header (RFC 9110 5.5)', formatRequest('GET /v1/pets', ['X-A: \u0000'])],
+    ['a bare CR in a header (RFC 9112 2.2)', formatRequest('GET /v1/pets', ['X-A: 1\rX-B: 2'])],
+    ['a length that is no number (RFC 9112 6.3)', formatRequest('POST /v1/pets', ['Content-Length: x'], pet)],
+    ['a negative length', formatRequest('POST /v1/pets', ['Content-Length: -1'], pet)],
+    ['a signed length', formatRequest('POST /v1/pets', ['Content-Length: +29'], pet)],
+    ['a length past 2^64', formatRequest('POST /v1/pets', ['Content-Length: 18446744073709551616'], pet)],
     [
       'two lengths (RFC 9112 6.3)',
       formatRequest('POST /v1/pets', ['Content-Length: 29', 'Content-Length: 30'], pet),
-      400,
-      'malformed_request',
     ],
-    [
-      'a list of lengths',
-      formatRequest('POST /v1/pets', ['Content-Length: 29, 29'], pet),
-      400,
-      'malformed_request',
-    ],
+    ['a list of lengths', formatRequest('POST /v1/pets', ['Content-Length: 29, 29'], pet)],
     [
       'a length with Transfer-Encoding (RFC 9112 6.1)',
       formatRequest('POST /v1/pets', ['Content-Length: 4', chunked], '0\r\n\r\n'),
-      400,
-      'malformed_request',
     ],
     [
       'Transfer-Encoding with a length',
       formatRequest('POST /v1/pets', [chunked, 'Content-Length: 4'], '0\r\n\r\n'),
-      400,
-      'malformed_request',
     ],
     [
       'a coding that does not end in chunked (RFC 9112 6.3)',
       formatRequest('POST /v1/pets', ['Transfer-Encoding: chunked, gzip'], '0\r\n\r\n'),
-      400,
-      'malformed_request',
     ],
-    [
-      'a bad chunk size (RFC 9112 7.1)',
-      formatRequest('POST /v1/pets', [chunked], 'zz\r\n'),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a chunk longer than its size',
-      formatRequest('POST /v1/pets', [chunked], `1\r\n${pet}\r\n0\r\n\r\n`),
-      400,
-      'malformed_request',
-    ],
-    [
-      'a chunk size past 2^64',
-      formatRequest('POST /v1/pets', [chunked], `fffffffffffffffff\r\n`),
-      400,
-      'malformed_request',
-    ],
+    ['a bad chunk size (RFC 9112 7.1)', formatRequest('POST /v1/pets', [chunked], 'zz\r\n')],
+    ['a chunk longer than its size', formatRequest('POST /v1/pets', [chunked], `1\r\n${pet}\r\n0\r\n\r\n`)],
+    ['a chunk size past 2^64', formatRequest('POST /v1/pets', [chunked], `fffffffffffffffff\r\n`)],
     [
       '20 KB of chunk extensions',
       formatRequest('POST /v1/pets', [chunked], `1;${'x'.repeat(20_000)}\r\n`),
@@ -237,10 +166,10 @@ describe('refuses, closes and answers the next client', () => {
     ],
     ['an empty expectation', formatRequest('GET /v1/pets', ['Expect: ']), 417, 'expectation_failed'],
   ]
-  for (const [title, bytes, status, code] of cases)
+  for (const [title, bytes, status = 400, code = 'malformed_request'] of cases)
     test(`${title}: ${status}`, { skip: isLax && lax.has(title) }, async (t) => {
-      const app = await shared()
-      const client = await connectRaw(t, app.url)
+      const app = await shared(t)
+      const client = await app.connect()
       client.write(bytes)
       const answer = await client.read()
       assertWholeRefusal(answer, status, code)
@@ -254,32 +183,17 @@ describe('refuses, closes and answers the next client', () => {
 
 describe('refuses and keeps the connection', () => {
   const shared = startOnce()
-  const cases: readonly [title: string, bytes: string, status: number, code: string][] = [
-    ['no Host (RFC 9112 3.2)', `GET /v1/pets HTTP/1.1\r\n${bearer}\r\n\r\n`, 400, 'malformed_request'],
-    [
-      'two Hosts (RFC 9112 3.2)',
-      formatRequest('GET /v1/pets', ['Host: a', 'host: b']),
-      400,
-      'malformed_request',
-    ],
-    [
-      'two Hosts of an OPTIONS *',
-      formatRequest('OPTIONS *', ['Host: a', 'Host: b']),
-      400,
-      'malformed_request',
-    ],
-    [
-      'two Hosts that are the same',
-      formatRequest('GET /v1/pets', ['Host: a', 'Host: a']),
-      400,
-      'malformed_request',
-    ],
-    ['a Host that is none', formatRequest('GET /v1/pets', ['Host: a/b']), 400, 'malformed_request'],
-    ['a fragment (RFC 9112 3.2.1)', formatRequest('GET /v1/pets#top'), 400, 'malformed_request'],
-    ['a bad escape in the path', formatRequest('GET /v1/pets/%zz'), 400, 'malformed_request'],
-    ['an escape that is no UTF-8', formatRequest('GET /v1/pets/%ff'), 400, 'malformed_request'],
-    ['a bad escape in the query', formatRequest('GET /v1/pets?a=%'), 400, 'malformed_request'],
-    ['a target of another scheme', formatRequest('GET ftp://pets.test/v1/pets'), 400, 'malformed_request'],
+  const cases: readonly [title: string, bytes: string, status?: number, code?: string][] = [
+    ['no Host (RFC 9112 3.2)', `GET /v1/pets HTTP/1.1\r\n${bearer}\r\n\r\n`],
+    ['two Hosts (RFC 9112 3.2)', formatRequest('GET /v1/pets', ['Host: a', 'host: b'])],
+    ['two Hosts of an OPTIONS *', formatRequest('OPTIONS *', ['Host: a', 'Host: b'])],
+    ['two Hosts that are the same', formatRequest('GET /v1/pets', ['Host: a', 'Host: a'])],
+    ['a Host that is none', formatRequest('GET /v1/pets', ['Host: a/b'])],
+    ['a fragment (RFC 9112 3.2.1)', formatRequest('GET /v1/pets#top')],
+    ['a bad escape in the path', formatRequest('GET /v1/pets/%zz')],
+    ['an escape that is no UTF-8', formatRequest('GET /v1/pets/%ff')],
+    ['a bad escape in the query', formatRequest('GET /v1/pets?a=%')],
+    ['a target of another scheme', formatRequest('GET ftp://pets.test/v1/pets')],
     ['TRACE (RFC 9110 9.3.8)', formatRequest('TRACE /v1/pets'), 405, 'method_not_allowed'],
     ['PROPFIND, which Node knows', formatRequest('PROPFIND /v1/pets'), 405, 'method_not_allowed'],
     [
@@ -295,10 +209,10 @@ describe('refuses and keeps the connection', () => {
       'unauthorized',
     ],
   ]
-  for (const [title, bytes, status, code] of cases)
+  for (const [title, bytes, status = 400, code = 'malformed_request'] of cases)
     test(`${title}: ${status}`, async (t) => {
-      const app = await shared()
-      const client = await connectRaw(t, app.url)
+      const app = await shared(t)
+      const client = await app.connect()
       client.write(bytes)
       assertWholeRefusal(await client.read(), status, code)
       client.write(list)
@@ -363,8 +277,8 @@ describe('takes what HTTP allows', () => {
   ]
   for (const [title, bytes, status] of cases)
     test(`${title}: ${status}`, async (t) => {
-      const app = await shared()
-      const client = await connectRaw(t, app.url)
+      const app = await shared(t)
+      const client = await app.connect()
       client.write(bytes)
       assert.equal((await client.read()).status, status)
       await assertAnswersNext(app)
@@ -382,7 +296,7 @@ describe('takes what HTTP allows', () => {
   })
 
   test('a connection stays open between requests, and no response names a time for that', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     for (let i = 0; i < 2; i++) {
       client.write(list)
@@ -392,9 +306,10 @@ describe('takes what HTTP allows', () => {
 })
 
 describe('HTTP/1.0 (RFC 9112 appendix C)', () => {
+  const shared = startOnce()
   const old = `GET /v1/pets HTTP/1.0\r\n${bearer}\r\n`
   test('gets a length and no chunks, without a Host, and the connection closes', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.write(`${old}\r\n`)
     // The reader refuses Transfer-Encoding.
@@ -403,7 +318,7 @@ describe('HTTP/1.0 (RFC 9112 appendix C)', () => {
     await client.closed
   })
   test('keeps the connection when asked to', async (t) => {
-    const { connect } = await start(t)
+    const { connect } = await shared(t)
     const client = await connect()
     for (let i = 0; i < 2; i++) {
       client.write(`${old}Connection: keep-alive\r\n\r\n`)
@@ -411,7 +326,7 @@ describe('HTTP/1.0 (RFC 9112 appendix C)', () => {
     }
   })
   test('is refused with a transfer coding, which it does not know, and the connection closes (RFC 9112 6.1)', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     const head = `POST /v1/pets HTTP/1.0\r\n${bearer}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n`
     client.write(`${head}0\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n`)
@@ -420,7 +335,7 @@ describe('HTTP/1.0 (RFC 9112 appendix C)', () => {
     await assertAnswersNext(app)
   })
   test('has its expectation ignored (RFC 9110 10.1.1)', async (t) => {
-    const { connect } = await start(t)
+    const { connect } = await shared(t)
     const client = await connect()
     client.write(`${old}Expect: 100-continue\r\n\r\n`)
     assert.equal((await client.read()).status, 200)
@@ -442,7 +357,7 @@ describe('HEAD (RFC 9110 9.3.2)', () => {
   ]
   for (const target of targets)
     test(`has the headers of GET ${target} and no body`, async (t) => {
-      const client = await connectRaw(t, (await shared()).url)
+      const client = await (await shared(t)).connect()
       client.write(formatRequest(`GET ${target}`))
       const got = await client.read()
       client.write(formatRequest(`HEAD ${target}`) + list)
@@ -454,7 +369,7 @@ describe('HEAD (RFC 9110 9.3.2)', () => {
       assert.equal((await client.read()).status, 200, 'what follows is the next answer')
     })
   test('gets the headers of a missing key', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.write('HEAD /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n')
     const { status, headers } = await client.read('HEAD')
@@ -464,8 +379,9 @@ describe('HEAD (RFC 9110 9.3.2)', () => {
 })
 
 describe('requests in one write (RFC 9112 9.3.2)', () => {
+  const shared = startOnce()
   test('nothing follows an answer that closes, not even a refusal (RFC 9112 9.6)', async (t) => {
-    const { connect } = await start(t)
+    const { connect } = await shared(t)
     const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n'
     for (const [requests, status] of [
       [`${request}Connection: close\r\n\r\n`, 200],
@@ -480,7 +396,7 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
   })
 
   test('a 33rd while 32 have no response ends the connection, and the next client is answered', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.write(list.repeat(33))
     await client.closed
@@ -489,7 +405,7 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
   })
 
   test('as many as may wait, with a fault in the body of the last: it is refused in its turn', async (t) => {
-    const { connect } = await start(t)
+    const { connect } = await shared(t)
     const client = await connect()
     client.write(creation.repeat(31) + formatRequest('POST /v1/pets', [chunked], 'zz\r\n'))
     for (let i = 0; i < 31; i++) assert.equal((await client.read()).status, 201)
@@ -498,14 +414,14 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
   })
 
   test('a version that is none of this service is refused by name', async (t) => {
-    const client = await (await start(t)).connect()
+    const client = await (await shared(t)).connect()
     client.write('GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n')
     const message = assertRefusal(await client.read(), 400, 'malformed_request')
     assert.equal(message, 'HTTP: expected version 1.0 or 1.1')
   })
 
   test('a tunnel is refused with the methods of all paths, in the header and in the message', async (t) => {
-    const { connect } = await start(t)
+    const { connect } = await shared(t)
     const client = await connect()
     client.write('CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
     const answer = await client.read()
@@ -518,7 +434,7 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
   })
 
   test('a fault behind a creation is refused also when the client ends its half behind it', async (t) => {
-    const { connect } = await start(t)
+    const { connect } = await shared(t)
     const faults: readonly [bytes: string, status: number][] = [
       ['BREW /\r\n\r\n', 400],
       [`GET / HTTP/1.1\r\nHost: a\r\nX-A: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
@@ -533,7 +449,7 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
   })
 
   test('a tunnel whose client goes in the middle of a body harms nobody', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     for (const end of ['destroy', 'resetAndDestroy', 'end'] as const) {
       const client = await app.connect()
       client.write('CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 9\r\n\r\nxxx')
@@ -598,11 +514,10 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
       [201, 100, 201, 200],
     ],
   ]
-  const shared = startOnce()
   for (const [title, bytes, statuses] of inOrder)
     test(`are answered in order: ${title}`, async (t) => {
-      const app = await shared()
-      const client = await connectRaw(t, app.url)
+      const app = await shared(t)
+      const client = await app.connect()
       client.write(bytes.join(''))
       const answers: RawAnswer[] = []
       for (const _ of statuses) answers.push(await client.read())
@@ -683,8 +598,9 @@ test('a request that offers to upgrade is answered, and says that nothing behind
 })
 
 describe('a client that goes', () => {
+  const shared = startOnce()
   test('in the middle of its body stores nothing', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     for (const end of ['destroy', 'resetAndDestroy', 'end'] as const) {
       const client = await app.connect()
       client.write(formatRequest('POST /v1/pets', [`Content-Length: ${pet.length + 1}`], pet))
@@ -695,7 +611,7 @@ describe('a client that goes', () => {
     assert.equal((await app.send('/v1/pets')).text, '[]')
   })
   test('in the middle of a chunked body stores nothing', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.write(formatRequest('POST /v1/pets', [chunked], `1d\r\n${pet}\r\n`))
     client.socket.end()
@@ -711,7 +627,7 @@ describe('a client that goes', () => {
     await client.closed
   })
   test('half in the middle of the head gets 400', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.socket.end('GET /v1/pets HTTP/1.1\r\nHost: a\r\n')
     assertRefusal(await client.read(), 400, 'malformed_request')
@@ -736,8 +652,8 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
   ]
   for (const [title, lines, status, code] of refusals)
     test(`a creation ${title} gets ${status} at once, and the connection closes`, async (t) => {
-      const app = await shared()
-      const client = await connectRaw(t, app.url)
+      const app = await shared(t)
+      const client = await app.connect()
       client.write(formatRequest('POST /v1/pets', [expect, ...lines]))
       const answer = await client.read()
       assertWholeRefusal(answer, status, code)
@@ -746,7 +662,7 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
       await assertAnswersNext(app)
     })
   test('an unknown path and a wrong method are told at once, too', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     for (const [request, status] of [
       ['POST /nowhere', 404],
       ['PUT /v1/pets', 405],
@@ -757,7 +673,7 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
     }
   })
   test('is sent when the head decides nothing; then comes the answer, and the connection stays', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     for (const status of [201, 400]) {
       client.write(formatRequest('POST /v1/pets', [expect, 'Content-Length: 29']))
@@ -768,7 +684,7 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
     }
   })
   test('leaves "Connection: close" its meaning (RFC 9112 9.6)', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.write(formatRequest('POST /v1/pets', [expect, 'Connection: close'], pet))
     assert.equal((await client.read()).status, 100)
@@ -779,6 +695,7 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
 })
 
 describe('a body beyond the limit gets a 413 that arrives (RFC 9110 15.5.14)', () => {
+  const shared = startOnce()
   const large = 'x'.repeat(8_000_000)
   const cases: readonly [title: string, lines: readonly string[], body: string, afterAnswer?: string][] = [
     ['declared, and sent whole', [], large],
@@ -790,7 +707,7 @@ describe('a body beyond the limit gets a 413 that arrives (RFC 9110 15.5.14)', (
   ]
   for (const [title, lines, body, afterAnswer = ''] of cases)
     test(title, async (t) => {
-      const app = await start(t)
+      const app = await shared(t)
       const client = await app.connect()
       // No time passes: however slow this machine is, the client has the time that it needs to send all.
       const timeouts = holdTimeouts(t)
@@ -808,7 +725,7 @@ describe('a body beyond the limit gets a 413 that arrives (RFC 9110 15.5.14)', (
       await assertAnswersNext(app)
     })
   test('and one of any length that is only declared is answered at once', async (t) => {
-    const app = await start(t)
+    const app = await shared(t)
     const client = await app.connect()
     client.write(formatRequest('POST /v1/pets', ['Content-Length: 9007199254740991']))
     assertRefusal(await client.read(), 413, 'content_too_large')
@@ -817,7 +734,7 @@ describe('a body beyond the limit gets a 413 that arrives (RFC 9110 15.5.14)', (
 })
 
 describe('time limits (RFC 9110 15.5.9)', { concurrency: true }, () => {
-  const short = { headersMs: 250, requestMs: 500 }
+  const shared = startOnce([], { headersMs: 250, requestMs: 500 })
   const slow: readonly [title: string, bytes: string][] = [
     ['that sends nothing', ''],
     ['that does not end its head', 'GET /v1/pets HTTP/1.1\r\nHost: x\r\n'],
@@ -831,7 +748,7 @@ describe('time limits (RFC 9110 15.5.9)', { concurrency: true }, () => {
   ]
   for (const [title, bytes] of slow)
     test(`a client ${title} gets 408, and the connection closes`, async (t) => {
-      const app = await start(t, short)
+      const app = await shared(t)
       const client = await app.connect()
       client.write(bytes)
       let answer = await client.read()
@@ -843,7 +760,7 @@ describe('time limits (RFC 9110 15.5.9)', { concurrency: true }, () => {
       await assertAnswersAtLast(app.url)
     })
   test('a client that sends without an end behind its 413 is cut off', async (t) => {
-    const app = await start(t, short)
+    const app = await shared(t)
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
     // A busy machine may be too late for the 413, and send a 408 instead; then it is tried again.
     for (let tries = 1; ; tries++) {

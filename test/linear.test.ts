@@ -44,9 +44,10 @@ const median = (values: readonly number[]): number =>
 async function measureGrowth(
   take: (text: string) => Promise<void>,
   texts: readonly string[],
+  runs: number,
 ): Promise<number> {
   const works: number[][] = [[], []]
-  for (let run = 0; run < 3; run++)
+  for (let run = 0; run < runs; run++)
     for (const [i, text] of texts.entries()) {
       const start = process.cpuUsage()
       await take(text)
@@ -63,18 +64,21 @@ async function assertLinear(
   units: readonly string[],
   maxLength: number,
 ): Promise<void> {
-  for (const shape of shapes)
+  for (const shape of shapes) {
+    // What is done only once would make the shorter text cost more.
+    await take(shape('x'.repeat(maxLength)))
     for (const unit of units) {
       const texts = [maxLength / 2, maxLength].map((length) => shape(unit.repeat(length / unit.length)))
       const growths: number[] = []
-      do growths.push(await measureGrowth(take, texts))
-      while (Number(growths.at(-1)) > 3 && growths.length < 5)
+      do growths.push(await measureGrowth(take, texts, growths.length === 0 ? 1 : 3))
+      while (Number(growths.at(-1)) > 3 && growths.length < 6)
       const shown = JSON.stringify(`${texts[0]?.slice(0, 60)}…${texts[0]?.slice(-20)}`)
       assert.ok(
         Number(growths.at(-1)) <= 3,
         `twice as much of ${shown} is ${growths.join(', ')} times the work`,
       )
     }
+  }
 }
 
 /** Sends each request on the same connection, as long as that is open, and waits for the response. */
@@ -148,14 +152,13 @@ test('a header', async (t) => {
     (text) => `Content-Type: application/json; charset=utf-8${text}!`,
     (text) => `Content-Type: ${text}`,
     (text) => `Content-Encoding: ${text}`,
-    (text) => `Content-Length: 1${text}`,
-    (text) => `Transfer-Encoding: ${text}`,
+    (text) => `Content-Length: 2${text}`,
+    (text) => `Transfer-Encoding: chunked${text}`,
     (text) => `Connection: ${text}`,
     (text) => `Expect: ${text}`,
     (text) => `Host: ${text}!`,
     (text) => `Origin: ${text}`,
     (text) => `Prefer: code=${text}`,
-    (text) => `X: y${text.replaceAll(/./gs, '\r\nX: y')}`.slice(0, text.length),
   ]
   await assertLinear(
     send,
@@ -163,6 +166,7 @@ test('a header', async (t) => {
     inLine,
     15_000,
   )
+  await assertLinear(send, [(text) => withLine(`X: y${text}`)], ['\r\nX: y'], 15_000)
 })
 
 test('a data file', async () => {

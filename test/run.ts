@@ -27,13 +27,19 @@ const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
 // These wait the longest, so they begin first.
 const long = [
-  'load.test.ts',
-  'hand-edits.test.ts',
-  'lost-file.test.ts',
   'program.test.ts',
+  'load.test.ts',
+  'contract-catches.test.ts',
+  'lost-file.test.ts',
+  'window.test.ts',
+  'bundle.test.ts',
+  'linear.test.ts',
+  'hand-edits.test.ts',
   'unusable-edits.test.ts',
   'disk-faults.test.ts',
+  'crash.test.ts',
   'memory.test.ts',
+  'file-lock.test.ts',
   'run.test.ts',
 ]
 const names = [...long, ...all.filter((name) => !long.includes(name)).toSorted()]

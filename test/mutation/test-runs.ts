@@ -91,7 +91,10 @@ export class TestRuns {
     await inParallel(files, async (file) => {
       if (killer !== undefined) return
       const failure = await this.#run(file.name, 30_000 + 3_000 * file.seconds, { PETSTORE_TEST_DIST: dist })
-      killer ??= failure
+      if (failure === undefined || killer !== undefined) return
+      killer = failure
+      // What the others would find changes nothing.
+      groups.forEach(killGroup)
     })
     return killer
   }
