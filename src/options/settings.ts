@@ -242,13 +242,11 @@ export function isLoopback(host: string): boolean {
 const foreignAssignments: readonly RegExp[] = [
   // Of the contract suite, which may run in the same shell.
   /^PETSTORE_(?:URL|API_KEY)=/,
-  // Kubernetes tells every container about each service, such as one called petstore or petstore-db.
-  /^PETSTORE_(?:\w+_)?SERVICE_(?:HOST|PORT)[_=]/,
+  // Kubernetes tells every container about each service, such as petstore-db, and `docker run --link` too.
+  /^PETSTORE_(?:\w+_)?(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP|SCTP))[_=]/,
   /^PETSTORE_(?:\w+_)?PORT=(?:tcp|udp|sctp):\/\//,
-  /^PETSTORE_(?:\w+_)?PORT_\d+_(?:TCP|UDP|SCTP)[_=]/,
-  // `docker run --link` adds the name of the link, and the other container's environment.
-  /^PETSTORE_NAME=\//,
-  /^PETSTORE_ENV_/,
+  // A link adds its name, and the other container's environment.
+  /^PETSTORE_(?:NAME=\/|ENV_)/,
 ]
 
 /** A line for each variable that may be misspelled. On Windows, case does not count in names. */
