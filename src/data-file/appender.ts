@@ -47,13 +47,9 @@ export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): F
 
 export function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
   const added = bytes.subarray(0, -closingBrackets.length)
-  const before = Buffer.concat([end.before, added])
-  return {
-    identity,
-    petsEnd: end.petsEnd + added.length,
-    before: Buffer.from(before.subarray(-comparedBytes)),
-    closing: closingBrackets,
-  }
+  const petsEnd = end.petsEnd + added.length
+  const before = Buffer.concat([end.before, added]).subarray(-comparedBytes)
+  return { identity, petsEnd, before: Buffer.from(before), closing: closingBrackets }
 }
 
 /**
