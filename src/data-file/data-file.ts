@@ -207,8 +207,7 @@ export class DataFile implements Adapter<PetData> {
     const tornEnd = findTornEnd(text)
     if (findKeptPets(this.#disk).length === 0) {
       if (isStart && identity === undefined) return this.#replace(undefined, [...formatFile([])])
-      if (tornEnd === 'copy' || (tornEnd !== undefined && isStart))
-        return this.#repair(identity, text, tornEnd)
+      if (tornEnd && (isStart || tornEnd === 'copy')) return this.#repair(identity, text, tornEnd)
     }
     this.#become({ is: 'unusable', identity, error: unusable })
     throw unusable

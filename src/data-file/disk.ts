@@ -31,23 +31,20 @@ export class Disk {
   readonly fs: FileSystem
   readonly platform: NodeJS.Platform
   readonly isWindows: boolean
-  readonly #onMessage: (message: string) => void
+  readonly #onMessage: DiskOptions['onMessage']
   #hasUnsyncedFolder = false
 
-  constructor(
-    path: string,
-    { fileSystem = nodeFs, onMessage = () => {}, platform = process.platform }: DiskOptions = {},
-  ) {
+  constructor(path: string, options: DiskOptions = {}) {
     this.name = path
     this.path = resolve(path)
-    this.fs = fileSystem
-    this.platform = platform
-    this.isWindows = platform === 'win32'
-    this.#onMessage = onMessage
+    this.fs = options.fileSystem ?? nodeFs
+    this.platform = options.platform ?? process.platform
+    this.isWindows = this.platform === 'win32'
+    this.#onMessage = options.onMessage
   }
 
   say(message: string): void {
-    this.#onMessage(`${this.name}: ${message}`)
+    this.#onMessage?.(`${this.name}: ${message}`)
   }
 
   /** Where the path leads, through all symbolic links, whether there is a file yet or not. */

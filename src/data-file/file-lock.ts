@@ -46,10 +46,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
  */
 function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
-  let mounts = 0
-  quietly(() => {
-    mounts = statSync('/proc/self/ns/mnt').ino
-  })
+  const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
   return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
     const id = idOf(isWindows ? locked.toLowerCase() : locked)
     // A named pipe, or an abstract name (unix(7)): no file of either is left behind.

@@ -59,17 +59,13 @@ export class LocalStore implements Store {
   #failure: Failure | undefined
   #closed: Promise<void> | undefined
 
-  constructor(
-    low: Low<PetData>,
-    file?: DataFile,
-    { onMessage = () => {}, onError = () => {} }: FileStoreOptions = {},
-  ) {
+  constructor(low: Low<PetData>, file?: DataFile, options: FileStoreOptions = {}) {
     this.#low = low
     this.#file = file
-    this.#say = onMessage
+    this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = this.#lookAtIntervals(file, onError)
+    if (file !== undefined) this.#timer = this.#lookAtIntervals(file, options)
   }
 
   get size(): number {
@@ -191,7 +187,7 @@ export class LocalStore implements Store {
     }
   }
 
-  #lookAtIntervals(file: DataFile, onError: (message: string) => void): NodeJS.Timeout {
+  #lookAtIntervals(file: DataFile, { onError }: FileStoreOptions): NodeJS.Timeout {
     let isLooking = false
     const look = async (): Promise<void> => {
       if (isLooking) return
@@ -201,7 +197,9 @@ export class LocalStore implements Store {
         .catch((error: unknown) => {
           // It was said already.
           if (error instanceof PetStoreError) return
-          onError(`internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`)
+          onError?.(
+            `internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`,
+          )
         })
       isLooking = false
     }
