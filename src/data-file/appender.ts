@@ -28,8 +28,8 @@ export type Outcome =
 const comparedBytes = 256
 
 /**
- * An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. By
- * the time of day, since the other clock stands still while a machine sleeps.
+ * An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. Of
+ * the clocks, only the time of day goes on while a machine sleeps.
  */
 const maxGapMs = 250
 
