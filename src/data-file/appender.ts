@@ -28,8 +28,8 @@ export type Outcome =
 const comparedBytes = 256
 
 /**
- * An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. By
- * the time of day, since the other clock stands still while a machine sleeps.
+ * An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. Of
+ * the clocks, only the time of day goes on while a machine sleeps.
  */
 const maxGapMs = 250
 
@@ -47,13 +47,9 @@ export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): F
 
 export function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
   const added = bytes.subarray(0, -closingBrackets.length)
-  const before = Buffer.concat([end.before, added])
-  return {
-    identity,
-    petsEnd: end.petsEnd + added.length,
-    before: Buffer.from(before.subarray(-comparedBytes)),
-    closing: closingBrackets,
-  }
+  const petsEnd = end.petsEnd + added.length
+  const before = Buffer.concat([end.before, added]).subarray(-comparedBytes)
+  return { identity, petsEnd, before: Buffer.from(before), closing: closingBrackets }
 }
 
 /**

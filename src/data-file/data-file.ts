@@ -156,7 +156,7 @@ export class DataFile implements Adapter<PetData> {
     return isEdited
   }
 
-  /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved after `maxEditWaitMs`; or a system error. */
+  /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved; or a system error. */
   read(): Promise<PetData> {
     const maxMs = this.#served === undefined ? Infinity : maxEditWaitMs
     return tryAgain(maxMs, isChanged, () => this.#readOnce())
@@ -207,8 +207,7 @@ export class DataFile implements Adapter<PetData> {
     const tornEnd = findTornEnd(text)
     if (findKeptPets(this.#disk).length === 0) {
       if (isStart && identity === undefined) return this.#replace(undefined, [...formatFile([])])
-      if (tornEnd === 'copy' || (tornEnd !== undefined && isStart))
-        return this.#repair(identity, text, tornEnd)
+      if (tornEnd && (isStart || tornEnd === 'copy')) return this.#repair(identity, text, tornEnd)
     }
     this.#become({ is: 'unusable', identity, error: unusable })
     throw unusable
@@ -227,11 +226,10 @@ export class DataFile implements Adapter<PetData> {
     await this.#putBackOldEnd()
     const state = this.#state
     if (state.is !== 'served') throw new DataFileChanged(this.name)
-    const { end } = state
     const bytes = formatAppend(added, this.#count === 0)
-    if (end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
-    const identity = await this.#replaceEnd(end, bytes)
-    this.#become({ is: 'served', end: endAfter(end, bytes, identity) })
+    if (state.end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
+    const identity = await this.#replaceEnd(state.end, bytes)
+    this.#become({ is: 'served', end: endAfter(state.end, bytes, identity) })
     this.#count += added.length
     this.highestId = last.id
   }
@@ -311,11 +309,10 @@ export class DataFile implements Adapter<PetData> {
     try {
       await this.#disk.syncFile()
     } catch (error) {
-      const code = errorCode(error)
-      if (code === 'ENOENT') throw new DataFileChanged(this.name)
+      if (errorCode(error) === 'ENOENT') throw new DataFileChanged(this.name)
       // On a read-only file system (Linux makes it so after an error) what is there is served; so is, on Windows, a file that may not be
       // written.
-      this.#hasFailedSync = code !== 'EROFS' && !this.#disk.mayBeHeld(error)
+      this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeHeld(error)
     }
     return !this.#hasFailedSync
   }
@@ -323,11 +320,10 @@ export class DataFile implements Adapter<PetData> {
   #serve(identity: Identity, text: FileText): PetData {
     removeLeftovers(this.#disk)
     this.#become({ is: 'served', end: endOf(text, identity) })
-    const { pets } = text
-    this.#count = pets.length
-    const highestId = pets.at(-1)?.id ?? 0
+    this.#count = text.pets.length
+    const highestId = text.pets.at(-1)?.id ?? 0
     if (highestId > this.highestId) this.highestId = highestId
-    return (this.#served = { pets })
+    return (this.#served = { pets: text.pets })
   }
 
   async #replace(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {

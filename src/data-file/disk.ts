@@ -2,7 +2,7 @@
  * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what lies beside it,
  * goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
-import nodeFs, { constants, type BigIntStats } from 'node:fs'
+import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, describeSystemError } from '../system/errors.ts'
@@ -31,23 +31,20 @@ export class Disk {
   readonly fs: FileSystem
   readonly platform: NodeJS.Platform
   readonly isWindows: boolean
-  readonly #onMessage: (message: string) => void
+  readonly #onMessage: DiskOptions['onMessage']
   #hasUnsyncedFolder = false
 
-  constructor(
-    path: string,
-    { fileSystem = nodeFs, onMessage = () => {}, platform = process.platform }: DiskOptions = {},
-  ) {
+  constructor(path: string, options: DiskOptions = {}) {
     this.name = path
     this.path = resolve(path)
-    this.fs = fileSystem
-    this.platform = platform
-    this.isWindows = platform === 'win32'
-    this.#onMessage = onMessage
+    this.fs = options.fileSystem ?? nodeFs
+    this.platform = options.platform ?? process.platform
+    this.isWindows = this.platform === 'win32'
+    this.#onMessage = options.onMessage
   }
 
   say(message: string): void {
-    this.#onMessage(`${this.name}: ${message}`)
+    this.#onMessage?.(`${this.name}: ${message}`)
   }
 
   /** Where the path leads, through all symbolic links, whether there is a file yet or not. */
@@ -82,7 +79,7 @@ export class Disk {
     return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
   }
 
-  open(path: string, flags: string | number): Promise<number> {
+  open(path: string, flags: OpenMode): Promise<number> {
     return this.retryWhileHeld(() => this.fs.openSync(path, flags))
   }
 
@@ -91,11 +88,7 @@ export class Disk {
     quietly(() => this.fs.closeSync(descriptor))
   }
 
-  async withFile<T>(
-    path: string,
-    flags: string | number,
-    use: (descriptor: number) => Promise<T>,
-  ): Promise<T> {
+  async withFile<T>(path: string, flags: OpenMode, use: (descriptor: number) => Promise<T>): Promise<T> {
     const descriptor = await this.open(path, flags)
     try {
       return await use(descriptor)

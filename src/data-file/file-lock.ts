@@ -46,10 +46,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
  */
 function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
-  let mounts = 0
-  quietly(() => {
-    mounts = statSync('/proc/self/ns/mnt').ino
-  })
+  const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
   return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
     const id = idOf(isWindows ? locked.toLowerCase() : locked)
     // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
@@ -70,11 +67,11 @@ async function listen(path: string): Promise<FileLock> {
 }
 
 /**
- * Containers that share the data may share no network. So on Linux each server also listens on a socket in the folder, unless that cannot be
- * made (FAT, a folder that may not be written).
+ * Containers that share the data may share no network. So on Linux each server also listens on a socket in the folder, unless none can be
+ * made there (FAT, a read-only folder).
  *
- * A start listens before it looks for others, so of two at least one sees the other, and gives way. One that finds nobody stays, and removes
- * the sockets that have refused it: they are of the dead, or of starts that were about to listen, and see it.
+ * A start listens before it looks for others, so of two at least one sees the other, and gives way. One that finds nobody stays, and then
+ * removes the sockets that have refused it: of the dead, or of starts that listen only now, and will see it.
  */
 async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
   // Without the name of the file: the address of a socket has at most 107 bytes.
@@ -86,7 +83,7 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
     locks.push(async () => closeSync(descriptor))
     const folder = `/proc/self/fd/${descriptor}`
     locks.push(await listen(`${folder}/${own}`))
-    // Who runs as another user has to be able to connect. Another start may have removed the socket already.
+    // For servers of other users. Another start may have removed it already.
     quietly(() => chmodSync(`${folder}/${own}`, 0o777))
     for (const name of readdirSync(folder)) {
       if (!name.startsWith(prefix) || name === own) continue

@@ -86,7 +86,12 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
 export async function putBackOldFile(disk: Disk): Promise<boolean> {
   const { target } = disk
   const oldPath = oldName(target)
-  if (disk.statIdentity(oldPath) === undefined || !linkIfMissing(disk, oldPath, target)) return false
+  try {
+    if (!linkIfMissing(disk, oldPath, target)) return false
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
   await disk.syncFolder(dirname(target))
   disk.remove(oldPath)
   return true

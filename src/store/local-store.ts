@@ -59,17 +59,13 @@ export class LocalStore implements Store {
   #failure: Failure | undefined
   #closed: Promise<void> | undefined
 
-  constructor(
-    low: Low<PetData>,
-    file?: DataFile,
-    { onMessage = () => {}, onError = () => {} }: FileStoreOptions = {},
-  ) {
+  constructor(low: Low<PetData>, file?: DataFile, options: FileStoreOptions = {}) {
     this.#low = low
     this.#file = file
-    this.#say = onMessage
+    this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
     this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = this.#lookAtIntervals(file, onError)
+    if (file !== undefined) this.#timer = this.#lookAtIntervals(file, options)
   }
 
   get size(): number {
@@ -179,11 +175,11 @@ export class LocalStore implements Store {
     try {
       const isEdited = await file.look()
       if (isEdited) await this.#low.read()
-      // A creation that has failed has not become possible by a look at the same file.
+      // A look at the same file makes no creation possible.
       if (isEdited || this.#failure?.endMs === Infinity) this.#mend()
       if (isEdited) this.#reindex()
     } catch (error) {
-      // Also if it was said before: they may not be kept yet, or not any more.
+      // They may not be kept yet, or not any more.
       const kept = await file.keepPets(isLast)
       const refusal = toRefusal(error, mayBeStored)
       if (refusal instanceof PetStoreError) this.#fail(file, error, Infinity, kept)
@@ -191,7 +187,7 @@ export class LocalStore implements Store {
     }
   }
 
-  #lookAtIntervals(file: DataFile, onError: (message: string) => void): NodeJS.Timeout {
+  #lookAtIntervals(file: DataFile, { onError }: FileStoreOptions): NodeJS.Timeout {
     let isLooking = false
     const look = async (): Promise<void> => {
       if (isLooking) return
@@ -201,7 +197,9 @@ export class LocalStore implements Store {
         .catch((error: unknown) => {
           // It was said already.
           if (error instanceof PetStoreError) return
-          onError(`internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`)
+          onError?.(
+            `internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`,
+          )
         })
       isLooking = false
     }
@@ -212,13 +210,12 @@ export class LocalStore implements Store {
   #reindex(): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
-    const pets = formatPetCount(next.size)
-    this.#say(`reloaded ${pets}: ${added} added, ${removed} removed, ${changed} changed`)
+    this.#say(`reloaded ${formatPetCount(next.size)}: ${added} added, ${removed} removed, ${changed} changed`)
     this.#index = next
     this.version++
   }
 
-  /** Of creations, the first that fails is told. `kept` is what became of the pets: if that changes, it is said again. */
+  /** Of creations, the first that fails is told. `kept`: what became of the pets. */
   #fail(file: DataFile, error: unknown, knownMs: number, kept = ''): void {
     const { dataFileError } = this
     const isLook = knownMs === Infinity
