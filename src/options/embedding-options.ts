@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { defaultTimeouts } from '../http/limits.ts'
 import { describe } from '../json/json.ts'
-import { expected, expectedInteger, expectedMessage } from '../pet/pet-rules.ts'
+import { expected, expectedInteger, expectedMessage, isObject } from '../pet/pet-rules.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'
 import type { Disturbance } from '../http/disturbance.ts'
@@ -102,10 +102,6 @@ function checkMembers(what: string, values: unknown, schemas: Schemas) {
 /** Where in an option a fault is: `[1]` in an array, `.idleMs` in an object. */
 function formatPlace({ path }: v.BaseIssue<unknown>): string {
   return path?.map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('') ?? ''
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isStorage(value: unknown): boolean {

@@ -58,7 +58,7 @@ function expectedInt64(words: string, isValue: (value: unknown) => boolean) {
   return v.pipe(expected<Int64>(words, isValue), v.transform(normalizeInt64))
 }
 
-function isObject(value: unknown): value is object {
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
   return !Array.isArray(value) && !(value instanceof InexactNumber)
 }

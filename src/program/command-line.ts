@@ -35,7 +35,8 @@ export function handleArgs(
   const [taken, ...others] = names.filter((name) => isNpmStart && variableOf(name) !== '')
   if (taken !== undefined) {
     const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
-    const shown = others.length > 0 || /keys|database/.test(taken) ? '…' : quote(maskUser(value))
+    const isHidden = others.length > 0 || /keys|database/.test(taken) || !/^[\w./:@%+~-]+$/.test(value)
+    const shown = isHidden ? '…' : maskUser(value)
     return refuse(
       `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``,
     )
@@ -94,9 +95,4 @@ Options:
   --verify URL   test another server against the interface, with its key by --keys; --all prints every failure
   -h, --help     print this text
   -v, --version  print the version`
-}
-
-/** As it is, or in quotes if it is not plain. Control characters become `?`, so that it stays on one line. */
-function quote(text: string): string {
-  return /^[\w./:,@%+=~*…-]+$/.test(text) ? text : `"${text.replaceAll(/\p{Cc}/gu, '?')}"`
 }
