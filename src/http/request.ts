@@ -85,10 +85,12 @@ export function createArrival(message: Message, version: string | undefined, cli
     authorizationLines,
     client,
     readBody: () => (body ??= collectBody(message, arrival)),
-    stopBody: () => {},
+    stopBody: ignore,
   }
   return arrival
 }
+
+function ignore(): void {}
 
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
 export function checkFraming({ version, headers, hostLines }: Arrival): void {
@@ -157,29 +159,33 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       throw new EmbeddingError(
         `${readBefore}; mount the listener ahead of body parsers such as express.json()`,
       )
-    let bytes = Buffer.alloc(0)
+    let bytes: Buffer = noBytes
     let size = 0
     const stop = (arrival.stopBody = (reason: Error): void => {
-      bytes = Buffer.alloc(0)
+      bytes = noBytes
       size = maxBodyBytes + 1
       reject(reason)
     })
+    const leave = (): void => stop(clientGone)
     stream.on('data', (chunk: Buffer) => {
       // What still comes is dropped: a client that is cut off while it sends may never see the response.
       if (size > maxBodyBytes) return
       const start = size
       size += chunk.length
       if (size > maxBodyBytes) return stop(new HttpError('content_too_large', tooLarge))
+      if (start === 0) bytes = chunk
       if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
-      chunk.copy(bytes, start)
+      if (start > 0) chunk.copy(bytes, start)
     })
     // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
-    for (const event of ['aborted', 'error', 'close']) stream.once(event, () => stop(clientGone))
-    stream.once('end', () => resolve(bytes.subarray(0, size)))
+    for (const event of ['aborted', 'error', 'close']) stream.on(event, leave)
+    stream.on('end', () => resolve(bytes.subarray(0, size)))
     // Until the first read, Node keeps what it has parsed.
     stream.read(0)
   })
 }
+
+const noBytes = Buffer.alloc(0)
 
 /** Throws malformed_json. */
 export function parseBody(bytes: Buffer): unknown {

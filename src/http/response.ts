@@ -120,9 +120,8 @@ export function originFault(text: string): string | undefined {
 /** `*` for any origin, or the origins themselves, none included. */
 export function createCors(origins: '*' | readonly string[]) {
   const named = origins === '*' ? [] : origins
-  const isClosed = origins.length === 0
   // Also of a response that allows none (RFC 9110 section 12.5.5).
-  const vary = isClosed ? [] : ['Vary', 'Origin']
+  const vary = origins.length === 0 ? [] : ['Vary', 'Origin']
   const allowed = new Map(
     named.map((origin) => [origin, [...commonHeaders, ...allowOrigin(origin), ...vary]]),
   )
@@ -133,15 +132,14 @@ export function createCors(origins: '*' | readonly string[]) {
     /** The reply to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real response says of them. */
     optionsReply(allow: string, headers: Readonly<NodeJS.Dict<string>>): Reply {
       const { origin = '', 'access-control-request-method': method } = headers
-      const isAsked = method !== undefined && (origins === '*' || allowed.has(origin))
+      const isAsked = origins === '*' || allowed.has(origin)
+      if (method === undefined || !isAsked) return { status: 204, headers: ['Allow', allow] }
       const wanted = headers['access-control-request-headers'] ?? 'Authorization, Content-Type'
-      const given = ['Access-Control-Allow-Methods', method ?? allow, 'Access-Control-Allow-Headers', wanted]
-      return { status: 204, headers: ['Allow', allow, ...(isAsked ? [...given, ...maxAge] : [])] }
+      const given = ['Access-Control-Allow-Methods', method, 'Access-Control-Allow-Headers', wanted]
+      return { status: 204, headers: ['Allow', allow, ...given, 'Access-Control-Max-Age', '600'] }
     },
   }
 }
-
-const maxAge = ['Access-Control-Max-Age', '600']
 
 function allowOrigin(origin: string): readonly string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposed]

@@ -22,12 +22,18 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
   const routes = Object.entries(resources).flatMap(([path, resource]) =>
     [...new Set([path, basePath + path])].map((each) => {
       const names = each.split('/')
-      return { names: names.map(unescape), at: names.findIndex((name) => name.startsWith('{')), resource }
+      const at = names.findIndex((name) => name.startsWith('{'))
+      return { path: each, names: names.map(unescape), at, resource }
     }),
   )
 
+  /** Most requests have a path just as it stands here. To compare its segments takes 2 % of a list. */
+  const plain = new Map(routes.flatMap(({ path, at, resource }) => (at === -1 ? [[path, resource]] : [])))
+
   return (target: string): Match<Resource> | undefined => {
     const { path, search } = splitTarget(target)
+    const found = plain.get(path)
+    if (found !== undefined) return { resource: found, parameter: '', search }
     // Split first: %2F is no `/` (RFC 3986 section 2.2).
     const segments = path.split('/').map(decode)
     const route = routes.find(

@@ -15,7 +15,7 @@ const codes: Partial<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-type Exchange = { readonly arrival: Arrival; readonly response: ServerResponse }
+type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
 export type HttpServer = ReturnType<typeof createHttpServer>
 
@@ -25,8 +25,8 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */
   const refused = new WeakSet<Socket>()
-  /** Those with a request to handle at the end of this turn of the event loop. */
-  const due: Socket[] = []
+  /** To be handled at the end of this turn of the event loop. */
+  const due: Exchange[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
   /** `held`: at a stop, while what has arrived is read. */
@@ -77,14 +77,16 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (arrivedInTurn === maxArrivalsInTurn) for (const each of connections.keys()) each.pause()
     if (exchanges.length === maxUnanswered) return void socket.destroy()
     const arrival = createArrival(request, httpVersion, socket)
-    if (exchanges.push({ arrival, response }) === 1) due.push(socket)
+    const exchange = { socket, arrival, response }
+    if (exchanges.push(exchange) === 1) due.push(exchange)
     const goOn = (): void => {
+      // Until a request has arrived in full, a fault is one of its body, and a stop waits.
+      if (!request.complete) return void request.on('close', goOn)
       exchanges.shift()
-      if (socket.isPaused()) socket.resume()
-      handleNext(socket)
+      if (exchanges[0] !== undefined) handle(exchanges[0])
+      else if (state === 'stopping') end(socket)
     }
-    // Until a request has arrived in full, a fault is one of its body, and a stop waits.
-    response.on('close', () => (request.complete ? goOn() : request.on('close', goOn)))
+    response.on('close', goOn)
     const { shouldKeepAlive } = response
     const isExpecting = headers.expect !== undefined && httpVersion === '1.1'
     // Node drops what is behind an Upgrade. And instead of 100 Continue, a response leaves open if the body or the next request follows.
@@ -105,28 +107,28 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (arrivedInTurn >= maxArrivalsInTurn)
       for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
     arrivedInTurn = 0
-    if (core !== undefined && state !== 'held') for (const socket of due.splice(0)) handleNext(socket)
+    if (core !== undefined && state !== 'held') for (const exchange of due.splice(0)) handle(exchange)
   }
 
   /** Requests of a connection take effect in their order. */
-  function handleNext(socket: Socket): void {
-    const [next] = connections.get(socket) ?? []
-    if (next === undefined && state === 'stopping') end(socket)
-    if (core === undefined || next === undefined || !socket.writable) return
-    const { handle, reportError } = core
+  function handle({ socket, arrival, response }: Exchange): void {
+    if (core === undefined || !socket.writable) return
     const send = (reply: Reply | undefined): void => {
       try {
         if (reply === undefined) socket.destroy()
-        else if (socket.writable) respond(next.response, reply)
+        else if (socket.writable) respond(response, reply)
       } catch (error) {
         // A bug, such as a header that Node does not send.
-        reportError(error, next.arrival)
+        core?.reportError(error, arrival)
         socket.destroy()
       }
       // Whatever a client sends that does not read would count as a sign of life.
-      if (socket.writableNeedDrain) socket.pause()
+      if (socket.writableNeedDrain) {
+        socket.pause()
+        response.on('close', () => socket.resume())
+      }
     }
-    void handle(next.arrival).then(send)
+    void core.handle(arrival).then(send)
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */

@@ -36,7 +36,8 @@ export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readon
     const id = nextInt64(last)
     if (id === undefined) return undefined
     last = id
-    return { ...seed, id }
+    const { name, categoryId, status } = seed
+    return { id, name, categoryId, status }
   })
 }
 
