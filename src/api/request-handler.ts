@@ -47,7 +47,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
     if (isPreflight(arrival)) return everyPath
     // Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
-    const isNear = /^\/v1\/?$|^(?:\/[^/]+)*\/pets?(?:\/|$)/i.test(pathBelowBase(target))
+    const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
   }
@@ -60,9 +60,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route
   }
 
-  function pathBelowBase(target: string): string {
-    const path = findPath(target)
-    return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
+  function isBelowV1(target: string): boolean {
+    const path = `${unescape(findPath(target))}/`
+    return path.startsWith('/v1/') || path.startsWith(`${unescape(basePath)}/v1/`)
   }
 
   /**
@@ -116,8 +116,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       try {
         if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
         if (isClosing) throw new HttpError('shutting_down')
-        const isDisturbed =
-          !disturbances.isCalm && unescape(pathBelowBase(arrival.target).split('/', 2)[1] ?? '') === 'v1'
+        const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
         const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
         if (failure?.isAfter === false) reply = failure.reply
         else {

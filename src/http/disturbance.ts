@@ -32,7 +32,7 @@ interface Failures {
   readonly mayBeAsked: boolean
 }
 
-/** Undefined for a text that says no failures. */
+/** Undefined for a text that is not understood. */
 export function parseFailures(text: string): Failures | undefined {
   const [, share, list = ''] = /^(?:(\d{1,3}(?:\.\d{1,3})?)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
   const usual = share === undefined ? [] : ['500', '503']

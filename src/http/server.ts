@@ -133,7 +133,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
   function refuse(socket: Socket, code: ErrorCode): void {
-    if (refused.has(socket)) return
+    if (refused.has(socket) || !socket.writable) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => end(socket, core && formatReply(core.refuse(code, socket)))
@@ -160,7 +160,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
       core = by
       endTurn()
     },
-    /** Responds within closeMs to what has arrived, and closes; at once if nobody serves yet. Is called once. */
+    /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. Is called once. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
       state = 'held'
@@ -214,7 +214,7 @@ function respond(response: ServerResponse, reply: Reply): void {
 function formatReply({ status, headers, body = '' }: Reply): string {
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
   const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${String(body)}`
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${String(body)}`
 }
 
 /** Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). */

@@ -246,7 +246,7 @@ const foreignAssignments: readonly RegExp[] = [
   /^PETSTORE_(?:\w+_)?(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP|SCTP))[_=]/,
   /^PETSTORE_(?:\w+_)?PORT=(?:tcp|udp|sctp):\/\//,
   // A link adds its name, and the other container's environment.
-  /^PETSTORE_(?:NAME=\/|ENV_)/,
+  /^PETSTORE_(?:\w+_)?(?:NAME=\/|ENV_)/,
 ]
 
 /** A line for each variable that may be misspelled. On Windows, case does not count in names. */

@@ -123,8 +123,10 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
     // NOT EXISTS; so a second look tells whether all is well.
     return query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
   })
-  // A read-only database refuses it, and needs none.
-  await query(pool, raiseCounter).catch(ignore)
+  // A read-only database refuses it, and needs none; and an import may hold the row.
+  await query(pool, raiseCounter).catch((error: unknown) =>
+    errorCode(error).startsWith('42') ? explain(pool, error) : [],
+  )
 }
 
 async function refuseEncoding(pool: PostgresPool): Promise<void> {
