@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { createPetStore } from '../src/index.ts'
 import type { RequestLog } from '../src/options/types.ts'
-import { assertRefusal, authorization, key, send, startApp } from './support.ts'
+import { assertRefusal, authorization, connectRaw, formatRequest, key, send, startApp } from './support.ts'
 
 const pet = { name: 'Rex', categoryId: 1 }
 
@@ -32,6 +32,17 @@ test('fails every request under /v1 with a status, before anything is checked, a
   app.server.disturb({})
   const { text } = await app.send('/v1/pets')
   assert.equal(JSON.parse(text).length, 1, 'nothing was stored')
+})
+
+test('fails under /v1 however its prefix is spelled, with a status that has no phrase too', async (t) => {
+  const app = await startApp(t, { fail: '499', basePath: '/store', pets: [pet] })
+  for (const path of ['/v1/pets', '/store/v1/pets', '/%73tore/%761/pets', '/store/v1']) {
+    const client = await connectRaw(t, app.url)
+    client.write(formatRequest(`GET ${path}`, ['Connection: close']))
+    const answer = await client.read()
+    assert.deepEqual([answer.status, answer.reason], [499, 'unknown'], path)
+  }
+  assert.equal((await app.send('/other/v1/pets')).status, 404)
 })
 
 test('takes about the share that is set, with 500 or 503 unless others are named', async (t) => {

@@ -618,6 +618,17 @@ describe('a client that goes', () => {
     assertRefusal(await client.read(), 400, 'malformed_request')
     assert.equal((await app.send('/v1/pets')).text, '[]')
   })
+  test('without a request has no line in the log', async (t) => {
+    const paths: string[] = []
+    const app = await startApp(t, { onResponse: ({ path }) => paths.push(path) })
+    const client = await connectRaw(t, app.url)
+    client.write(list)
+    await client.read()
+    client.socket.resetAndDestroy()
+    await client.closed
+    await assertAnswersAtLast(app.url)
+    assert.equal(paths.includes('-'), false)
+  })
   test('half gets the answer to the half that it sent (RFC 9112 9.6)', async (t) => {
     const app = await start(t)
     const client = await app.connect()

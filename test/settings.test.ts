@@ -231,6 +231,8 @@ test('ignores the variables that Kubernetes and docker links set for a service c
     PETSTORE_DB_SERVICE_HOST: '10.0.0.8',
     PETSTORE_DB_PORT: 'tcp://10.0.0.8:5432',
     PETSTORE_DB_PORT_5432_TCP_PROTO: 'tcp',
+    PETSTORE_DB_NAME: '/web/petstore-db',
+    PETSTORE_DB_ENV_PGDATA: '/var/lib/postgresql',
   }
   assert.deepEqual(parseConfig(env), defaults)
 })
