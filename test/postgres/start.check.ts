@@ -62,7 +62,10 @@ test('gives a role that may not make the tables what somebody else has to run, a
     /^the database [^\n]*: permission denied for schema public; have this run by a role that may/,
   )
   const sql = output.slice(output.indexOf('\n\n'))
-  await runSql(databaseUrl, sql)
+  await runSql(databaseUrl, `${sql}REVOKE UPDATE ON pet_counter FROM "the shop"`)
+  const { output: withoutUpdate } = await startRefused(limitedUrl)
+  assert.match(withoutUpdate, /permission denied for table pet_counter; have this run by a role that may/)
+  await runSql(databaseUrl, 'GRANT UPDATE ON pet_counter TO "the shop"')
   const server = await start(limitedUrl)
   await assertCreates(server, '1')
   await stopServer(server)
