@@ -91,23 +91,23 @@ export function explainListenError(error: unknown, port: number, host: string): 
   return sentence === undefined ? error : new ListenError(sentence, error)
 }
 
-type Callbacks = ReturnType<typeof guardCallbacks>
-type Service = Awaited<ReturnType<typeof openService>>
-
 async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
   const store = await openStore(options, callbacks)
   return { store, core: createRequestHandler({ ...options, ...callbacks, store }) }
 }
 
-function openStore(options: AnyOptions, callbacks: Callbacks): Store | Promise<Store> {
+function openStore(
+  options: AnyOptions,
+  callbacks: ReturnType<typeof guardCallbacks>,
+): Store | Promise<Store> {
   if (options.pets !== undefined) return createMemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, callbacks.onMessage)
   return openFileStore(options.dataFile, callbacks)
 }
 
 function createHandle(
-  { store, core }: Service,
+  { store, core }: Awaited<ReturnType<typeof openService>>,
   server?: HttpServer,
   closeMs = defaultTimeouts.closeMs,
 ): StorageHandle {

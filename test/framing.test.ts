@@ -595,6 +595,12 @@ test('a request that offers to upgrade is answered, and says that nothing behind
   assert.deepEqual([answer.status, answer.headers.get('connection')], [200, 'close'])
   await assert.rejects(client.read(), /ended behind ""/)
   assert.deepEqual(readPetLines(app.dataFile), [])
+  const patient = await app.connect()
+  const lines = ['Connection: Upgrade', 'Upgrade: h2c', 'Expect: 100-continue']
+  patient.write(formatRequest('POST /v1/pets', lines, pet) + list)
+  assert.equal((await patient.read()).status, 100)
+  const created = await patient.read()
+  assert.deepEqual([created.status, created.headers.get('connection')], [201, 'close'])
 })
 
 describe('a client that goes', () => {

@@ -201,6 +201,29 @@ describe('under load', { concurrency: true }, () => {
       assert.equal(readPetLines(dataFile).length, answered.size)
     })
 
+    test('SIGTERM under clients that connect for each request resets nobody who had sent one', async (t) => {
+      const program = await startProgram(t, makeFolder())
+      const open = createOpener(t, program.url)
+      const requests: { isAnswered: boolean }[] = []
+      const ask = async (): Promise<void> => {
+        const [socket] = await open(1)
+        if (socket === undefined) return
+        const request = { isAnswered: false }
+        socket.write(formatRequest('GET /healthz', ['Connection: close']), () => requests.push(request))
+        socket.once('data', () => (request.isAnswered = true))
+        await isClosed(socket)
+      }
+      const busy = Array.from({ length: 300 }, async () => {
+        while (program.child.exitCode === null) await ask().catch(() => {})
+      })
+      while (requests.length < 3_000) await new Promise(setImmediate)
+      const sent = [...requests]
+      program.child.kill('SIGTERM')
+      assert.deepEqual(await program.ended, { code: 0, signal: null })
+      await Promise.all(busy)
+      assert.equal(sent.filter(({ isAnswered }) => !isAnswered).length, 0)
+    })
+
     test('SIGTERM under hundreds of busy clients ends without waiting for its limit, and within no response', async (t) => {
       const folder = makeFolder()
       // No time passes: the limit of 5 s does not come.

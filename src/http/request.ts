@@ -85,12 +85,10 @@ export function createArrival(message: Message, version: string | undefined, cli
     authorizationLines,
     client,
     readBody: () => (body ??= collectBody(message, arrival)),
-    stopBody: ignore,
+    stopBody: () => {},
   }
   return arrival
 }
-
-function ignore(): void {}
 
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
 export function checkFraming({ version, headers, hostLines }: Arrival): void {

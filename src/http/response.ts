@@ -119,9 +119,9 @@ export function originFault(text: string): string | undefined {
 
 /** `*` for any origin, or the origins themselves, none included. */
 export function createCors(origins: '*' | readonly string[]) {
-  const named = origins === '*' ? [] : origins
   // Also of a response that allows none (RFC 9110 section 12.5.5).
   const vary = origins.length === 0 ? [] : ['Vary', 'Origin']
+  const named = origins === '*' ? [] : origins
   const allowed = new Map(
     named.map((origin) => [origin, [...commonHeaders, ...allowOrigin(origin), ...vary]]),
   )

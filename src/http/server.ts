@@ -28,6 +28,8 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   /** To be handled at the end of this turn of the event loop. */
   const due: Exchange[] = []
   let arrivedInTurn = 0
+  /** At a stop, how many turns ago the last client was accepted. */
+  let quietTurns = 0
   let core: Core | undefined
   /** `held`: at a stop, while what has arrived is read. */
   let state: 'open' | 'held' | 'stopping' = 'open'
@@ -47,6 +49,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   Object.assign(server, { timeout: idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
+    quietTurns = 0
     const exchanges: Exchange[] = []
     connections.set(socket, exchanges)
     const leave = (): void => exchanges[0]?.arrival.onGone?.()
@@ -87,15 +90,15 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
       else if (state === 'stopping') end(socket)
     }
     response.on('close', goOn)
-    const { shouldKeepAlive } = response
+    const mayStayOpen = response.shouldKeepAlive && headers.upgrade === undefined
     const isExpecting = headers.expect !== undefined && httpVersion === '1.1'
     // Node drops what is behind an Upgrade. And instead of 100 Continue, a response leaves open if the body or the next request follows.
-    if (isExpecting || headers.upgrade !== undefined) response.shouldKeepAlive = false
+    response.shouldKeepAlive = mayStayOpen && !isExpecting
     if (isExpecting) {
       const { readBody } = arrival
       arrival.readBody = () => {
         response.writeContinue()
-        response.shouldKeepAlive = shouldKeepAlive
+        response.shouldKeepAlive = mayStayOpen
         return readBody()
       }
     } else if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
@@ -164,11 +167,9 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     async close(): Promise<void> {
       const closed = once(server, 'close')
       state = 'held'
-      // Whoever has connected by now is let in, and what has arrived is read: a port that closes resets them.
-      for (let known = -1, rounds = 0; known < connections.size && rounds < 100; rounds++) {
-        known = connections.size
-        for (let turn = 0; turn < 3; turn++) await new Promise(clock.setImmediate)
-      }
+      // Whoever has connected by now is let in, one a turn, and what has arrived is read: a port that closes resets them.
+      for (let turn = 0; turn < 3_000 && quietTurns < 3; turn++, quietTurns++)
+        await new Promise(clock.setImmediate)
       // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)
       state = 'stopping'
