@@ -167,7 +167,12 @@ export async function makeMachine(project: string): Promise<Machine> {
       ['-blockdev', drive, '-device', 'virtio-blk-pci,drive=disk,write-cache=on'],
       ['-netdev', `user,id=net,restrict=on,${forwards}`, '-device', 'virtio-net-pci,netdev=net'],
     ]
-    qemu = spawn('qemu-system-x86_64', args.flat(), { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+    const run = (): void => {
+      qemu = spawn('qemu-system-x86_64', args.flat(), { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+      // While the machine was off, a client may have taken one of its ports. It ends by itself then; a cut ends it by a signal.
+      qemu.once('exit', (code) => void (code !== null && setTimeout(run, 500)))
+    }
+    run()
     await connectSsh()
   }
 
