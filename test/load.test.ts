@@ -111,10 +111,11 @@ describe('under load', { concurrency: true }, () => {
         for (let round = 0; round < (isThorough ? 20 : 1); round++) {
           const greedy = await open(100)
           for (const socket of greedy) socket.pause().write(bytes.repeat(Math.ceil(262_144 / bytes.length)))
-          await assertAnswers(program.url)
+          // On a busy machine the others' turn may take longer than a request may.
+          await assertAnswersAtLast(program.url)
           for (const socket of greedy) socket.destroy()
         }
-        await assertAnswers(program.url)
+        await assertAnswersAtLast(program.url)
         assert.equal(program.child.exitCode, null)
       })
 
