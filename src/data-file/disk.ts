@@ -1,6 +1,6 @@
 /**
- * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what lies beside it (but its
- * lock), goes through `FileSystem`, so that tests can record it, delay it and make it fail.
+ * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what
+ * lies beside it but the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'

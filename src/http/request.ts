@@ -35,7 +35,7 @@ export interface Arrival {
   stopBody: (reason: Error) => void
   /** What the door has found wrong with it. */
   fault?: ErrorCode
-  /** Set by the core while it holds the request back; to be called when the client goes. */
+  /** Set by the core when it holds the request back; to be called when the client goes. */
   onGone?: (() => void) | undefined
 }
 

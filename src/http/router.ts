@@ -15,9 +15,8 @@ export interface Match<Resource> {
 }
 
 /**
- * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. Of several that match a path as it stands,
- * one without a parameter wins, then the first.
- * `basePath` may stand before each: Express and Vite take it off, and node:http does not.
+ * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. Of several that match, one without a
+ * parameter wins over a template if the path is sent as it stands here, and otherwise the first. `basePath` may stand before each: Express and Vite take it off, and node:http does not.
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
   const routes = Object.entries(resources).flatMap(([path, resource]) =>
