@@ -42,7 +42,7 @@ test('fails under /v1 however its prefix is spelled, with a status that has no p
     const answer = await client.read()
     assert.deepEqual([answer.status, answer.reason], [499, 'unknown'], path)
   }
-  assert.equal((await app.send('/other/v1/pets')).status, 404)
+  assert.equal((await app.send('/api/v1/pets')).status, 404)
 })
 
 test('takes about the share that is set, with 500 or 503 unless others are named', async (t) => {
