@@ -162,7 +162,8 @@ export async function makeMachine(project: string): Promise<Machine> {
     const args = [
       ['-accel', 'tcg,thread=multi', '-smp', '2', '-m', '768', '-nodefaults', '-display', 'none'],
       ['-kernel', join(images, 'vmlinuz'), '-initrd', join(images, 'initrd.img')],
-      ['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet mitigations=off'],
+      // Under emulation a kernel that changes its own code while it boots panics now and then; it boots again by itself.
+      ['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet mitigations=off panic=1'],
       ['-serial', `file:${join(folder, 'console')}`, '-device', 'virtio-rng-pci'],
       ['-blockdev', drive, '-device', 'virtio-blk-pci,drive=disk,write-cache=on'],
       ['-netdev', `user,id=net,restrict=on,${forwards}`, '-device', 'virtio-net-pci,netdev=net'],
