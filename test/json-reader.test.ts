@@ -16,6 +16,16 @@ import { createRandom } from './support.ts'
 
 const seed = 20_301_205
 
+/** What this throws, if anything. */
+function failureOf(read: () => unknown): unknown {
+  try {
+    read()
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
 /** As JSON.parse rounds it, as text: so the order of members counts, and -0 is 0. */
 const round = (exact: unknown): string =>
   JSON.stringify(exact, (_, value: unknown) => {
@@ -26,7 +36,7 @@ const round = (exact: unknown): string =>
 /** Random JSON texts, all of the grammar of RFC 8259 in them. */
 function createTexts(random: (bound: number) => number): () => string {
   const pick = <T>(items: readonly [T, ...T[]]): T => items[random(items.length)] ?? items[0]
-  const repeat = (most: number, make: () => string, separator = ''): string =>
+  const repeat = (most: number, make: () => string, separator = '') =>
     Array.from({ length: random(most + 1) }, make).join(separator)
   const space = (): string => repeat(2, () => pick([' ', '\n', '\r', '\t']))
   const digits = (most: number): string => repeat(most, () => String(random(10)))
@@ -46,15 +56,13 @@ function createTexts(random: (bound: number) => number): () => string {
   const string = (): string => `"${repeat(6, character)}"`
   const key = (): string => pick([string(), '"a"', '"1"', '"__proto__"', '"constructor"', '""'])
   const value = (depth: number): string => {
-    const kinds = [number, string, () => pick(['true', 'false', 'null'])]
-    if (depth > 0) {
-      const member = (): string => `${key()}${space()}:${value(depth - 1)}`
-      kinds.push(
-        () => `[${repeat(3, () => value(depth - 1), ',')}]`,
-        () => `{${space()}${repeat(3, member, ',')}}`,
-      )
-    }
-    return space() + pick([number, ...kinds])() + space()
+    const member = (): string => `${key()}${space()}:${value(depth - 1)}`
+    const kinds = [
+      () => pick(['true', 'false', 'null']),
+      () => `[${repeat(3, () => value(depth - 1), ',')}]`,
+      () => `{${space()}${repeat(3, member, ',')}}`,
+    ]
+    return space() + pick([number, number, string, ...kinds.slice(0, depth > 0 ? 3 : 1)])() + space()
   }
   return () => value(4)
 }
@@ -79,14 +87,11 @@ test('refuses what JSON.parse refuses, of texts with a byte changed, dropped, ad
     const rest = random(4) === 0 ? '' : text.slice(at + random(2))
     // As UTF-8 has it: a cut surrogate pair is U+FFFD.
     const mutant = Buffer.from(`${text.slice(0, at)}${added}${rest}`)
-    try {
-      JSON.parse(mutant.toString())
-    } catch {
-      refused++
-      assert.throws(() => parseJson(mutant), JsonFault, mutant.toString())
-      continue
-    }
-    parseJson(mutant)
+    const isRefused = failureOf(() => JSON.parse(mutant.toString())) !== undefined
+    const fault = failureOf(() => parseJson(mutant))
+    assert.equal(fault !== undefined, isRefused, mutant.toString())
+    assert.equal(fault instanceof JsonFault, isRefused, mutant.toString())
+    if (isRefused) refused++
   }
   assert.ok(refused > 2000 && refused < 5500, `${refused} were refused`)
 })
@@ -98,11 +103,8 @@ test('knows a text that is right as far as it goes from one that is wrong', () =
     // A literal that is cut off is none.
     const text = Buffer.from(`[${next().replace(/true|false|null/g, '5')}]`)
     const cut = text.subarray(0, random(text.length))
-    assert.throws(
-      () => parseJson(cut),
-      (error) => error instanceof JsonFault && error.offset === cut.length,
-      cut.toString(),
-    )
+    const fault = failureOf(() => parseJson(cut))
+    assert.equal(fault instanceof JsonFault && fault.offset, cut.length, cut.toString())
   }
 })
 
@@ -122,11 +124,6 @@ test('keeps integers exact, held against BigInt', () => {
   }
 })
 
-test('reads -0 as 0, whoever reads it', () => {
-  assert.deepEqual(parseJson(Buffer.from('[-0,-0.0]')), [0, 0])
-  assert.deepEqual(parseJson(Buffer.from('[-0,1e2]')), [0, 100])
-})
-
 test('a number is read with its exponent and its zeros, or kept as the text that it is', () => {
   const exact = {
     '0e999999999': 0,
@@ -138,6 +135,7 @@ test('a number is read with its exponent and its zeros, or kept as the text that
   for (const [text, value] of Object.entries(exact)) assert.equal(parseNumber(text), value)
   for (const text of ['-1e999999999', '1e-999999999', '0.99999999999999999999', '123456789012345678.5'])
     assert.deepEqual(parseNumber(text), new InexactNumber(text))
+  assert.deepEqual(parseJson(Buffer.from('[-0,-0.0]')), [0, 0])
 })
 
 test('a byte that is not UTF-8 is found behind characters of any length, in a string and outside', () => {
@@ -165,13 +163,8 @@ for (const [text, expected] of [
 ] as const)
   test(`names the place of the fault in ${JSON.stringify(text)}`, () => {
     const bytes = Buffer.from(text)
-    assert.throws(
-      () => parseJson(bytes),
-      (error) => {
-        assert.ok(error instanceof JsonFault)
-        const { line, column } = placeOf(bytes, error.offset)
-        assert.equal(`${line}:${column} ${error.message}`, expected)
-        return true
-      },
-    )
+    const fault = failureOf(() => parseJson(bytes))
+    assert.ok(fault instanceof JsonFault)
+    const { line, column } = placeOf(bytes, fault.offset)
+    assert.equal(`${line}:${column} ${fault.message}`, expected)
   })
