@@ -92,7 +92,7 @@ export function createArrival(message: Message, version: string | undefined, cli
 
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
 export function checkFraming({ version, headers, hostLines }: Arrival): void {
-  const { host, 'transfer-encoding': coding, expect = '100-continue' } = headers
+  const { host, 'transfer-encoding': coding, expect } = headers
   if (hostLines > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
   if (host === undefined && version === '1.1') throw new HttpError('malformed_request', 'Host: is required')
   if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host ?? ''))
@@ -106,7 +106,7 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
   if (version !== '1.1' && version !== '1.0')
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
   // As Node finds it (RFC 9110 section 10.1.1).
-  if (version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
+  if (expect !== undefined && version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
     throw new HttpError('expectation_failed')
 }
 
