@@ -140,7 +140,7 @@ test('keeps the pets of an emptied file in the smallest heap that serves them', 
   )
   let smallestMB = 0
   // The smallest that serves them may do so by luck, so the pets are kept in the next one.
-  for (let heapMB = 10; heapMB < 200; heapMB = Math.ceil(heapMB * 1.2)) {
+  for (let heapMB = 14; heapMB < 200; heapMB = Math.ceil(heapMB * 1.2)) {
     const folder = makeFolder()
     const path = join(folder, 'data/pets.json')
     mkdirSync(join(folder, 'data'))
