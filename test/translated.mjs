@@ -2,7 +2,7 @@
  * Lets the processes of `npm test` run TypeScript, and starts them in half of the time that tsx takes: the first process translates
  * all files at once, and the others, which inherit the path of the folder, read the results there.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -13,10 +13,12 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 // Before Node 22.15, Node loads this file twice: by `--import`, and in the thread that calls load().
 if (isMainThread) {
+  const isFirst = process.env.PETSTORE_TEST_TRANSLATED === undefined
   process.env.PETSTORE_TEST_TRANSLATED ??= await translate()
   process.setSourceMapsEnabled(true)
   if (nodeModule.registerHooks) nodeModule.registerHooks({ load })
   else nodeModule.register(import.meta.url)
+  if (isFirst) await keepPage(process.env.PETSTORE_TEST_TRANSLATED)
 }
 
 async function translate() {
@@ -33,6 +35,13 @@ async function translate() {
     sourcesContent: false,
   })
   return folder
+}
+
+/** The page too is built once: a process that builds it takes half as long again to start. */
+async function keepPage(folder) {
+  const { builtPage } = await import('../src/page/load-page.ts')
+  const source = `export const builtPage = ${JSON.stringify(builtPage)}\n`
+  writeFileSync(join(folder, 'src/page/load-page.js'), source)
 }
 
 /** A module's source text (a hook of Node's, see `module.registerHooks`). */
