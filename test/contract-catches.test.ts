@@ -19,7 +19,7 @@ import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
 import { createHttpTransport, LateError } from './contract-wire.ts'
 import { buildOnce } from './built.ts'
-import { cleanEnvironment } from './support.ts'
+import { cleanEnvironment, share } from './support.ts'
 import {
   type Behaviour,
   createStore,
@@ -411,7 +411,7 @@ function expectPass({ passed, failed, words, isGood, summary }: Outcome): void {
 }
 
 describe('the contract suite', () => {
-  for (const [fault, [sections, change]] of Object.entries(faults))
+  for (const [fault, [sections, change]] of share(Object.entries(faults), 50))
     test(`fails in section ${sections.replaceAll(' ', ', ')} when the server ${fault}`, async () => {
       const { passed, failed, words, isGood, summary } = await verifyStore(change)
       assert.equal(failed, sections, words.join('\n'))
