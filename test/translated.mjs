@@ -27,7 +27,7 @@ async function translate() {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   buildSync({
     absWorkingDir: root,
-    entryPoints: ['src/**/*.ts', 'test/*.ts', 'test/postgres/*.ts'],
+    entryPoints: ['src/**/*.ts', 'test/*.ts', 'test/openapi/*.ts', 'test/postgres/*.ts'],
     outbase: root,
     outdir: folder,
     target: 'node20',
