@@ -2,7 +2,6 @@
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the `//evil` of
  * `//evil/v1/pets` for a host, and tidy the rest.
  */
-import { unescape } from 'node:querystring'
 import { shorten } from '../json/json.ts'
 import { HttpError } from './response.ts'
 
@@ -15,35 +14,48 @@ export interface Match<Resource> {
 }
 
 /**
- * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. Of several that match, one without a
- * parameter wins over a template if the path is sent as it stands here, and otherwise the first. `basePath` may stand before each: Express and Vite take it off, and node:http does not.
+ * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. A path wins over a template. `basePath` may
+ * stand before each: Express and Vite take it off, and node:http does not.
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
-  const routes = Object.entries(resources).flatMap(([path, resource]) =>
-    [...new Set([path, basePath + path])].map((each) => {
-      const names = each.split('/')
-      const at = names.findIndex((name) => name.startsWith('{'))
-      return { path: each, names: names.map(unescape), at, resource }
-    }),
-  )
-
-  /** Most requests have a path just as it stands here. To compare its segments takes 2 % of a list. */
-  const plain = new Map(routes.flatMap(({ path, at, resource }) => (at === -1 ? [[path, resource]] : [])))
+  const exact = new Map<string, Resource>()
+  const templates: { readonly start: string; readonly end: string; readonly resource: Resource }[] = []
+  for (const [path, resource] of Object.entries(resources))
+    for (const prefix of new Set(['', basePath])) {
+      const [start = '', end] = normalize(prefix + path).split(/\{\w+\}/)
+      if (end === undefined) exact.set(start, resource)
+      else templates.push({ start, end, resource })
+    }
 
   return (target: string): Match<Resource> | undefined => {
-    const { path, search } = splitTarget(target)
-    const found = plain.get(path)
+    // The other is absolute-form, as a proxy sends it (RFC 9112 section 3.2.2).
+    const isOriginForm = target.startsWith('/')
+    if (!isOriginForm && !/^https?:\/\/[^/?#]/i.test(target))
+      throw malformed('expected a path that begins with "/"')
+    if (target.includes('#')) throw malformed('must not contain a fragment ("#…")')
+    const mark = target.indexOf('?')
+    const search = mark === -1 ? '' : target.slice(mark)
+    // URLSearchParams would put up with a bad escape.
+    if (search.includes('%')) for (const part of search.slice(1).split(/[&=]/)) decode(part)
+    // findPath would do for both, but costs more.
+    const path = normalize(isOriginForm ? target.slice(0, target.length - search.length) : findPath(target))
+    const found = exact.get(path)
     if (found !== undefined) return { resource: found, parameter: '', search }
-    // Split first: %2F is no `/` (RFC 3986 section 2.2).
-    const segments = path.split('/').map(decode)
-    const route = routes.find(
-      ({ names, at }) =>
-        names.length === segments.length &&
-        // `/pets/` is neither `/pets` nor a pet.
-        names.every((name, index) => (index === at ? segments[at] !== '' : name === segments[index])),
-    )
-    return route && { resource: route.resource, parameter: segments[route.at] ?? '', search }
+    for (const { start, end, resource } of templates) {
+      const parameter = path.slice(start.length, path.length - end.length)
+      // `/pets/` is neither `/pets` nor a pet.
+      if (/^[^/]+$/.test(parameter) && path === start + parameter + end)
+        return { resource, parameter: decode(parameter), search }
+    }
+    return undefined
   }
+}
+
+/** Each way to write a path in the same one. Split before it is decoded: `%2F` is no `/` (RFC 3986 section 2.2). */
+function normalize(path: string): string {
+  if (!path.includes('%')) return path
+  const segments = path.split('/').map((text) => decode(text).replaceAll(/[%/]/g, encodeURIComponent))
+  return segments.join('/')
 }
 
 /** The path as it was sent, for a log: the rest may hold a password or a key. `-` for what has no path. */
@@ -51,21 +63,6 @@ export function findPath(target: string): string {
   const path = target.replaceAll(/^[a-z][\w+.-]*:\/\/[^/?#]*|[?#].*/gis, '')
   if (path.startsWith('/') || target === '*') return path
   return path === '' ? '/' : '-'
-}
-
-function splitTarget(target: string): { path: string; search: string } {
-  // The other is absolute-form, as a proxy sends it (RFC 9112 section 3.2.2).
-  const isOriginForm = target.startsWith('/')
-  if (!isOriginForm && !/^https?:\/\/[^/?#]/i.test(target))
-    throw malformed('expected a path that begins with "/"')
-  if (target.includes('#')) throw malformed('must not contain a fragment ("#…")')
-  const mark = target.indexOf('?')
-  const end = mark === -1 ? target.length : mark
-  const search = target.slice(end)
-  // URLSearchParams would put up with a bad escape.
-  if (search.includes('%')) for (const part of search.slice(1).split(/[&=]/)) decode(part)
-  // findPath would do for both, but costs more.
-  return { path: isOriginForm ? target.slice(0, end) : findPath(target), search }
 }
 
 function decode(text: string): string {
