@@ -106,7 +106,8 @@ test('loses no error of several, whichever comes first', () => {
       '1:29: pets[0].name: is given twice',
       '1:36: expected a value, got "}"',
     ],
-    '\ufeff\ufeff{"pets":[]}': ['1:2: expected "{", got U+FEFF'],
+    '\ufeff\ufeff{"pets":[]}': ['1:1: expected "{", got U+FEFF'],
+    '\ufeff{"pets":x}': ['1:9: pets: expected an array', '1:9: expected a value, got "x"'],
     '{"pets":[]\u00a0}': ['1:11: expected "," or "}", got U+00A0'],
     '{"pets":[\u2800]}': ['1:10: expected a value, got U+2800'],
     '{"pets":[{"name":"a","categoryId":1,"sta\u00adtus":"sold"}]}': [

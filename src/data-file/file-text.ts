@@ -2,7 +2,7 @@
  * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
  * the closing brackets.
  */
-import { JsonFault, JsonReader, placeOf, shorten, type Int64 } from '../json/json.ts'
+import { JsonFault, JsonReader, markLength, placeOf, shorten, type Int64 } from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
@@ -36,8 +36,6 @@ export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
   yield closingBrackets
 }
 
-const byteOrderMark = Buffer.from('\ufeff')
-
 /**
  * A text, read in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax
  * error ends it, and the pets are those before it. Offsets are in bytes.
@@ -64,7 +62,7 @@ export class FileText {
   constructor(bytes: Buffer, highestId: Int64 = 0) {
     this.bytes = bytes
     this.#reader = new JsonReader(bytes)
-    if (bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)) this.#reader.at = byteOrderMark.length
+    this.#reader.at = markLength(bytes)
     this.#isBlank = this.#reader.peek() === -1
     try {
       this.#readFile()

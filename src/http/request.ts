@@ -1,7 +1,7 @@
 /** A request as the doors hand it to the core; whether it is well-formed, as far as the door does not check that; and its body as JSON. */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
+import { describe, JsonFault, markLength, parseJson, placeOf } from '../json/json.ts'
 import { EmbeddingError } from '../system/errors.ts'
 import { maxBodyBytes } from './limits.ts'
 import { HttpError, type ErrorCode, type Reply } from './response.ts'
@@ -187,9 +187,7 @@ const noBytes = Buffer.alloc(0)
 
 /** Throws malformed_json. */
 export function parseBody(bytes: Buffer): unknown {
-  // RFC 8259 section 8.1: a byte order mark may be ignored.
-  const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
-  const text = hasMark ? bytes.subarray(3) : bytes
+  const text = bytes.subarray(markLength(bytes))
   if (text.length === 0) throw new HttpError('malformed_json', 'body: is empty; expected a JSON object')
   if (!buffer.isUtf8(text)) throw new HttpError('malformed_json', 'body: is not UTF-8')
   try {

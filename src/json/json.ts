@@ -27,11 +27,16 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
+/** How many bytes a byte order mark takes at the beginning of a text (RFC 8259 section 8.1: it may be ignored). */
+export function markLength(bytes: Buffer): number {
+  return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
+}
+
 /** Of a byte in a UTF-8 text, which may be one line of 100 MB; from 1, the column in characters. */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
-  for (let at = 0; at < offset; at++) {
+  for (let at = markLength(bytes); at < offset; at++) {
     const byte = bytes[at] ?? 0
     // A line ends with \n, \r\n or \r.
     if (byte === 0x0a || (byte === 0x0d && bytes[at + 1] !== 0x0a)) {
