@@ -70,6 +70,26 @@ for (const [what, text] of [
 }
 
 test(
+  'says once that a file has become read-only, and once that it can be used again',
+  { skip },
+  async (t) => {
+    const folder = makeStore(t, pets, { file: 0o666, folder: 0o700 })
+    const path = join(folder, 'pets.json')
+    const { url, output, waitFor } = await startProgram(t, folder, env, asNobody)
+    chmodSync(path, 0o444)
+    for (let i = 0; i < 2; i++) {
+      assertRefusal(await send(url, '/v1/pets', creation), 503, 'storage_failed')
+      await waitFor(/ reloaded 1 pet: /)
+    }
+    chmodSync(path, 0o666)
+    await waitFor(/ can be used again\n/)
+    assert.equal((await send(url, '/v1/pets', creation)).status, 201)
+    const said = output().match(/(?<=Z pets\.json: )can.*(?:again|\(EACCES\))/g)
+    assert.deepEqual(said, ['cannot be used: permission denied (EACCES)', 'can be used again'])
+  },
+)
+
+test(
   'does not start on a read-only file whose pets need ids, and leaves it as it is',
   { skip },
   async (t) => {

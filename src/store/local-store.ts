@@ -175,8 +175,8 @@ export class LocalStore implements Store {
     try {
       const isEdited = await file.look()
       if (isEdited) await this.#low.read()
-      // A look at the same file makes no creation possible.
-      if (isEdited || this.#failure?.endMs === Infinity) this.#mend()
+      // A look at the same file makes no creation possible, and a changed mode may not either.
+      if ((isEdited && !file.isReadOnly()) || this.#failure?.endMs === Infinity) this.#mend()
       if (isEdited) this.#reindex()
     } catch (error) {
       // They may not be kept yet, or not any more.
