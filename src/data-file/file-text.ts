@@ -2,7 +2,7 @@
  * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
  * the closing brackets.
  */
-import { JsonFault, JsonReader, markLength, placeOf, shorten, type Int64 } from '../json/json.ts'
+import { byteOrderMarkLength, JsonFault, JsonReader, placeOf, shorten, type Int64 } from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
@@ -62,7 +62,7 @@ export class FileText {
   constructor(bytes: Buffer, highestId: Int64 = 0) {
     this.bytes = bytes
     this.#reader = new JsonReader(bytes)
-    this.#reader.at = markLength(bytes)
+    this.#reader.at = byteOrderMarkLength(bytes)
     this.#isBlank = this.#reader.peek() === -1
     try {
       this.#readFile()

@@ -1,7 +1,7 @@
 /** A request as the doors hand it to the core; whether it is well-formed, as far as the door does not check that; and its body as JSON. */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { describe, JsonFault, markLength, parseJson, placeOf } from '../json/json.ts'
+import { byteOrderMarkLength, describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
 import { EmbeddingError } from '../system/errors.ts'
 import { maxBodyBytes } from './limits.ts'
 import { HttpError, type ErrorCode, type Reply } from './response.ts'
@@ -187,7 +187,7 @@ const noBytes = Buffer.alloc(0)
 
 /** Throws malformed_json. */
 export function parseBody(bytes: Buffer): unknown {
-  const text = bytes.subarray(markLength(bytes))
+  const text = bytes.subarray(byteOrderMarkLength(bytes))
   if (text.length === 0) throw new HttpError('malformed_json', 'body: is empty; expected a JSON object')
   if (!buffer.isUtf8(text)) throw new HttpError('malformed_json', 'body: is not UTF-8')
   try {

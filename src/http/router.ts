@@ -51,7 +51,7 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
   }
 }
 
-/** Each way to write a path in the same one. Split before it is decoded: `%2F` is no `/` (RFC 3986 section 2.2). */
+/** Gives all spellings of a path one form. Split before it is decoded: `%2F` is no `/` (RFC 3986 section 2.2). */
 function normalize(path: string): string {
   if (!path.includes('%')) return path
   const segments = path.split('/').map((text) => decode(text).replaceAll(/[%/]/g, encodeURIComponent))

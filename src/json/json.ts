@@ -28,7 +28,7 @@ export function parseJson(bytes: Buffer): unknown {
 }
 
 /** How many bytes a byte order mark takes at the beginning of a text (RFC 8259 section 8.1: it may be ignored). */
-export function markLength(bytes: Buffer): number {
+export function byteOrderMarkLength(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
 }
 
@@ -36,7 +36,7 @@ export function markLength(bytes: Buffer): number {
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
-  for (let at = markLength(bytes); at < offset; at++) {
+  for (let at = byteOrderMarkLength(bytes); at < offset; at++) {
     const byte = bytes[at] ?? 0
     // A line ends with \n, \r\n or \r.
     if (byte === 0x0a || (byte === 0x0d && bytes[at + 1] !== 0x0a)) {
