@@ -36,7 +36,7 @@ const round = (exact: unknown): string =>
 /** Random JSON texts, all of the grammar of RFC 8259 in them. */
 function createTexts(random: (bound: number) => number): () => string {
   const pick = <T>(items: readonly [T, ...T[]]): T => items[random(items.length)] ?? items[0]
-  const repeat = (most: number, make: () => string, separator = '') =>
+  const repeat = (most: number, make: () => string, separator = ''): string =>
     Array.from({ length: random(most + 1) }, make).join(separator)
   const space = (): string => repeat(2, () => pick([' ', '\n', '\r', '\t']))
   const digits = (most: number): string => repeat(most, () => String(random(10)))
