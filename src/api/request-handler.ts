@@ -141,9 +141,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       const error = isTunnel ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : { code }
       return complete(errorReply(error), clock.performanceNow(), client)
     },
-    giveUp(arrival) {
-      const isCreation = arrival.method === 'POST'
-      const error = isCreation ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
+    giveUp(arrival, isWhole) {
+      const mayHaveActed = arrival.method === 'POST' && isWhole
+      const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
       return complete(errorReply(error), clock.performanceNow(), arrival.client, arrival)
     },
     reportError,

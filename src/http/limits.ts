@@ -31,5 +31,18 @@ export const defaultTimeouts: Timeouts = {
   closeMs: 5_000,
 }
 
+/** What Node itself can hold of it, as options of `createServer`. */
+export function nodeLimits({ headersMs, requestMs }: Timeouts) {
+  return {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    // How often Node looks for slow requests.
+    connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
+    maxHeaderSize: maxHeadBytes,
+    // `timeout` covers idle connections too.
+    keepAliveTimeout: 0,
+  }
+}
+
 /** How long a client may go on sending while it reads its last responses, in milliseconds. */
 export const lingerMs = 30_000

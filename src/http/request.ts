@@ -45,8 +45,8 @@ export interface Core {
   handle(arrival: Arrival): Promise<Reply | undefined>
   /** The reply to what could not be parsed, or to a CONNECT (method_not_allowed). */
   refuse(code: ErrorCode, client: Client): Reply
-  /** The reply to a request that arrived in full, and takes too long. */
-  giveUp(arrival: Arrival): Reply
+  /** The reply to a request that takes too long; `isWhole`: it has arrived in full. */
+  giveUp(arrival: Arrival, isWhole: boolean): Reply
   /** Tells onError that the reply could not be sent. */
   reportError(error: unknown, arrival: Arrival): void
   /** Ends the delays; new requests are refused. */

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
-import { defaultTimeouts, lingerMs, maxArrivalsInTurn, maxHeadBytes, maxUnanswered } from './limits.ts'
-import type { Timeouts } from './limits.ts'
+import { defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
 import { createArrival, type Arrival, type Core } from './request.ts'
 import { HttpError, pairHeaders, type ErrorCode, type Reply } from './response.ts'
 
@@ -19,8 +18,8 @@ type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly r
 
 export type HttpServer = ReturnType<typeof createHttpServer>
 
-export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
-  const { headersMs, requestMs, idleMs, closeMs } = { ...defaultTimeouts, ...timeouts }
+export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {}) {
+  const limits = { ...defaultTimeouts, ...timeouts }
   /** The first exchange is being handled, until its response is sent and its body has arrived. */
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */
@@ -31,22 +30,13 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   /** At a stop, how many turns ago the last client was accepted. */
   let quietTurns = 0
   let core: Core | undefined
-  /** `held`: at a stop, while what has arrived is read. */
-  let state: 'open' | 'held' | 'stopping' = 'open'
+  /** `held`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
+  let state: 'held' | 'open' | 'stopping' = 'held'
 
-  const server = createServer({
-    // How often Node looks for slow requests.
-    connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
-    headersTimeout: headersMs,
-    requestTimeout: requestMs,
-    maxHeaderSize: maxHeadBytes,
-    // Node's own check responds with an empty body.
-    requireHostHeader: false,
-    // `timeout` covers idle connections too.
-    keepAliveTimeout: 0,
-  })
+  // Node's own check of Host responds with an empty body.
+  const server = createServer({ ...nodeLimits(limits), requireHostHeader: false })
   // Node drops headers after the 2,000th. And a client may close its half and wait for the responses (RFC 9112 section 9.6).
-  Object.assign(server, { timeout: idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
+  Object.assign(server, { timeout: limits.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
     quietTurns = 0
@@ -57,10 +47,10 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     socket.once('close', () => connections.delete(socket))
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
-  server.on('connect', ({ socket }: IncomingMessage, rest: NodeJS.ReadableStream) => {
+  server.on('connect', ({ socket }: IncomingMessage) => {
     // Node no longer looks after this connection.
-    socket.on('timeout', () => socket.destroy())
-    rest.on('error', () => {}).resume()
+    socket.on('timeout', () => socket.destroy()).on('error', () => {})
+    socket.resume()
     refuse(socket, 'method_not_allowed')
   })
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) =>
@@ -86,7 +76,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
       // Until a request has arrived in full, a fault is one of its body, and a stop waits.
       if (!request.complete) return void request.on('close', goOn)
       exchanges.shift()
-      if (exchanges[0] !== undefined) handle(exchanges[0])
+      if (exchanges[0] !== undefined) void handle(exchanges[0])
       else if (state === 'stopping') end(socket)
     }
     response.on('close', goOn)
@@ -110,28 +100,33 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (arrivedInTurn >= maxArrivalsInTurn)
       for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
     arrivedInTurn = 0
-    if (core !== undefined && state !== 'held') for (const exchange of due.splice(0)) handle(exchange)
+    if (state !== 'held') for (const exchange of due.splice(0)) void handle(exchange)
   }
 
   /** Requests of a connection take effect in their order. */
-  function handle({ socket, arrival, response }: Exchange): void {
-    if (core === undefined || !socket.writable) return
-    const send = (reply: Reply | undefined): void => {
-      try {
-        if (reply === undefined) socket.destroy()
-        else if (socket.writable) respond(response, reply)
-      } catch (error) {
-        // A bug, such as a header that Node does not send.
-        core?.reportError(error, arrival)
-        socket.destroy()
+  async function handle({ socket, arrival, response }: Exchange): Promise<void> {
+    if (!socket.writable) return
+    try {
+      const reply = await core?.handle(arrival)
+      if (reply === undefined) socket.destroy()
+      else if (reply.closes === true || !response.shouldKeepAlive) {
+        // Its body may not be read yet.
+        response.req.resume()
+        end(socket, reply)
+      } else if (socket.writable) {
+        // Node only reads the headers.
+        response.writeHead(reply.status, reply.headers as string[])
+        if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
+        // Faster: all requests of this turn are handled before the first response is sent.
+        clock.nextTick(() => response.end())
       }
-      // Whatever a client sends that does not read would count as a sign of life.
-      if (socket.writableNeedDrain) {
-        socket.pause()
-        response.on('close', () => socket.resume())
-      }
+    } catch (error) {
+      // A bug, such as a header that Node does not send.
+      core?.reportError(error, arrival)
+      socket.destroy()
     }
-    void core.handle(arrival).then(send)
+    // Whatever a client sends that does not read would count as a sign of life.
+    if (socket.writableNeedDrain) socket.pause().once('drain', () => socket.resume())
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
@@ -139,7 +134,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     if (refused.has(socket) || !socket.writable) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
-    const sendRefusal = (): void => end(socket, core && formatReply(core.refuse(code, socket)))
+    const sendRefusal = (): void => end(socket, core?.refuse(code, socket))
     if (last === undefined) return sendRefusal()
     const { arrival, response } = last
     // The fault is in another head. This comes before Node's own listener, which closes if the client has closed its half.
@@ -151,7 +146,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   }
 
   return {
-    /** Requests wait until `serve` is called. Rejects with the system's error, such as EADDRINUSE. */
+    /** Rejects with the system's error, such as EADDRINUSE. */
     async listen(port: number, host: string): Promise<AddressInfo> {
       await once(server.listen({ port, host, backlog: 1_024 }), 'listening')
       // Of a connection that could not be accepted, for want of file descriptors.
@@ -161,6 +156,7 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
     },
     serve(by: Core): void {
       core = by
+      state = 'open'
       endTurn()
     },
     /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. Is called once. */
@@ -181,14 +177,12 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
       }
       const giveUp = (): void => {
         for (const [socket, [current]] of connections) {
-          if (current?.response.req.complete === false)
-            current.arrival.stopBody(new HttpError('shutting_down'))
-          else if (current?.response.headersSent === false)
-            end(socket, core && formatReply(core.giveUp(current.arrival)))
+          if (current?.response.headersSent === false)
+            end(socket, core?.giveUp(current.arrival, current.response.req.complete))
           clock.setImmediate(() => socket.destroy())
         }
       }
-      const timer = clock.setTimeout(giveUp, closeMs)
+      const timer = clock.setTimeout(giveUp, limits.closeMs)
       await closed
       clock.clearTimeout(timer)
       // Ends Node's looks for slow requests.
@@ -197,30 +191,18 @@ export function createHttpServer(timeouts: Partial<Timeouts> = {}) {
   }
 }
 
-function respond(response: ServerResponse, reply: Reply): void {
-  if (reply.closes !== true && response.shouldKeepAlive) {
-    // Node only reads the headers.
-    response.writeHead(reply.status, reply.headers as string[])
-    if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
-    // Faster: all requests of this turn are handled before the first response is sent.
-    clock.nextTick(() => response.end())
-  } else {
-    // Its body may not be read yet.
-    response.req.resume()
-    end(response.req.socket, formatReply(reply))
-  }
+/**
+ * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last is
+ * sent as a text: behind one of its own, Node would cut off the client.
+ */
+function end(socket: Socket, last?: Reply): void {
+  if (!socket.writable) return
+  const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
+  socket.once('close', () => clock.clearTimeout(timer)).end(last === undefined ? '' : formatReply(last))
 }
 
-/** The last response of a connection as a text: behind one of its own Node would cut off a client that is still sending. */
 function formatReply({ status, headers, body = '' }: Reply): string {
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
   const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${String(body)}`
-}
-
-/** Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). */
-function end(socket: Socket, text = ''): void {
-  if (!socket.writable) return
-  const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
-  socket.once('close', () => clock.clearTimeout(timer)).end(text)
 }
