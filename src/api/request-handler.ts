@@ -44,9 +44,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     if (method === 'OPTIONS' && target === '*') return everyPath
     const match = findMatch(target)
     if (match !== undefined) return match
-    // If a preflight is refused, the browser reports only a CORS error, and the page cannot read the 404.
+    // If a preflight is refused, the page sees a CORS error, and no 404.
     if (isPreflight(arrival)) return everyPath
-    // Clients that come close get a hint: `/pets`, `/v1/pets/`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
+    // For clients that come close: `/pets`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
     const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
@@ -66,9 +66,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /**
-   * Tells onError, once, if `basePath` does not end with the path that the listener is mounted under: links would lead nowhere. Express and
-   * connect remove that path from the target. If the target is `/v1/pets` and was `/api/v1/pets`, the mount is `/api`, and `basePath` has
-   * to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
+   * Tells onError, once, if `basePath` does not end with the path that the listener is mounted under: links would lead nowhere. If Express
+   * has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes
+   * `/shop`.
    */
   function checkMount({ originalTarget, target }: Arrival): void {
     if (typeof originalTarget !== 'string' || isMountReported || !originalTarget.endsWith(target)) return
@@ -87,13 +87,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   function reportError(error: unknown, { method, target }: Arrival): void {
-    // Only the message of an EmbeddingError is known to hold no secret. Of any other error, only the name is reported.
+    // Only the message of an EmbeddingError is known to hold no secret.
     const name = isError(error) ? error.name : typeof error
     const reason = error instanceof EmbeddingError ? error.message : name
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  /** The reply as it is sent, for the log too. `start`: when its handling began (`clock.performanceNow()`). */
+  /** The reply as it is sent, for the log too. `start`: by `clock.performanceNow()`. */
   function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     onResponse?.(createRequestLog(reply, start, client, arrival))

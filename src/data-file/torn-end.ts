@@ -34,7 +34,7 @@ export function findTornEnd(fileText: FileText): TornEnd | undefined {
   const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
-  // An append makes no file shorter. So this is most likely an editor's save that was cut off, and a repair would make an empty store of it.
+  // Most likely an editor's save that was cut off: a repair would make an empty store of it.
   if (pets.length === 0 && tail.length < closingBrackets.length) return undefined
   // A character for each byte.
   const text = tail.toString('latin1')

@@ -1,10 +1,13 @@
 /** The doors for whatever mounts the service: a listener of Node's, and `fetch`. What a response says is for the core. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { Readable } from 'node:stream'
 import { EmbeddingError } from '../system/errors.ts'
 import { type Arrival, collectBody, type Core, createArrival, readBefore } from './request.ts'
 import { pairHeaders, type Reply } from './response.ts'
+
+/** RFC 9113 section 7. Loading node:http2 for its name slows the start. */
+const internalError = 2
 
 /** For `node:http`, and for the compatibility API of `node:http2`. */
 export function createListener(core: Core) {
@@ -21,7 +24,7 @@ export function createListener(core: Core) {
       arrival.onGone?.()
     })
     const drop = (): void => {
-      if ('stream' in request) request.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+      if ('stream' in request) request.stream.close(internalError)
       else response.destroy()
     }
     const respond = (reply: Reply | undefined): void => {

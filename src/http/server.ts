@@ -27,7 +27,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   /** To be handled at the end of this turn of the event loop. */
   const due: Exchange[] = []
   let arrivedInTurn = 0
-  /** At a stop, how many turns ago the last client was accepted. */
+  /** At a stop, how many turns ago a client was accepted. */
   let quietTurns = 0
   let core: Core | undefined
   /** `held`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
@@ -159,7 +159,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       state = 'open'
       endTurn()
     },
-    /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. Is called once. */
+    /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. */
     async close(): Promise<void> {
       const closed = once(server, 'close')
       state = 'held'

@@ -20,7 +20,7 @@ export interface Store {
 export const failureKnownMs = 60_000
 
 export interface PetQuery {
-  /** At most this many pets: 1 to 100. */
+  /** 1 to 100. */
   readonly limit: number
   /** Only pets with this status; undefined for all. */
   readonly status?: PetStatus | undefined
