@@ -8,8 +8,8 @@ export interface Mutant {
   readonly start: number
   readonly end: number
   readonly replacement: string
-  /** The functions around it by name, from the inside out. The name of a constructor is that of its class. */
-  readonly functions: readonly string[]
+  /** A place that is executed whenever the mistake can be noticed. */
+  readonly reachedAt: number
 }
 
 /** What a token, or the name of a method that is called, becomes. */
@@ -49,7 +49,7 @@ export function findMutants(text: string): readonly Mutant[] {
   const mutants: Mutant[] = []
 
   const replace = (node: ts.Node, replacement: string, change: string, end = node.end): void => {
-    mutants.push({ change, start: node.getStart(), end, replacement, functions: namesAround(node) })
+    mutants.push({ change, start: node.getStart(), end, replacement, reachedAt: findReached(node) })
   }
 
   const visit = (node: ts.Node): void => {
@@ -141,17 +141,16 @@ function isAction(statement: ts.Statement): boolean {
   )
 }
 
-function namesAround(node: ts.Node): readonly string[] {
-  const names: string[] = []
-  for (let at = node; at !== undefined; at = at.parent) {
-    if (ts.isConstructorDeclaration(at)) names.push(at.parent.name?.text ?? '')
-    else if (ts.isAccessor(at)) names.push(`${ts.isGetAccessor(at) ? 'get' : 'set'} ${at.name.getText()}`)
-    else if (ts.isMethodDeclaration(at) || ts.isFunctionDeclaration(at)) names.push(at.name?.getText() ?? '')
-    else if (ts.isArrowFunction(at) || ts.isFunctionExpression(at)) {
-      const { parent } = at
-      const isNamed = ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)
-      if (isNamed || ts.isPropertyDeclaration(parent)) names.push(parent.name.getText())
-    }
+/**
+ * Where what holds the node begins, unless the node is a statement or an operand. An operator stands in what may be skipped behind it,
+ * a function in a list begins with what is executed by its calls alone, and the label of a case belongs to what the case executes.
+ */
+function findReached(node: ts.Node): number {
+  const { parent } = node
+  for (let at = node; !ts.isSourceFile(at); at = at.parent) {
+    if (ts.isCaseClause(at.parent) && at.parent.expression === at) return at.parent.parent.parent.getStart()
   }
-  return names
+  const isOperator = ts.isBinaryExpression(parent) && parent.operatorToken === node
+  const isMember = ts.isObjectLiteralExpression(parent) || ts.isArrayLiteralExpression(parent)
+  return isOperator || isMember ? parent.getStart() : node.getStart()
 }

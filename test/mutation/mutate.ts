@@ -1,8 +1,8 @@
 /**
  * `npm run mutate --prefix test/mutation -- --seed 7 --count 150 src/http src/api/request-handler.ts`: how many mistakes do the tests notice?
- * Puts one mistake (a mutant) after another into a copy of the project, and runs the files of `npm test` on it: first those that
- * reach the changed function, then the others, until one fails. Prints the score and each mutant that survived, for a person to
- * judge: it may be one that nobody can see.
+ * Puts one mistake (a mutant) after another into a copy of the project, and runs the files of `npm test` that can notice it until one
+ * fails: first those that reach the changed place, then those that look farther than they reach. Prints the score and each mutant that
+ * survived, for a person to judge: it may be one that nobody can see.
  *
  * The same seed draws the same mutants of the same source. Those that `tsc` refuses are replaced by others. Without paths they are
  * from the whole of src but the page's client, which is tested in test/browser.
@@ -52,7 +52,7 @@ const tmp = join(folder, 'tmp')
 mkdirSync(tmp)
 copyProject(root, copy)
 const runs = new TestRuns(copy, tmp)
-console.log('Running the tests without a mutant, to see which functions each of them reaches …')
+console.log('Running the tests without a mutant, to see which places each of them reaches …')
 await runs.measure()
 
 const survivors: string[] = []
@@ -65,7 +65,7 @@ for (const { file, mutant } of drawMutants()) {
   const mutated = text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
   writeFileSync(path, mutated)
   const isRefused = !runs.compiles()
-  const killer = isRefused ? undefined : await runs.findKiller(file, mutant.functions)
+  const killer = isRefused ? undefined : await runs.findKiller(file, mutant.reachedAt)
   writeFileSync(path, text)
   if (isRefused) continue
   const line = text.slice(0, mutant.start).split('\n').length
