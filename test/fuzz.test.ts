@@ -10,6 +10,7 @@ import {
   createRandom,
   formatRequest,
   isThorough,
+  pause,
   startApp,
   takeAnswer,
 } from './support.ts'
@@ -158,7 +159,7 @@ test(
     const answer = await app.send('/v1/pets?limit=100', { headers: { connection: 'close' } })
     assert.equal(answer.status, 200)
     assert.ok(Number(answer.headers.get('x-total-count')) >= created)
-    while (countSockets() > before) await new Promise(setImmediate)
+    while (countSockets() > before) await pause()
   },
 )
 

@@ -15,6 +15,7 @@ import {
   isThorough,
   makeDataFile,
   makeFolder,
+  pause,
   readPetLines,
   send,
   startApp,
@@ -23,6 +24,9 @@ import {
 
 const list = formatRequest('GET /v1/pets?limit=100')
 const creation = formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}')
+
+/** Of many clients: a third in the quick run. */
+const some = (count: number): number => (isThorough ? count : Math.ceil(count / 3))
 
 /** Opens connections that nothing reads yet; they are closed after the test at the latest. */
 function createOpener(t: TestContext, url: string): (count: number) => Promise<Socket[]> {
@@ -70,7 +74,7 @@ async function assertLetsGo(round: () => Promise<void>): Promise<void> {
   // The test beside has a socket of its own.
   const sockets = countSockets() + 1
   const settle = async (): Promise<number> => {
-    while (countSockets() > sockets) await new Promise(setImmediate)
+    while (countSockets() > sockets) await pause()
     return measureHeapBytes()
   }
   await round()
@@ -104,12 +108,13 @@ describe('under load', { concurrency: true }, () => {
       ['16 KiB heads', formatRequest('GET /healthz', [`X-A: ${'a:b,'.repeat(3_950)}`])],
     ]
     for (const [what, bytes] of floods)
-      test(`a hundred clients that flood it with ${what} and read nothing leave it alive in 256 MB, and it serves when they stop`, async (t) => {
-        const NODE_OPTIONS = '--max-old-space-size=256'
+      test(`clients that flood it with ${what} and read nothing leave it alive, and it serves when they stop`, async (t) => {
+        // Of so many, a service dies that keeps all that it reads.
+        const NODE_OPTIONS = `--max-old-space-size=${some(256)}`
         const program = await startProgram(t, makeFolder(), { NODE_OPTIONS })
         const open = createOpener(t, program.url)
         for (let round = 0; round < (isThorough ? 5 : 1); round++) {
-          const greedy = await open(100)
+          const greedy = await open(some(100))
           for (const socket of greedy) socket.pause().write(bytes.repeat(Math.ceil(262_144 / bytes.length)))
           // On a busy machine the others' turn may take longer than a request may.
           await assertAnswersAtLast(program.url)
@@ -123,7 +128,7 @@ describe('under load', { concurrency: true }, () => {
       const app = await startApp(t)
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
-        const idle = await open(isThorough ? 1000 : 300)
+        const idle = await open(some(1000))
         for (const [index, socket] of idle.entries())
           if (index % 2 === 0) socket.write('GET /v1/pets HTTP/1.1\r\nHost: x')
         await assertAnswers(app.url)
@@ -136,7 +141,7 @@ describe('under load', { concurrency: true }, () => {
       const app = await startApp(t, { pets, timeouts: { idleMs: 500 } })
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
-        const deaf = await open(isThorough ? 10 : 4)
+        const deaf = await open(isThorough ? 10 : 2)
         for (const [index, socket] of deaf.entries())
           socket.pause().write(list.repeat(index % 2 === 0 ? 1 : 32))
         await assertAnswersAtLast(app.url)
@@ -153,7 +158,7 @@ describe('under load', { concurrency: true }, () => {
       const open = createOpener(t, app.url)
       const random = createRandom(7)
       await assertLetsGo(async () => {
-        for (const socket of await open(200)) {
+        for (const socket of await open(some(200))) {
           socket.write((creation + list).repeat(3).slice(0, random(900)))
           const vanish = (): unknown => (random(2) === 0 ? socket.destroy() : socket.resetAndDestroy())
           if (random(2) === 0) setImmediate(vanish)
@@ -214,10 +219,10 @@ describe('under load', { concurrency: true }, () => {
         socket.once('data', () => (request.isAnswered = true))
         await isClosed(socket)
       }
-      const busy = Array.from({ length: 300 }, async () => {
+      const busy = Array.from({ length: some(300) }, async () => {
         while (program.child.exitCode === null) await ask().catch(() => {})
       })
-      while (requests.length < 3_000) await new Promise(setImmediate)
+      while (requests.length < some(3_000)) await pause()
       const sent = [...requests]
       program.child.kill('SIGTERM')
       assert.deepEqual(await program.ended, { code: 0, signal: null })
@@ -231,7 +236,7 @@ describe('under load', { concurrency: true }, () => {
       const program = await startProgram(t, folder, holdClock(folder))
       let responses = 0
       const requests = formatRequest('GET /v1/pets').repeat(4)
-      const busy = Array.from({ length: 512 }, async () => {
+      const busy = Array.from({ length: some(512) }, async () => {
         const client = await connectRaw(t, program.url)
         for (;;) {
           client.write(requests)
@@ -241,7 +246,7 @@ describe('under load', { concurrency: true }, () => {
             assert.match(String(error), /the connection ended behind ""/)
             return
           }
-          if (++responses === 2_000) program.child.kill('SIGTERM')
+          if (++responses === some(2_000)) program.child.kill('SIGTERM')
         }
       })
       await Promise.all(busy)

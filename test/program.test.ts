@@ -30,6 +30,7 @@ import {
   holdClock,
   key,
   makeFolder,
+  pause,
   runProgram,
   send,
   startProgram,
@@ -439,7 +440,7 @@ async function startHanging(
   creation.catch(() => {})
   // The creation has reached the disk when its pet is in the file.
   while (!readFileSync(join(folder, 'data/pets.json'), 'utf8').includes('Mia'))
-    await new Promise(setImmediate)
+    await pause()
   return program
 }
 
@@ -520,6 +521,7 @@ async function refusesConnections(url: string): Promise<void> {
     } catch {
       return
     }
+    await pause()
   }
 }
 
@@ -623,7 +625,7 @@ test('prints only errors when it is to be silent', async (t) => {
   const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key, PORT: String(port) }
   const program = runProgram(t, folder, env)
   const url = `http://127.0.0.1:${port}`
-  while (!(await isAnswered(url))) await new Promise(setImmediate)
+  while (!(await isAnswered(url))) await pause()
   assert.equal((await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })).status, 201)
   const { output, code } = await runToEnd(t, env)
   assert.match(output, /^PORT: /)
@@ -784,7 +786,7 @@ test('begins each line after the start text with the time, unless the journal do
     const read = (): string => readFileSync(log, 'utf8')
     while (!start.test(read())) {
       assert.equal(child.exitCode, null, read())
-      await new Promise(setImmediate)
+      await pause()
     }
     await send(/listens on (\S+)/.exec(read())?.[1] ?? '', '/healthz')
     child.kill('SIGTERM')

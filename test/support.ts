@@ -225,6 +225,11 @@ export async function listen(
   return `http://127.0.0.1:${address.port}`
 }
 
+/** Between two looks at what tells nobody when it happens: without a pause they would keep a processor busy. */
+export function pause(): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, 5))
+}
+
 /** From here on no timeout of the service ends, however slow this machine is, until the test does or calls `restore`. */
 export function holdTimeouts(t: TestContext): { restore: () => void } {
   const { mock } = t.mock.method(clock, 'setTimeout', () => setTimeout(() => {}, 2 ** 31 - 1).unref())
