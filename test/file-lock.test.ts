@@ -167,7 +167,7 @@ test('a second program says so in one line and exits with 1; a killed one blocks
     second.output(),
     'data/pets.json: is in use by another server; stop that one, or give this one a file of its own\n',
   )
-  for (let kills = 0; kills < (isThorough ? 100 : 3); kills++) {
+  for (let kills = 0; kills < (isThorough ? 100 : 2); kills++) {
     first.child.kill('SIGKILL')
     await first.ended
     first = await startProgram(t, folder)
@@ -180,7 +180,7 @@ test('a second program says so in one line and exits with 1; a killed one blocks
 
 test('of many programs that start at once after a kill, exactly one serves', async (t) => {
   const folder = makeFolder()
-  for (let round = 0; round < (isThorough ? 20 : 2); round++) {
+  for (let round = 0; round < (isThorough ? 20 : 1); round++) {
     const programs = Array.from({ length: isThorough ? 20 : 5 }, () =>
       runProgram(t, folder, { PETSTORE_API_KEYS: 'k' }),
     )
@@ -213,13 +213,13 @@ test(
   { skip: canIsolate ? false : 'only root on Linux can separate networks' },
   async (t) => {
     const data = join(root, 'src/data-file')
-    const holders = Array.from({ length: 6 }, () => {
+    const holders = Array.from({ length: isThorough ? 6 : 4 }, () => {
       const args = [...isolated, '--input-type=module', '--eval', holder, data]
       const child = spawn('unshare', args, { stdio: ['pipe', 'pipe', 'inherit'] })
       t.after(() => child.kill('SIGKILL'))
       return { child, answers: createInterface(child.stdout)[Symbol.asyncIterator]() }
     })
-    for (let round = 0; round < (isThorough ? 500 : 50); round++) {
+    for (let round = 0; round < (isThorough ? 500 : 15); round++) {
       const path = makeDataFile()
       const dead = await leaveDeadLock(path)
       const lock = async (which: typeof holders): Promise<readonly string[]> => {
