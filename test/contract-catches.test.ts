@@ -322,6 +322,7 @@ const variants: Record<string, Partial<Behaviour>>[] = [
 ]
 const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9'
 
+/** With 102, the suite need add none to tell a full page. */
 function createPets(count: number): Pet[] {
   return Array.from({ length: count }, (_, index) => ({
     id: BigInt(index + 1),
@@ -411,7 +412,7 @@ function expectPass({ passed, failed, words, isGood, summary }: Outcome): void {
 }
 
 describe('the contract suite', () => {
-  for (const [fault, [sections, change]] of share(Object.entries(faults), 50))
+  for (const [fault, [sections, change]] of share(Object.entries(faults), 24))
     test(`fails in section ${sections.replaceAll(' ', ', ')} when the server ${fault}`, async () => {
       const { passed, failed, words, isGood, summary } = await verifyStore(change)
       assert.equal(failed, sections, words.join('\n'))
@@ -778,7 +779,7 @@ describe('the summary', () => {
       [/^1 The service \| .* \| a body that is JSON, and nothing else \| => where JSON has a colon: /],
     ],
   }
-  for (const [mistake, [change, causes]] of Object.entries(onceMisleading))
+  for (const [mistake, [change, causes]] of share(Object.entries(onceMisleading), 10))
     test(`tells once, and as what it is, that ${mistake}`, async () => {
       const { summary } = await verifyStore(change, [])
       assertCauses(summary, causes)
@@ -898,7 +899,7 @@ describe('the server to verify', () => {
   }
   for (const [form, isAuthorized] of Object.entries(keyForms))
     test(`is judged for the rest when it takes the key as "${form}", which is told first`, async (t) => {
-      const server = await startServer(key, { isAuthorized, readLimit: () => 50 })
+      const server = await startServer(key, { isAuthorized, readLimit: () => 50 }, createPets(102))
       t.after(() => server.close())
       const { client } = await open([server.url, key])
       const { failed, summary } = await verify(client)
@@ -909,7 +910,7 @@ describe('the server to verify', () => {
     })
 
   test('is judged for the rest when it takes neither the path nor the key as it has to', async (t) => {
-    const inner = createStore(key, { isAuthorized: () => true })
+    const inner = createStore(key, { isAuthorized: () => true }, createPets(102))
     const server = await startServer(key, {
       isAuthorized: ({ authorization }) => authorization === key,
       rewrite: (answer, asked) =>
@@ -942,7 +943,7 @@ describe('the server to verify', () => {
   })
 
   test('is judged for the rest when its paths are not under /v1, which is told first', async (t) => {
-    const inner = createStore(key, { readLimit: () => 50 })
+    const inner = createStore(key, { readLimit: () => 50 }, createPets(102))
     const server = await startServer(key, {
       isAuthorized: () => true,
       rewrite: (_reply, asked) =>
@@ -972,9 +973,9 @@ describe('the server to verify', () => {
 
 describe('the built file', () => {
   test('passes against a right server, fails against a wrong one, and says in one sentence that there is none', async (t) => {
-    const right = await startServer(key)
+    const right = await startServer(key, {}, createPets(102))
     t.after(() => right.close())
-    const wrong = await startServer(key, { readLimit: () => 50 })
+    const wrong = await startServer(key, { readLimit: () => 50 }, createPets(102))
     t.after(() => wrong.close())
 
     const passing = await runSuite(right.url)
@@ -1052,7 +1053,7 @@ const commands: Record<string, (address: string, key: string) => readonly string
 for (const [how, command] of Object.entries(commands))
   describe(`${how}`, () => {
     test('prints the summary alone, and each failure in full with --all', async (t) => {
-      const server = await startServer(key, { readLimit: () => 50 })
+      const server = await startServer(key, { readLimit: () => 50 }, createPets(102))
       t.after(() => server.close())
       const { exitCode, output } = await runNode(command(server.url, key))
       assert.equal(exitCode, 1)
@@ -1077,7 +1078,7 @@ for (const [how, command] of Object.entries(commands))
     })
 
     test('prints nothing more when nobody reads it', async (t) => {
-      const server = await startServer(key, { readLimit: () => 50 })
+      const server = await startServer(key, { readLimit: () => 50 }, createPets(102))
       t.after(() => server.close())
       const child = spawn(process.execPath, [...command(server.url, key), '--all'], {
         env: cleanEnvironment(),

@@ -391,7 +391,9 @@ const doors: Readonly<Record<string, (store: PetStoreHandle, t: TestContext) => 
 
 for (const [door, open] of Object.entries(doors))
   test(`the interface holds through ${door}`, async (t) => {
-    const store = await create(t, { pets: [] })
+    // So many that the suite need add none to tell a full page.
+    const pets = Array.from({ length: 102 }, () => ({ name: 'Rex', categoryId: 1 }))
+    const store = await create(t, { pets })
     const url = await listen(t, await open(store, t))
     const { cases, conclude } = createSuite(createClient(`${url}/v1`, key), /* isPatient: */ true)
     // Failures are in the conclusion.
