@@ -88,204 +88,228 @@ function follow(refusal: string, folder: string, choice: 'kept pets' | 'data fil
   nodeFs.renameSync(join(folder, kept), path)
 }
 
-describe('keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file', () => {
-  for (const [what, fault, happen] of accidents) {
-    test(what, async (t) => {
-      const path = join(makeFolder(), 'data', 'pets.json')
-      nodeFs.mkdirSync(dirname(path))
+describe(
+  'keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file',
+  { concurrency: true },
+  () => {
+    for (const [what, fault, happen] of accidents) {
+      test(what, async (t) => {
+        const path = join(makeFolder(), 'data', 'pets.json')
+        nodeFs.mkdirSync(dirname(path))
+        nodeFs.writeFileSync(path, formatDataFile(rex))
+        nodeFs.chmodSync(path, 0o640)
+        const { store, lines } = await openStore(t, path)
+        await store.create(newPet('Mia'))
+        happen(path)
+        const line = await lines.next(/no pet can be added/)
+        assert.match(line, fault)
+        const [kept = '', ...others] = findKept(path)
+        assert.deepEqual(others, [])
+        assert.ok(line.includes(`are kept in ${basename(kept)} until then`), line)
+        assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
+        const isFile = nodeFs.statSync(path, { throwIfNoEntry: false })?.isFile() === true
+        assert.equal(nodeFs.statSync(kept).mode & 0o777, isFile ? 0o640 : 0o600)
+        assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
+        // As a kill leaves it: in a copy, since this process goes on.
+        const killed = join(makeFolder(), 'data', 'pets.json')
+        copyFolder(dirname(path), dirname(killed))
+        if (nodeFs.existsSync(killed)) makeOld(killed)
+        const refusal = await openFileStore(killed).then(
+          () => assert.fail('it starts'),
+          (error: Error) => error.message,
+        )
+        assert.match(refusal, fault)
+        assert.ok(
+          refusal.includes(`\n${killed}: ${basename(kept)}, which was kept last, has 2 pets; `),
+          refusal,
+        )
+        follow(refusal, dirname(killed), 'kept pets')
+        const { store: again } = await openStore(t, killed)
+        assert.deepEqual(namesIn(again), ['Rex', 'Mia'])
+        assert.equal((await again.create(newPet('Kit'))).id, 3)
+        // The other choice starts without them.
+        const other = join(makeFolder(), 'data', 'pets.json')
+        copyFolder(dirname(path), dirname(other))
+        if (nodeFs.existsSync(other)) makeOld(other)
+        follow(refusal, dirname(other), 'data file')
+        assert.equal((await openStore(t, other)).store.size, 0)
+      })
+    }
+  },
+)
+
+// They wait for the store's next look at the file, and so beside each other.
+describe('with the clock of the machine', { concurrency: true }, () => {
+  test('removes what it has kept and says so when the file can be used again, and keeps anew at the next mistake', async (t) => {
+    const path = makeDataFile([rex, mia])
+    const { store, lines } = await openStore(t, path)
+    for (const spoilt of ['{', '']) {
+      nodeFs.writeFileSync(path, spoilt)
+      await lines.next(/are kept in \S+ until then$/)
+      nodeFs.writeFileSync(path, 'another mistake')
+      await lines.next(/expected "\{", got "a"; .* are kept in \S+ until then$/)
+      assert.equal(findKept(path).length, 1, 'one file, not one for each mistake')
       nodeFs.writeFileSync(path, formatDataFile(rex))
-      nodeFs.chmodSync(path, 0o640)
-      const { store, lines } = await openStore(t, path)
-      await store.create(newPet('Mia'))
-      happen(path)
-      const line = await lines.next(/no pet can be added/)
-      assert.match(line, fault)
-      const [kept = '', ...others] = findKept(path)
-      assert.deepEqual(others, [])
-      assert.ok(line.includes(`are kept in ${basename(kept)} until then`), line)
-      assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
-      const isFile = nodeFs.statSync(path, { throwIfNoEntry: false })?.isFile() === true
-      assert.equal(nodeFs.statSync(kept).mode & 0o777, isFile ? 0o640 : 0o600)
-      assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
-      // As a kill leaves it: in a copy, since this process goes on.
-      const killed = join(makeFolder(), 'data', 'pets.json')
-      copyFolder(dirname(path), dirname(killed))
-      if (nodeFs.existsSync(killed)) makeOld(killed)
-      const refusal = await openFileStore(killed).then(
-        () => assert.fail('it starts'),
-        (error: Error) => error.message,
-      )
-      assert.match(refusal, fault)
-      assert.ok(
-        refusal.includes(`\n${killed}: ${basename(kept)}, which was kept last, has 2 pets; `),
-        refusal,
-      )
-      follow(refusal, dirname(killed), 'kept pets')
-      const { store: again } = await openStore(t, killed)
-      assert.deepEqual(namesIn(again), ['Rex', 'Mia'])
-      assert.equal((await again.create(newPet('Kit'))).id, 3)
-      // The other choice starts without them.
-      const other = join(makeFolder(), 'data', 'pets.json')
-      copyFolder(dirname(path), dirname(other))
-      if (nodeFs.existsSync(other)) makeOld(other)
-      follow(refusal, dirname(other), 'data file')
-      assert.equal((await openStore(t, other)).store.size, 0)
+      await lines.next(/: is valid again, and the pets come from it$/)
+      assert.deepEqual(findKept(path), [])
+    }
+    assert.deepEqual(namesIn(store), ['Rex'])
+    await store.close()
+    assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+  })
+
+  test('keeps what was confirmed after a disk that failed for a while, and not what it kept then', async (t) => {
+    const path = makeDataFile([rex])
+    let isFailing = true
+    const fileSystem = watchFileSystem({
+      before({ name }) {
+        if (isFailing && name === 'fdatasync') throw systemError('EIO')
+      },
     })
-  }
-})
+    isFailing = false
+    const { store, lines } = await openStore(t, path, fileSystem)
+    isFailing = true
+    await assert.rejects(store.create(newPet('Refused')))
+    await lines.next(/are kept in/)
+    assert.equal(findKept(path).length, 1)
+    isFailing = false
+    await store.create(newPet('Mia'))
+    assert.deepEqual(findKept(path), [], 'the file has them again')
+    nodeFs.truncateSync(path)
+    await lines.next(/is empty.* are kept in/)
+    assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
+  })
 
-test('removes what it has kept and says so when the file can be used again, and keeps anew at the next mistake', async (t) => {
-  const path = makeDataFile([rex, mia])
-  const { store, lines } = await openStore(t, path)
-  for (const spoilt of ['{', '']) {
-    nodeFs.writeFileSync(path, spoilt)
-    await lines.next(/are kept in \S+ until then$/)
-    nodeFs.writeFileSync(path, 'another mistake')
-    await lines.next(/expected "\{", got "a"; .* are kept in \S+ until then$/)
-    assert.equal(findKept(path).length, 1, 'one file, not one for each mistake')
-    nodeFs.writeFileSync(path, formatDataFile(rex))
-    await lines.next(/: is valid again, and the pets come from it$/)
+  test('keeps the pets of a file that was spoilt, and has its size and time as before', async (t) => {
+    const path = makeDataFile([rex])
+    const { store, lines } = await openStore(t, path)
+    await store.create(newPet('Mia'))
+    const { atime, mtime } = nodeFs.statSync(path)
+    const descriptor = nodeFs.openSync(path, 'r+')
+    nodeFs.writeSync(descriptor, 'X', 2)
+    nodeFs.closeSync(descriptor)
+    nodeFs.utimesSync(path, atime, mtime)
+    await lines.next(/are kept in/)
+    assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
+  })
+
+  test('keeps the pets again when somebody deletes the file with them', async (t) => {
+    const path = makeDataFile([rex])
+    const { lines } = await openStore(t, path)
+    nodeFs.rmSync(path)
+    await lines.next(/are kept in/)
+    nodeFs.rmSync(findKept(path)[0] ?? '')
+    await lines.next(/are kept in/)
+    assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
+  })
+
+  test('keeps the pets of a file that was damaged just before the stop', async () => {
+    const path = makeDataFile([rex])
+    const lines = new Lines()
+    const store = await openFileStore(path, { onMessage: lines.say })
+    nodeFs.truncateSync(path)
+    await store.close()
+    assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
+    assert.match(lines.at(-1) ?? '', /is empty; .* are kept in pets\.json\.kept-/)
+  })
+
+  test('keeps nothing of a file that is valid, or had no pets, or is only not readable', async (t) => {
+    const path = makeDataFile([rex])
+    const { store } = await openStore(t, path)
+    nodeFs.writeFileSync(path, formatDataFile(mia))
+    await store.close()
     assert.deepEqual(findKept(path), [])
-  }
-  assert.deepEqual(namesIn(store), ['Rex'])
-  await store.close()
-  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
-})
 
-test('keeps what was confirmed after a disk that failed for a while, and not what it kept then', async (t) => {
-  const path = makeDataFile([rex])
-  let isFailing = true
-  const fileSystem = watchFileSystem({
-    before({ name }) {
-      if (isFailing && name === 'fdatasync') throw systemError('EIO')
-    },
-  })
-  isFailing = false
-  const { store, lines } = await openStore(t, path, fileSystem)
-  isFailing = true
-  await assert.rejects(store.create(newPet('Refused')))
-  await lines.next(/are kept in/)
-  assert.equal(findKept(path).length, 1)
-  isFailing = false
-  await store.create(newPet('Mia'))
-  assert.deepEqual(findKept(path), [], 'the file has them again')
-  nodeFs.truncateSync(path)
-  await lines.next(/is empty.* are kept in/)
-  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
-})
+    const none = makeDataFile([])
+    const { store: empty } = await openStore(t, none)
+    nodeFs.rmSync(none)
+    await empty.close()
+    assert.deepEqual(listFolder(dirname(none)), [])
 
-test('keeps the pets of a file that was spoilt, and has its size and time as before', async (t) => {
-  const path = makeDataFile([rex])
-  const { store, lines } = await openStore(t, path)
-  await store.create(newPet('Mia'))
-  const { atime, mtime } = nodeFs.statSync(path)
-  const descriptor = nodeFs.openSync(path, 'r+')
-  nodeFs.writeSync(descriptor, 'X', 2)
-  nodeFs.closeSync(descriptor)
-  nodeFs.utimesSync(path, atime, mtime)
-  await lines.next(/are kept in/)
-  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
-})
-
-test('keeps the pets again when somebody deletes the file with them', async (t) => {
-  const path = makeDataFile([rex])
-  const { lines } = await openStore(t, path)
-  nodeFs.rmSync(path)
-  await lines.next(/are kept in/)
-  nodeFs.rmSync(findKept(path)[0] ?? '')
-  await lines.next(/are kept in/)
-  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
-})
-
-test('keeps the pets of a file that was damaged just before the stop', async () => {
-  const path = makeDataFile([rex])
-  const lines = new Lines()
-  const store = await openFileStore(path, { onMessage: lines.say })
-  nodeFs.truncateSync(path)
-  await store.close()
-  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
-  assert.match(lines.at(-1) ?? '', /is empty; .* are kept in pets\.json\.kept-/)
-})
-
-test('keeps nothing of a file that is valid, or had no pets, or is only not readable', async (t) => {
-  const path = makeDataFile([rex])
-  const { store } = await openStore(t, path)
-  nodeFs.writeFileSync(path, formatDataFile(mia))
-  await store.close()
-  assert.deepEqual(findKept(path), [])
-
-  const none = makeDataFile([])
-  const { store: empty } = await openStore(t, none)
-  nodeFs.rmSync(none)
-  await empty.close()
-  assert.deepEqual(listFolder(dirname(none)), [])
-
-  const locked = makeDataFile([rex])
-  let isLocked = false
-  const fileSystem = watchFileSystem({
-    before({ name, path: place }) {
-      if (isLocked && name === 'openSync' && place === locked) throw systemError('EACCES')
-    },
-  })
-  const { store: kept, lines } = await openStore(t, locked, fileSystem)
-  isLocked = true
-  nodeFs.chmodSync(locked, 0o600)
-  assert.match(
-    await lines.next(/./),
-    /cannot be used: permission denied \(EACCES\); .* pets are still served$/,
-  )
-  isLocked = false
-  nodeFs.chmodSync(locked, 0o644)
-  await lines.next(/: can be used again$/)
-  assert.deepEqual(findKept(locked), [])
-  assert.equal((await kept.create(newPet('Mia'))).id, 2)
-})
-
-test('a start on a file that may not be read names the kept pets, too', async (t) => {
-  const path = makeDataFile([rex])
-  const { store, lines } = await openStore(t, path)
-  nodeFs.truncateSync(path)
-  await lines.next(/are kept in/)
-  await store.close()
-  const [kept = ''] = findKept(path)
-  const fileSystem = watchFileSystem({
-    before({ name, path: place }) {
-      if (name === 'openSync' && place === path) throw systemError('EACCES')
-    },
-  })
-  await assert.rejects(openFileStore(path, { fileSystem }), ({ message }: Error) => {
-    assert.match(message, /cannot be opened or created: permission denied \(EACCES\)\n/)
-    assert.ok(
-      message.includes(`${basename(kept)}, which was kept last, has 1 pet; to go on with these, `),
-      message,
+    const locked = makeDataFile([rex])
+    let isLocked = false
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (isLocked && name === 'openSync' && place === locked) throw systemError('EACCES')
+      },
+    })
+    const { store: kept, lines } = await openStore(t, locked, fileSystem)
+    isLocked = true
+    nodeFs.chmodSync(locked, 0o600)
+    assert.match(
+      await lines.next(/./),
+      /cannot be used: permission denied \(EACCES\); .* pets are still served$/,
     )
-    return true
+    isLocked = false
+    nodeFs.chmodSync(locked, 0o644)
+    await lines.next(/: can be used again$/)
+    assert.deepEqual(findKept(locked), [])
+    assert.equal((await kept.create(newPet('Mia'))).id, 2)
   })
-})
 
-test('its owner can read the kept pets, whatever mode the data file has got', async (t) => {
-  const path = makeDataFile([rex])
-  const { lines } = await openStore(t, path)
-  nodeFs.truncateSync(path)
-  nodeFs.chmodSync(path, 0)
-  await lines.next(/are kept in/)
-  const [kept = ''] = findKept(path)
-  assert.equal(nodeFs.statSync(kept).mode & 0o600, 0o600)
-})
-
-test('says that a folder can be read again', async (t) => {
-  const path = makeDataFile([rex])
-  let isLocked = false
-  const fileSystem = watchFileSystem({
-    before({ name, path: place }) {
-      if (isLocked && name === 'statSync' && place === path) throw systemError('EACCES')
-    },
+  test('a start on a file that may not be read names the kept pets, too', async (t) => {
+    const path = makeDataFile([rex])
+    const { store, lines } = await openStore(t, path)
+    nodeFs.truncateSync(path)
+    await lines.next(/are kept in/)
+    await store.close()
+    const [kept = ''] = findKept(path)
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (name === 'openSync' && place === path) throw systemError('EACCES')
+      },
+    })
+    await assert.rejects(openFileStore(path, { fileSystem }), ({ message }: Error) => {
+      assert.match(message, /cannot be opened or created: permission denied \(EACCES\)\n/)
+      assert.ok(
+        message.includes(`${basename(kept)}, which was kept last, has 1 pet; to go on with these, `),
+        message,
+      )
+      return true
+    })
   })
-  const { lines } = await openStore(t, path, fileSystem)
-  isLocked = true
-  await lines.next(/cannot be used: permission denied/)
-  isLocked = false
-  await lines.next(/: can be used again$/)
+
+  test('its owner can read the kept pets, whatever mode the data file has got', async (t) => {
+    const path = makeDataFile([rex])
+    const { lines } = await openStore(t, path)
+    nodeFs.truncateSync(path)
+    nodeFs.chmodSync(path, 0)
+    await lines.next(/are kept in/)
+    const [kept = ''] = findKept(path)
+    assert.equal(nodeFs.statSync(kept).mode & 0o600, 0o600)
+  })
+
+  test('says that a folder can be read again', async (t) => {
+    const path = makeDataFile([rex])
+    let isLocked = false
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (isLocked && name === 'statSync' && place === path) throw systemError('EACCES')
+      },
+    })
+    const { lines } = await openStore(t, path, fileSystem)
+    isLocked = true
+    await lines.next(/cannot be used: permission denied/)
+    isLocked = false
+    await lines.next(/: can be used again$/)
+  })
+
+  test('says when the pets cannot be kept, and keeps them as soon as there is room', async (t) => {
+    const path = makeDataFile([rex])
+    let isFull = true
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (isFull && name === 'writeSync' && place !== path) throw systemError('ENOSPC')
+      },
+    })
+    const { lines } = await openStore(t, path, fileSystem)
+    nodeFs.rmSync(path)
+    await lines.next(/still served, but cannot be kept beside it: no space left on device \(ENOSPC\)$/)
+    assert.deepEqual(listFolder(dirname(path)), [])
+    isFull = false
+    await lines.next(/are kept in pets\.json\.kept-/)
+    assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
+  })
 })
 
 test('keeps pets a second time without writing over the first, and a start takes the later, however the clock was set', async (t) => {
@@ -337,23 +361,6 @@ test('repairs no damaged end beside kept pets', async (t) => {
   nodeFs.rmSync(`${path}.kept-2026`)
   const { store } = await openStore(t, path)
   assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
-})
-
-test('says when the pets cannot be kept, and keeps them as soon as there is room', async (t) => {
-  const path = makeDataFile([rex])
-  let isFull = true
-  const fileSystem = watchFileSystem({
-    before({ name, path: place }) {
-      if (isFull && name === 'writeSync' && place !== path) throw systemError('ENOSPC')
-    },
-  })
-  const { lines } = await openStore(t, path, fileSystem)
-  nodeFs.rmSync(path)
-  await lines.next(/still served, but cannot be kept beside it: no space left on device \(ENOSPC\)$/)
-  assert.deepEqual(listFolder(dirname(path)), [])
-  isFull = false
-  await lines.next(/are kept in pets\.json\.kept-/)
-  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
 })
 
 test('writes nothing while there cannot be room to keep the pets, and looks ever more seldom, but at the stop', async (t) => {

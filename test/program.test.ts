@@ -439,8 +439,7 @@ async function startHanging(
   const creation = send(program.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
   creation.catch(() => {})
   // The creation has reached the disk when its pet is in the file.
-  while (!readFileSync(join(folder, 'data/pets.json'), 'utf8').includes('Mia'))
-    await pause()
+  while (!readFileSync(join(folder, 'data/pets.json'), 'utf8').includes('Mia')) await pause()
   return program
 }
 

@@ -32,7 +32,7 @@ import { assertRefusal, formatDataFile, makeDataFile, makeFolder, send, startPro
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
 
-describe('keeps the old pets and refuses new ones while the file is', () => {
+describe('keeps the old pets and refuses new ones while the file is', { concurrency: true }, () => {
   const emptySaid =
     /pets\.json: is empty; put the pets back, or delete it to start without any; no pet can be added until this is fixed; the last valid pets are still served, and are kept in/
   const cases: readonly [what: string, spoil: (path: string) => void, said: RegExp][] = [
