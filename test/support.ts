@@ -17,7 +17,6 @@ import { text as readText } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { clock } from '../src/system/clock.ts'
-import { startPetStore } from '../src/pet-store-server.ts'
 import type { PetStoreServer, PetStoreServerOptions } from '../src/options/types.ts'
 import { openApiText } from '../src/system/bundled-texts.ts'
 import { limitEachTest } from './time-limit.ts'
@@ -162,6 +161,8 @@ export async function startApp(
   options: Partial<PetStoreServerOptions> = {},
 ): Promise<StartedApp> {
   const lines: string[] = []
+  // Many test files have no use for it, and start faster without.
+  const { startPetStore } = await import('../src/pet-store-server.ts')
   const { dataFile, pets = [], ...rest } = options
   const common = { apiKeys: [key], onMessage: (line: string) => lines.push(line), ...rest }
   const server = await startPetStore(dataFile === undefined ? { ...common, pets } : { ...common, dataFile })
