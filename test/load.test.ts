@@ -128,7 +128,7 @@ describe('under load', { concurrency: true }, () => {
       const app = await startApp(t)
       const open = createOpener(t, app.url)
       await assertLetsGo(async () => {
-        const idle = await open(some(1000))
+        const idle = await open(isThorough ? 1000 : 200)
         for (const [index, socket] of idle.entries())
           if (index % 2 === 0) socket.write('GET /v1/pets HTTP/1.1\r\nHost: x')
         await assertAnswers(app.url)

@@ -152,7 +152,7 @@ describe(
           const moments: Moments[] = []
           for (let from = 0; from < calls; from++)
             for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
-          for (const moment of share(moments, 40)) {
+          for (const moment of share(moments, 24)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, begin, moment)) {
               const again = await openFileStore(join(killed, 'pets.json'))
