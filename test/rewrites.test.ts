@@ -20,7 +20,7 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, makeOld, share, copyFolder, listFolder } from './support.ts'
+import { formatDataFile, isThorough, makeOld, copyFolder, listFolder } from './support.ts'
 
 const edited = formatDataFile(petLine(1, 'Max'), petLine(2, 'Mia'))
 
@@ -152,7 +152,8 @@ describe(
           const moments: Moments[] = []
           for (let from = 0; from < calls; from++)
             for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
-          for (const moment of share(moments, 24)) {
+          // The store does something else with what it finds at each call, but seldom with what it finds at two of them.
+          for (const moment of moments.filter(({ from, to }) => isThorough || to - from < 2)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, begin, moment)) {
               const again = await openFileStore(join(killed, 'pets.json'))

@@ -344,7 +344,7 @@ describe('loses no confirmed pet and no save, in the middle of', { concurrency: 
       for (let stopAt = 0; stopAt < whole.calls; stopAt++)
         for (const accident of accidents)
           for (const goesOn of [false, true]) cases.push({ work, accident, stopAt, goesOn })
-      for (const one of share(cases, 16)) {
+      for (const one of share(cases, 30)) {
         await run(passTime, one, whole.syncedAt).catch((error: unknown) => {
           const { accident, stopAt, goesOn } = one
           const where = `${accident.what} before call ${stopAt} of ${whole.calls}, ${goesOn ? 'with' : 'without'} another creation`
