@@ -16,7 +16,7 @@ if (isMainThread) {
   const isFirst = process.env.PETSTORE_TEST_TRANSLATED === undefined
   process.env.PETSTORE_TEST_TRANSLATED ??= await translate()
   process.setSourceMapsEnabled(true)
-  if (nodeModule.registerHooks) nodeModule.registerHooks({ load })
+  if (nodeModule.registerHooks) nodeModule.registerHooks({ resolve, load })
   else nodeModule.register(import.meta.url)
   if (isFirst) await keepPage(process.env.PETSTORE_TEST_TRANSLATED)
 }
@@ -42,6 +42,12 @@ async function keepPage(folder) {
   const { builtPage } = await import('../src/page/load-page.ts')
   const source = `export const builtPage = ${JSON.stringify(builtPage)}\n`
   writeFileSync(join(folder, 'src/page/load-page.js'), source)
+}
+
+/** Saves the search for a file that is there (another hook). */
+export function resolve(specifier, context, next) {
+  if (!/^\.\.?\/.*\.ts$/.test(specifier)) return next(specifier, context)
+  return { url: new URL(specifier, context.parentURL).href, format: 'module', shortCircuit: true }
 }
 
 /** A module's source text (a hook of Node's, see `module.registerHooks`). */
