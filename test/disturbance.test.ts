@@ -59,6 +59,15 @@ test('takes about the share that is set, with 500 or 503 unless others are named
   assert.ok(failed.every((status) => status === 500 || status === 503))
 })
 
+test('takes no more than the share that is set', async (t) => {
+  let drawn = 0.25
+  t.mock.method(Math, 'random', () => drawn)
+  const app = await startApp(t, { fail: '25%' })
+  assert.equal((await send(app.url, '/v1/pets')).status, 200)
+  drawn = 0.249
+  assert.equal((await send(app.url, '/v1/pets')).status, 500)
+})
+
 test('closes the connection without a byte for drop, and logs it with the status 0', async (t) => {
   const log: RequestLog[] = []
   const app = await startApp(t, { fail: 'drop', onResponse: (entry) => log.push(entry) })
