@@ -247,6 +247,7 @@ describe('stops the start, with the place, and leaves the file byte for byte', (
     ['a bracket too many', `${formatDataFile(rex)}}`, ':6:1: expected the end, got "}"'],
     ['$schema that is no text', '{"$schema":1,"pets":[]}', ':1:12: $schema: expected a string'],
     ['an array', `[${rex}]`, ':1:1: expected an object; put the array into one: {"pets": […]}'],
+    ['an array in the second line', `\n [${rex}]`, ':2:2: expected an object; put the array into one'],
     [
       'no id left for a pet',
       formatDataFile(rex.replace('"id":1', '"id":9223372036854775807'), '{"name":"x","categoryId":1}'),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import nodeFs from 'node:fs'
-import { linkSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
@@ -241,6 +241,14 @@ test(
     }
   },
 )
+
+test('servers of other users can see its socket in the folder', async () => {
+  const path = makeDataFile()
+  const release = await lockFile(new Disk(path))
+  const modes = readLocks(path).map((name) => statSync(join(dirname(path), name)).mode & 0o777)
+  assert.deepEqual(modes, process.platform === 'linux' ? [0o777] : [])
+  await release()
+})
 
 function readLocks(path: string): readonly string[] {
   return readdirSync(dirname(path)).filter((name) => name.startsWith('.petstore-lock-'))

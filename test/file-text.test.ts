@@ -166,4 +166,6 @@ test('names the first ten errors, and counts the others', () => {
   const errors = findErrors(`{"pets":[${Array.from({ length: 25 }, () => '0').join()}]}`)
   assert.equal(errors.length, 11)
   assert.equal(errors.at(-1), 'pets.json: and 15 more errors')
+  const eleven = findErrors(`{"pets":[${Array.from({ length: 11 }, () => '0').join()}]}`)
+  assert.equal(eleven.at(-1), 'pets.json: and 1 more error')
 })

@@ -9,6 +9,7 @@ import { deprecation, sunset } from '../src/api/operations.ts'
 import { createPetStore, startPetStore } from '../src/index.ts'
 import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
 import { createStorageStore } from '../src/store/storage-store.ts'
+import { clock } from '../src/system/clock.ts'
 import { createGate } from './file-system.ts'
 import { assertRefusal, connectRaw, formatRequest, key, send, type ReceivedAnswer } from './support.ts'
 
@@ -523,7 +524,7 @@ describe('close', () => {
     await half.closed
   })
 
-  test('of a listener waits for what is in flight, but not for what never ends', async () => {
+  test('of a listener waits for what is in flight, but not for what never ends', async (t) => {
     const gate = createGate()
     const storage = new TestStorage()
     const create = storage.create.bind(storage)
@@ -534,9 +535,15 @@ describe('close', () => {
     const store = createStorageStore(storage)
     const created = store.create(rex)
     await gate.reached
-    const closed = store.close()
+    const limits: unknown[] = []
+    t.mock.method(clock, 'setTimeout', (call: () => void, limitMs: number) => {
+      limits.push(limitMs > 50_000)
+      return setTimeout(call, limitMs)
+    })
+    const closed = store.close(performance.now() + 60_000)
     gate.open()
     await closed
+    assert.deepEqual(limits, [true])
     assert.equal((await created).id, 1)
     const stuck = createStorageStore(withMethod({ create: never }))
     void stuck.create(rex)

@@ -36,6 +36,8 @@ export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
   yield closingBrackets
 }
 
+const andMore = (count: number): string => `and ${count} more error${count === 1 ? '' : 's'}`
+
 /**
  * A text, read in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax
  * error ends it, and the pets are those before it. Offsets are in bytes.
@@ -95,9 +97,8 @@ export class FileText {
     const [first] = places
     if (first === undefined) return undefined
     const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-    const others = this.faultCount - 1
-    if (this.faultCount > maxFaults) lines.push(`${path}: and ${this.faultCount - maxFaults} more errors`)
-    const more = others === 0 ? '' : ` (and ${others} more error${others === 1 ? '' : 's'})`
+    if (this.faultCount > maxFaults) lines.push(`${path}: ${andMore(this.faultCount - maxFaults)}`)
+    const more = this.faultCount === 1 ? '' : ` (${andMore(this.faultCount - 1)})`
     const summary = `line ${first.line}, column ${first.column}: ${first.message}${more}`
     return new DataFileUnusable(lines.join('\n'), summary)
   }
