@@ -13,8 +13,8 @@ import { spec, type TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import { build } from './built.ts'
 
-// More than a small machine has cores, since many tests wait for a disk, a process or a clock. With six, all take a sixth longer on two cores.
-const concurrency = 4
+// More than a small machine has cores, since many tests wait for a disk, a process or a clock: on two, four and eight are slower.
+const concurrency = 5
 
 // The tests try this service, whatever the shell is set up for: PETSTORE_URL would name another one to the contract suite.
 for (const name of Object.keys(process.env)) {
