@@ -60,6 +60,20 @@ test('brings all pets there and back, exact to the bit', async () => {
   await stopServer(fileServer)
 })
 
+test('brings back more pets than it reads at once', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('many')
+  const many = Array.from(
+    { length: 4_500 },
+    (_, index) => `    {"id":${index + 1},"name":"Rex","categoryId":1,"status":"sold"}`,
+  )
+  const file = `{\n  "pets": [\n${many.join(',\n')}\n  ]\n}\n`
+  writeFileSync(join(folder, 'pets.json'), file)
+  await run(folder, databaseUrl, '--import', 'pets.json')
+  await run(folder, databaseUrl, '--export', 'back.json')
+  assert.ok(readFileSync(join(folder, 'back.json'), 'utf8') === file)
+})
+
 test('imports into a database without pets only', async () => {
   const folder = makeFolder()
   const databaseUrl = await database.createDatabase('twice')
