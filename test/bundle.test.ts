@@ -30,6 +30,7 @@ import {
   startApp,
   startProgram,
   copyFolder,
+  moreThanAPage,
 } from './support.ts'
 
 const dist = buildOnce()
@@ -349,9 +350,7 @@ test('is run by npx from a packed install, which has the license, the interface,
   for (const name of ['LICENSE', 'src/api/interface.md'])
     assert.ok(existsSync(join(modules, 'petstore', name)))
 
-  // So many that the suite need add none to tell a full page.
-  const pets = Array.from({ length: 102 }, () => ({ name: 'Rex', categoryId: 1 }))
-  const { url } = await startApp(t, { pets })
+  const { url } = await startApp(t, { pets: moreThanAPage })
   const printDocument = "process.stdout.write(fs.readFileSync(require.resolve('petstore/openapi.json')))"
   const document = npm(dirname(modules), `node -e "${printDocument}"`)
   assert.equal(document, await (await fetch(`${url}/openapi.json`)).text())

@@ -322,7 +322,7 @@ const variants: Record<string, Partial<Behaviour>>[] = [
 ]
 const allSections = '1 2 3 4.1 4.2 4.3 4.4 5 7 8 9'
 
-/** With 102, the suite need add none to tell a full page. */
+/** If there are 102, the suite has to add none to see a full page. */
 function createPets(count: number): Pet[] {
   return Array.from({ length: count }, (_, index) => ({
     id: BigInt(index + 1),

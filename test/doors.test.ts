@@ -27,6 +27,7 @@ import {
   makeFolder,
   startProgram,
   send,
+  moreThanAPage,
 } from './support.ts'
 
 const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' } as const
@@ -391,9 +392,7 @@ const doors: Readonly<Record<string, (store: PetStoreHandle, t: TestContext) => 
 
 for (const [door, open] of Object.entries(doors))
   test(`the interface holds through ${door}`, async (t) => {
-    // So many that the suite need add none to tell a full page.
-    const pets = Array.from({ length: 102 }, () => ({ name: 'Rex', categoryId: 1 }))
-    const store = await create(t, { pets })
+    const store = await create(t, { pets: moreThanAPage })
     const url = await listen(t, await open(store, t))
     const { cases, conclude } = createSuite(createClient(`${url}/v1`, key), /* isPatient: */ true)
     // Failures are in the conclusion.

@@ -109,7 +109,7 @@ describe('under load', { concurrency: true }, () => {
     ]
     for (const [what, bytes] of floods)
       test(`clients that flood it with ${what} and read nothing leave it alive, and it serves when they stop`, async (t) => {
-        // Of so many, a service dies that keeps all that it reads.
+        // A service that kept all that it reads would die of so many.
         const NODE_OPTIONS = `--max-old-space-size=${some(256)}`
         const program = await startProgram(t, makeFolder(), { NODE_OPTIONS })
         const open = createOpener(t, program.url)

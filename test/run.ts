@@ -13,7 +13,7 @@ import { spec, type TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import { build } from './built.ts'
 
-// More than a small machine has cores, since many tests wait for a disk, a process or a clock: on two, four and eight are slower.
+// More than a small machine has cores, since many tests wait for a disk, a process or a clock. On two cores, four and eight take longer.
 const concurrency = 5
 
 // The tests try this service, whatever the shell is set up for: PETSTORE_URL would name another one to the contract suite.

@@ -31,7 +31,7 @@ export const defaultTimeouts: Timeouts = {
   closeMs: 5_000,
 }
 
-/** What Node itself can hold of it, as options of `createServer`. */
+/** The limits that Node holds itself, as options of `createServer`. */
 export function nodeLimits({ headersMs, requestMs }: Timeouts) {
   return {
     headersTimeout: headersMs,
