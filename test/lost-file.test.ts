@@ -389,6 +389,33 @@ test('writes nothing while there cannot be room to keep the pets, and looks ever
   assert.deepEqual([looks, writes], [before + 1, 0])
 })
 
+test('looks for room a second after it lacked, in each accident anew', async (t) => {
+  holdLooks(t)
+  const path = makeDataFile([rex, mia])
+  let isFull = true
+  const fileSystem = watchFileSystem({
+    before: ({ name }) => (isFull && name === 'statfsSync' ? { bavail: 0, bsize: 4096 } : undefined),
+  })
+  let ms = 0
+  t.mock.method(clock, 'performanceNow', () => (ms += 20))
+  const store = await openFileStore(path, { fileSystem })
+  t.after(() => store.close())
+  const lookAfter = (seconds: number): Promise<unknown> => {
+    ms += 1_000 * seconds
+    return store.reset().catch(() => {})
+  }
+  nodeFs.truncateSync(path)
+  for (const seconds of [0, 1, 2, 4, 8, 16]) await lookAfter(seconds)
+  nodeFs.writeFileSync(path, whole)
+  await lookAfter(0)
+  nodeFs.truncateSync(path)
+  await lookAfter(0)
+  isFull = false
+  assert.deepEqual(findKept(path), [])
+  await lookAfter(1)
+  assert.equal(findKept(path).length, 1)
+})
+
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(path, whole)

@@ -55,6 +55,7 @@ const maxFailedReplacements = 10
 /** The shortest pet takes more in a file. */
 const minPetBytes = 50
 const keepAgainMs = { first: 1_000, last: 60_000 }
+const noKeepFailure = { words: '', waitMs: 0, until: 0 }
 
 /** What Node reads in one piece. */
 const maxFileBytes = 2 ** 31 - 1
@@ -126,7 +127,7 @@ export class DataFile implements Adapter<PetData> {
   #hasFailedSync = false
   #failedReplacements = 0
   #keptPath: string | undefined
-  #keepFailure = { words: '', waitMs: 0, until: 0 }
+  #keepFailure = noKeepFailure
 
   constructor(disk: Disk, release: FileLock) {
     this.name = disk.name
@@ -141,6 +142,7 @@ export class DataFile implements Adapter<PetData> {
     // The pets are in the file again; these are older soon.
     if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
     this.#keptPath = undefined
+    this.#keepFailure = noKeepFailure
   }
 
   /** Whether the file has to be read. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone. */
