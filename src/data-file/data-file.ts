@@ -11,7 +11,7 @@
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
-import { basename, dirname } from 'node:path'
+import { basename } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
@@ -81,7 +81,7 @@ export async function openDataFile(
   const disk = new Disk(path, options)
   let release: FileLock | undefined
   try {
-    await disk.makeFolder(dirname(disk.target))
+    await disk.makeFolder()
     release = await lockFile(disk)
     const file = new DataFile(disk, release)
     const data = await file.read()

@@ -159,7 +159,7 @@ export class Disk {
     await this.syncFolder(dirname(this.target))
   }
 
-  async makeFolder(folder: string): Promise<void> {
+  async makeFolder(folder = dirname(this.target)): Promise<void> {
     if (this.statIdentity(folder) !== undefined) return
     // A drive that is not there is its own parent.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))

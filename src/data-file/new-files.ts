@@ -124,7 +124,7 @@ export async function keepBeside(
   parts: Iterable<Buffer>,
 ): Promise<string> {
   const { target } = disk
-  await disk.makeFolder(dirname(target))
+  await disk.makeFolder()
   const old = disk.fs.statSync(target, { throwIfNoEntry: false })
   const like = old?.isFile() === true ? { ...old, mode: old.mode | 0o600 } : { mode: 0o600, uid: -1, gid: -1 }
   // A start takes the last by name. So the time goes on from it, even if the clock was set back.

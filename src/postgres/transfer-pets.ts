@@ -1,5 +1,4 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
-import { dirname } from 'node:path'
 import { openDataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
@@ -58,7 +57,7 @@ export async function exportPets({ storage }: Database, path: string): Promise<n
   }
   const bytes = Buffer.concat([...formatFile(pets)])
   parseFileText(path, bytes)
-  await disk.makeFolder(dirname(path))
+  await disk.makeFolder()
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
   if (!(await createWhole(disk, [bytes], undefined, place))) throw exists
   return pets.length

@@ -1,7 +1,7 @@
 /** `--import` and `--export`: all pets go into a real PostgreSQL and back, exact to the bit. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Client } from 'pg'
@@ -42,6 +42,9 @@ test('brings all pets there and back, exact to the bit', async () => {
     code: 0,
     output: `exported ${count}\n`,
   })
+  symlinkSync('there/pets.json', join(folder, 'link.json'))
+  await run(folder, databaseUrl, '--export', 'link.json')
+  assert.equal(readFileSync(join(folder, 'there/pets.json'), 'utf8'), text)
   assert.equal(readFileSync(join(folder, 'new/back.json'), 'utf8'), text)
   assert.deepEqual(readdirSync(join(folder, 'new')), ['back.json'])
   assert.equal(readFileSync(join(folder, 'pets.json'), 'utf8'), text)
