@@ -65,7 +65,7 @@ export function formatUrl(address: string, port: number | string): string {
 
 /** It cannot listen. The sentence names the setting to change. */
 export class ListenError extends Error {
-  /** The system's, such as EADDRINUSE. */
+  /** The system's, such as EADDRINUSE; empty on Bun. */
   readonly code: string
   constructor(sentence: string, cause: unknown) {
     super(sentence, { cause })

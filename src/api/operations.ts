@@ -9,7 +9,7 @@ import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery, Store } from '../store/store.ts'
 
-export interface OperationRequest {
+interface OperationRequest {
   /** The path's parameter, decoded; empty when the path has none. */
   readonly parameter: string
   /** The query of the request target with its `?`; empty without one. */

@@ -24,7 +24,7 @@ type RequestHandlerOptions = { readonly store: Store } & Pick<
   'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'fail' | 'onResponse' | 'onError'
 >
 
-export type RequestHandler = Core & { readonly disturbances: Disturbances }
+type RequestHandler = Core & { readonly disturbances: Disturbances }
 
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options

@@ -4,13 +4,13 @@ import type { Arrival, Client } from './request.ts'
 import type { ErrorCode, Reply } from './response.ts'
 import { findPath } from './router.ts'
 
-/** A request that got its response. Method and path are `-` for one that could not be parsed, and for a CONNECT. */
+/** A request and what came of it. Method and path are `-` for one that could not be parsed, and for a CONNECT. */
 export interface RequestLog {
   /** The address that the connection comes from, behind a proxy that of the proxy; `-` if the client has gone. */
   readonly client: string
   readonly method: string
   readonly path: string
-  /** The status code of the response. */
+  /** Of the response; 0 where the connection was closed without one. */
   readonly status: number
   /** Of an error response (interface section 7.1). */
   readonly code: ErrorCode | undefined

@@ -13,7 +13,7 @@ import {
 } from './pet.ts'
 
 /** `firstAt`: where the seed is written that had the id before. */
-export type TakenId = SeedFault & { readonly firstAt: number }
+type TakenId = SeedFault & { readonly firstAt: number }
 
 export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is left for it' }
 

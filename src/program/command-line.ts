@@ -1,4 +1,4 @@
-/** The arguments of the program: one for each setting, `--help` and `--version`. Prints nothing, and checks no value. */
+/** The arguments of the program: one for each setting, `--import`, `--export`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError, maskUser, settings, type Arguments, type Setting } from '../options/settings.ts'

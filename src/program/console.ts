@@ -82,8 +82,8 @@ function createTerminal(fd: number): Writable {
 }
 
 /**
- * `pets` says where they are, and for a file how many, as `Data file: /srv/pets.json, 12 pets`. `createdKey` is undefined if the environment
- * has keys. Those are shown only on a terminal, where no log keeps them, and only if others cannot reach the service.
+ * `pets` says where they are, and for a file how many, as `Data file: /srv/pets.json, 12 pets`. `createdKey` is undefined if keys
+ * are set. Those are shown only on a terminal, where no log keeps them, and only if others cannot reach the service.
  */
 export function formatStartText(
   { hints, host, apiKeys }: Config,

@@ -23,7 +23,7 @@ const lookEveryMs = 500
 /** After so many edits in a row, a creation is refused. */
 const maxEdits = 10
 
-export interface FileStoreOptions extends DiskOptions {
+interface FileStoreOptions extends DiskOptions {
   /** Called for a bug that shows while nobody waits for an answer. */
   readonly onError?: (message: string) => void
 }

@@ -9,7 +9,7 @@ export class PetIndex {
   #size = 0
   readonly #byStatus = new Map<PetStatus, Pet[]>(petStatuses.map((status) => [status, []]))
 
-  constructor(pets: readonly Pet[] = []) {
+  constructor(pets: readonly Pet[]) {
     this.#pets = pets
     this.showAdded()
   }

@@ -65,11 +65,7 @@ export interface PetStorage {
 }
 
 /** The code is the one that a client sees (interface section 7.1). */
-export type PetStoreErrorCode =
-  | 'data_file_invalid'
-  | 'storage_failed'
-  | 'insufficient_storage'
-  | 'shutting_down'
+type PetStoreErrorCode = 'data_file_invalid' | 'storage_failed' | 'insufficient_storage' | 'shutting_down'
 
 /** The message, if it says more than the code, names no path and no library. */
 export class PetStoreError extends Error {
