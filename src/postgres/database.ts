@@ -2,15 +2,9 @@
 import type { EventEmitter } from 'node:events'
 import type { ClientBase, ClientConfig } from 'pg'
 import { clock, delay } from '../system/clock.ts'
-import { errorCode, isError } from '../system/errors.ts'
+import { describeError, errorCode, isError } from '../system/errors.ts'
 import { DatabaseUnusable, parseDatabaseUrl } from './database-url.ts'
-import {
-  createPostgresStorage,
-  describeError,
-  prepareTables,
-  query,
-  type PostgresPool,
-} from './postgres-storage.ts'
+import { createPostgresStorage, prepareTables, query, type PostgresPool } from './postgres-storage.ts'
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
 

@@ -2,7 +2,7 @@
 import { escapeNonAscii } from '../json/json.ts'
 import { petStatuses, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
-import { errorCode, isError } from '../system/errors.ts'
+import { describeError, errorCode } from '../system/errors.ts'
 import { DatabaseUnusable } from './database-url.ts'
 
 /**
@@ -157,11 +157,6 @@ export interface PostgresClient extends Emitter {
 /** A `new Pool()` of pg. */
 export interface PostgresPool extends Emitter {
   connect(): Promise<PostgresClient>
-}
-
-/** That of several addresses has no message. */
-export function describeError(error: unknown): string {
-  return isError(error) ? error.message || errorCode(error) : String(error)
 }
 
 /** Without a listener for connections that break, Node would end the process. */

@@ -29,5 +29,10 @@ export function describeSystemError(error: unknown): string {
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
+/** Of any error. Node's for several addresses has no message. */
+export function describeError(error: unknown): string {
+  return isError(error) ? error.message || errorCode(error) : String(error)
+}
+
 /** A mistake of the code that embeds the service, or of its storage. The message, which holds no secret, is for onError. */
 export class EmbeddingError extends Error {}
