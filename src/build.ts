@@ -69,7 +69,7 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
     metafile: true,
     bundle: true,
     platform: 'node',
-    // Old syntax, so that an old Node can parse the whole file and then run the version check at its top.
+    // So that an old Node can parse the whole file, and then run the version check at its top.
     target: 'node16.11',
     format: name.endsWith('.mjs') ? 'esm' : 'cjs',
     charset: 'utf8',

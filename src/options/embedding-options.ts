@@ -110,7 +110,7 @@ function isStorage(value: unknown): boolean {
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
-/** Makes the callbacks safe to call: one that fails changes no response and ends no process. A failure of onMessage or onResponse is reported to onError. A failure of onError is ignored. */
+/** Makes the callbacks safe to call: one that fails changes no response and ends no process. That of onMessage or onResponse is reported to onError; that of onError is ignored. */
 export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
   // Embedding code may throw anything, even an error that cannot be put into words.
   const report = (name: string) =>
@@ -125,9 +125,9 @@ export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignor
 
 function ignore(): void {}
 
-/** Wraps the callback so that it never throws, and never leaves a rejected promise, which would end the process. */
+/** It never throws, and leaves no rejected promise, which would end the process. */
 function guard<T>(callee: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {
-  // It is called at once. What it throws becomes a rejection too.
+  // Called at once: what it throws becomes a rejection.
   const call = async (value: T): Promise<unknown> => callee(value)
   return (value) => void call(value).catch(onFailure)
 }

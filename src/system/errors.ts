@@ -29,7 +29,7 @@ export function describeSystemError(error: unknown): string {
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
-/** Of any error. Node's for several addresses has no message. */
+/** That of several addresses has no message. */
 export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
 }
