@@ -64,21 +64,36 @@ test('a creation is answered where a file has another device by its path than by
   assert.deepEqual([...lines], [])
 })
 
-test('a start on a mount that gives a renamed file another inode ends in words, and leaves the file', async () => {
+/** A file system on which a renamed file has another inode. */
+function createMovingInodes(): FileSystem {
   let renames = 0n
-  const fileSystem = watchFileSystem({
+  return watchFileSystem({
     after({ name, args }, result) {
       if (name === 'renameSync') renames++
       const isFile = /pets\.json(?:\.petstore-old)?$/.test(String(args[0]))
       if (name === 'statSync' && isFile && result !== undefined) (result as BigIntStats).ino = renames
     },
   })
+}
+
+test('a start on a mount that gives a renamed file another inode ends in words, and leaves the file', async () => {
   const text = '{"pets":[{"name":"Rex","categoryId":1}]}'
   const path = makeDataFile(text)
-  await assert.rejects(openFileStore(path, { fileSystem }), {
+  await assert.rejects(openFileStore(path, { fileSystem: createMovingInodes() }), {
     message: `${path}: has to be rewritten, but is another file whenever it is moved`,
   })
   assert.equal(readFileSync(path, 'utf8'), text)
+})
+
+test('so does each edit there that lacks an id', async (t) => {
+  const path = makeDataFile([rex])
+  const { lines } = await openStore(t, path, createMovingInodes())
+  for (const name of ['Mia', 'Kit']) {
+    writeFileSync(path, `{"pets":[{"name":"${name}","categoryId":1}]}`)
+    await lines.next(/has to be rewritten, but is another file whenever it is moved/)
+    writeFileSync(path, formatDataFile(rex))
+    await lines.next(/can be used again|is valid again/)
+  }
 })
 
 /** Tells that `pets.json` was written only once it is closed: NTFS promises no more. */

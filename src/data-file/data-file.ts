@@ -333,7 +333,7 @@ export class DataFile implements Adapter<PetData> {
       await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
     } catch (error) {
       const code = errorCode(error)
-      const isLost = isChanged(error) && ++this.#failedReplacements === maxFailedReplacements
+      const isLost = isChanged(error) && ++this.#failedReplacements % maxFailedReplacements === 0
       const isMount = code === 'EBUSY' && !this.#disk.isWindows
       const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error)
       if (expected === undefined || !(isLost || isMount || isRefused)) throw error
