@@ -203,6 +203,46 @@ describe('fetch', () => {
     assert.deepEqual(errors, [`internal_error in POST /v1/pets: ${fault}`])
   })
 
+  test('with a signal that is aborted as the body ends rejects with its reason, and throws nothing else', async (t) => {
+    const store = await create(t)
+    const thrown: unknown[] = []
+    const note = (error: unknown): unknown => thrown.push(error)
+    process.on('uncaughtExceptionMonitor', note)
+    t.after(() => process.off('uncaughtExceptionMonitor', note))
+    for (let round = 0; round < 5; round++) {
+      const controller = new AbortController()
+      const body = Readable.from([Buffer.from(pet.slice(0, 9)), Buffer.from(pet.slice(9))])
+      body.once('close', () => controller.abort())
+      const init = { method: 'POST', body, duplex: 'half', signal: controller.signal } as unknown
+      await assert.rejects(call(store, '/v1/pets', init as RequestInit), { name: 'AbortError' })
+      await new Promise(setImmediate)
+    }
+    assert.deepEqual(thrown, [])
+  })
+
+  test('takes a Request of another maker: with a stream that is not that of Node, and without a signal', async (t) => {
+    const store = await create(t)
+    const chunks = [Buffer.from(pet)]
+    const body = {
+      locked: false,
+      getReader: () => ({
+        read: () => Promise.resolve({ done: chunks.length === 0, value: chunks.shift() }),
+        cancel: () => Promise.resolve(),
+      }),
+    }
+    const request = { method: 'POST', url: 'http://a/v1/pets', headers: new Headers(json), body }
+    assert.equal((await store.fetch(request as unknown as Request)).status, 201)
+  })
+
+  test('rejects what is no Request in words', async (t) => {
+    const { fetch } = await create(t)
+    for (const wrong of ['http://a/healthz', new URL('http://a/healthz'), undefined])
+      await assert.rejects(fetch(wrong as unknown as Request), {
+        name: 'TypeError',
+        message: 'fetch: expected a Request; pass new Request(url, init)',
+      })
+  })
+
   test('of a closed store is 503', async () => {
     const store = await createPetStore(memory)
     await store.close()
@@ -263,13 +303,36 @@ test('is served under a wrapper of writeHead that knows headers as an object onl
   assert.deepEqual([headers.get('x-length'), text], [String(text.length), JSON.stringify([rex])])
 })
 
-test('takes a request of an adapter that has no raw headers', async (t) => {
-  const store = await create(t)
-  const url = await listen(t, (request, response) => {
-    request.rawHeaders = []
-    store.listener(request, response)
+/** Passes each request on as an adapter makes it: a stream of these chunks with some members of a request, and no raw headers. */
+async function listenBehindAdapter(t: TestContext, store: PetStoreHandle, chunks: readonly unknown[]) {
+  return listen(t, ({ method, url, headers, httpVersion }, response) => {
+    const request: unknown = Object.assign(Readable.from(chunks), { method, url, headers, httpVersion })
+    store.listener(request as IncomingMessage, response)
   })
-  assert.equal((await send(url, '/v1/pets')).status, 200)
+}
+
+test('takes a request of an adapter, without raw headers, and its body as text or plain bytes', async (t) => {
+  const bytes = new TextEncoder().encode(`{"name":"Zoë","categoryId":2}`)
+  for (const chunks of [
+    [new TextDecoder().decode(bytes)],
+    ['{"name":"Zo', 'ë","categoryId":2}'],
+    [bytes],
+    [bytes.subarray(0, 12), bytes.subarray(12)],
+  ]) {
+    const url = await listenBehindAdapter(t, await create(t), chunks)
+    const { status, text } = await send(url, '/v1/pets', { body: 'ignored' })
+    assert.deepEqual([status, text], [201, '{"id":2,"name":"Zoë","categoryId":2,"status":"available"}'])
+  }
+})
+
+test('tells onError that an app makes text of the body, and what to do about it', async (t) => {
+  const errors: string[] = []
+  const store = await create(t, { onError: (message: string) => errors.push(message) })
+  const url = await listen(t, (request, response) => store.listener(request.setEncoding('utf8'), response))
+  assert.equal((await send(url, '/v1/pets', { body: pet })).status, 500)
+  const fault =
+    'the body was given an encoding before; mount the listener ahead of body parsers such as express.json()'
+  assert.deepEqual(errors, [`internal_error in POST /v1/pets: ${fault}`])
 })
 
 test('tells onResponse of a creation whose client has gone', async (t) => {

@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { Readable } from 'node:stream'
+import { clock } from '../system/clock.ts'
 import { EmbeddingError } from '../system/errors.ts'
-import { type Arrival, collectBody, type Core, createArrival, readBefore } from './request.ts'
+import { type Arrival, clientGone, collectBody, type Core, createArrival, readBefore } from './request.ts'
 import { pairHeaders, type Reply } from './response.ts'
 
 /** RFC 9113 section 7. Loading node:http2 for its name slows the start. */
@@ -53,7 +54,11 @@ function sendReply(response: ServerResponse, { status, headers, body, closes }: 
 /** For whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */
 export function createFetch(core: Core) {
   return (request: Request): Promise<Response> => {
-    const { method, url, signal } = request
+    if (typeof (request as Request | undefined)?.url !== 'string')
+      return Promise.reject(new TypeError('fetch: expected a Request; pass new Request(url, init)'))
+    const { method, url } = request
+    // Those of some frameworks have none.
+    const signal = request.signal as AbortSignal | null | undefined
     const arrival: Arrival = {
       method,
       // `new URL` would tidy it. A fragment is never sent.
@@ -64,7 +69,7 @@ export function createFetch(core: Core) {
       authorizationLines: 0,
       client: {
         get destroyed() {
-          return signal.aborted
+          return signal?.aborted === true
         },
       },
       readBody: () => readBody(request, arrival),
@@ -73,12 +78,13 @@ export function createFetch(core: Core) {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         arrival.onGone?.()
-        reject(signal.reason)
+        arrival.stopBody(clientGone)
+        reject(signal?.reason)
       }
-      if (signal.aborted) return leave()
-      signal.addEventListener('abort', leave)
+      if (signal?.aborted === true) return leave()
+      signal?.addEventListener('abort', leave)
       const respond = (reply: Reply | undefined): void => {
-        signal.removeEventListener('abort', leave)
+        signal?.removeEventListener('abort', leave)
         if (reply === undefined) reject(new TypeError('the connection was closed without a response'))
         else resolve(createResponse(reply))
       }
@@ -87,13 +93,26 @@ export function createFetch(core: Core) {
   }
 }
 
-async function readBody({ body, bodyUsed, signal }: Request, arrival: Arrival): Promise<Buffer> {
+async function readBody({ body, bodyUsed }: Request, arrival: Arrival): Promise<Buffer> {
   if (bodyUsed || body?.locked === true)
     throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
   if (body === null) return Buffer.alloc(0)
-  // When the signal is aborted this ends with an error, whereas a reader of the body itself would say that it is done.
-  const stream = Readable.fromWeb(body, { signal })
-  return collectBody(stream, arrival).finally(() => stream.destroy())
+  // Readable.fromWeb would take streams of Node's own alone.
+  const reader = body.getReader()
+  const stream = Readable.from(readChunks(reader))
+  return collectBody(stream, arrival).finally(() => {
+    stream.destroy()
+    // Not in the turn in which it may end: Node up to 24 would throw.
+    clock.setImmediate(() => reader.cancel().catch(() => {}))
+  })
+}
+
+async function* readChunks(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    yield value
+  }
 }
 
 function createResponse({ status, headers, body }: Reply): Response {

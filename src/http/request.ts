@@ -61,12 +61,12 @@ interface Message extends Readable {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly headers: object
-  readonly rawHeaders: readonly string[]
+  readonly rawHeaders?: readonly string[]
 }
 
 /** `version`: undefined for HTTP/2. */
 export function createArrival(message: Message, version: string | undefined, client: Client): Arrival {
-  const { method = '', url: target = '', headers, rawHeaders } = message
+  const { method = '', url: target = '', headers, rawHeaders = [] } = message
   let hostLines = 0
   let authorizationLines = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -153,10 +153,11 @@ export function checkBodyHead(arrival: Arrival): void {
 export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // An empty body that was read has ended, but gave no data.
-    if (stream.readableDidRead || stream.readableEnded)
-      throw new EmbeddingError(
-        `${readBefore}; mount the listener ahead of body parsers such as express.json()`,
-      )
+    const isRead = stream.readableDidRead || stream.readableEnded
+    if (isRead || typeof stream.readableEncoding === 'string') {
+      const fault = isRead ? readBefore : 'the body was given an encoding before'
+      throw new EmbeddingError(`${fault}; mount the listener ahead of body parsers such as express.json()`)
+    }
     let bytes: Buffer = noBytes
     let size = 0
     const stop = (arrival.stopBody = (reason: Error): void => {
@@ -165,7 +166,9 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       reject(reason)
     })
     const leave = (): void => stop(clientGone)
-    stream.on('data', (chunk: Buffer) => {
+    stream.on('data', (part: string | Uint8Array) => {
+      // Adapters give text, or plain bytes.
+      const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part)
       // What still comes is dropped: a client that is cut off while it sends may never see the response.
       if (size > maxBodyBytes) return
       const start = size
