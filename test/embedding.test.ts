@@ -185,12 +185,13 @@ const moduleSettings = [
   ['node16', 'node16'],
   ['preserve', 'bundler'],
 ] as const
+// Without the browser's types, as for a program on Node; checking those is half of the work. The next test has them.
 for (const [module, resolution] of share(moduleSettings, 1)) {
   test(`has types that strict code compiles against with module ${module}`, () => {
     const text = `${typedImports}\n${typed}`
     const folder = makeProject({ 'a.mts': text, 'b.cts': text })
     const settings = `--noEmit --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false
-      --target es2022 --types node --module ${module} --moduleResolution ${resolution} a.mts b.cts`
+      --target es2022 --lib es2022 --types node --module ${module} --moduleResolution ${resolution} a.mts b.cts`
     assertCompiles(folder, settings.split(/\s+/))
   })
 }
