@@ -33,6 +33,7 @@ import {
   pause,
   runProgram,
   send,
+  share,
   startProgram,
   type StartedProgram,
 } from './support.ts'
@@ -451,7 +452,7 @@ test('ends within seconds of a signal when a sync never returns', async (t) => {
   assert.ok(performance.now() - start > 5_000, 'what is in flight has 5 s')
 })
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+for (const signal of share(['SIGTERM', 'SIGINT', 'SIGHUP'] as const, 1)) {
   test(`ends at the second signal when a sync never returns: ${signal}`, async (t) => {
     const program = await startHanging(t)
     program.child.kill('SIGTERM')
