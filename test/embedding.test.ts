@@ -1,3 +1,4 @@
+/** The service in other people's code: its types, its options, where it is mounted, and how it is closed. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -643,6 +644,24 @@ test('says nothing of the mount path when basePath is right, also behind a proxy
     }
   }
   assert.deepEqual(errors, [])
+})
+
+test('tells onError, once, that a mount by a wildcard leaves it no path', async (t) => {
+  const errors: string[] = []
+  const onError = (message: string) => errors.push(message)
+  const store = await createPetStore({ ...memory, basePath: '/store', onError })
+  t.after(() => store.close())
+  // As Express 5 does for app.use('/store/*path', store.listener).
+  const url = await listen(t, (request, response) => {
+    const { url: originalUrl = '' } = request
+    Object.assign(request, { originalUrl, url: originalUrl.replace(/^[^?]*/, '/') })
+    store.listener(request, response)
+  })
+  for (const path of ['/store', '/store/', '/store/v1/pets?limit=1', '/store/v1/pets/1'])
+    await send(url, path)
+  assert.deepEqual(errors, [
+    'the listener is mounted by a wildcard, which takes the whole path off; mount it without one',
+  ])
 })
 
 test('responds to /healthz with 503 while it shuts down', async (t) => {

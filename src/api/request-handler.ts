@@ -15,7 +15,7 @@ import { builtPage } from '../page/load-page.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
-import { EmbeddingError, isError } from '../system/errors.ts'
+import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
 import { type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -66,17 +66,20 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /**
-   * Tells onError, once, if `basePath` does not end with the path that the listener is mounted under: links would lead nowhere. If Express
-   * has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes
-   * `/shop`.
+   * Tells onError, once, if the listener is mounted by a wildcard, such as `/store/*`, which leaves it no path; or if `basePath` does not end
+   * with the path that it is mounted under: links would lead nowhere. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`,
+   * and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
    */
   function checkMount({ originalTarget, target }: Arrival): void {
-    if (typeof originalTarget !== 'string' || isMountReported || !originalTarget.endsWith(target)) return
-    const mount = originalTarget.slice(0, -target.length)
-    if (basePath.toLowerCase().endsWith(mount.toLowerCase())) return
+    if (typeof originalTarget !== 'string' || isMountReported) return
+    const isWildcard = findPath(target) === '/' && findPath(originalTarget).includes('/v1/')
+    const mount = originalTarget.endsWith(target) ? originalTarget.slice(0, -target.length) : ''
+    if (!isWildcard && basePath.toLowerCase().endsWith(mount.toLowerCase())) return
     isMountReported = true
-    const consequence = 'or Link, Location and openapi.json name paths that do not exist'
-    onError?.(`the listener is mounted under ${mount}; pass this as basePath, ${consequence}`)
+    const fault = isWildcard
+      ? 'by a wildcard, which takes the whole path off; mount it without one'
+      : `under ${mount}; pass this as basePath, or Link, Location and openapi.json name paths that do not exist`
+    onError?.(`the listener is mounted ${fault}`)
   }
 
   /** What the client is told. An error that is not meant for it goes to onError. */
@@ -88,7 +91,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   function reportError(error: unknown, { method, target }: Arrival): void {
     // Only the message of an EmbeddingError is known to hold no secret.
-    const name = isError(error) ? error.name : typeof error
+    const name = isError(error) ? errorCode(error) || error.name : typeof error
     const reason = error instanceof EmbeddingError ? error.message : name
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }

@@ -175,14 +175,13 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
         if (core === undefined || (current === undefined && socket.writable)) socket.destroy()
         else if (current?.response.writableFinished === true) end(socket)
       }
-      const giveUp = (): void => {
+      const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
           if (current?.response.headersSent === false)
             end(socket, core?.giveUp(current.arrival, current.response.req.complete))
           clock.setImmediate(() => socket.destroy())
         }
-      }
-      const timer = clock.setTimeout(giveUp, limits.closeMs)
+      }, limits.closeMs)
       await closed
       clock.clearTimeout(timer)
       // Ends Node's looks for slow requests.
