@@ -325,6 +325,18 @@ test('takes a request of an adapter, without raw headers, and its body as text o
   }
 })
 
+test('gives a promise of its response, for apps that wait for a listener before they respond themselves', async (t) => {
+  const store = await create(t)
+  let tell: ((hasResponded: boolean) => void) | undefined
+  const told = new Promise<boolean>((resolve) => (tell = resolve))
+  const url = await listen(t, async (request, response) => {
+    await (store.listener(request, response) as unknown)
+    tell?.(response.writableEnded)
+  })
+  assert.equal((await send(url, '/v1/pets', { body: pet })).status, 201)
+  assert.equal(await told, true)
+})
+
 test('tells onError that an app makes text of the body, and what to do about it', async (t) => {
   const errors: string[] = []
   const store = await create(t, { onError: (message: string) => errors.push(message) })

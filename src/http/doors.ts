@@ -15,7 +15,7 @@ export function createListener(core: Core) {
   return (
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
-  ): void => {
+  ): Promise<void> => {
     const client = { remoteAddress: request.socket?.remoteAddress, destroyed: false }
     const version = 'stream' in request ? undefined : request.httpVersion
     const arrival = createArrival(request, version, client)
@@ -39,7 +39,7 @@ export function createListener(core: Core) {
         drop()
       }
     }
-    void core.handle(arrival).then(respond)
+    return core.handle(arrival).then(respond)
   }
 }
 
@@ -108,11 +108,7 @@ async function readBody({ body, bodyUsed }: Request, arrival: Arrival): Promise<
 }
 
 async function* readChunks(reader: ReadableStreamDefaultReader<Uint8Array>) {
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    yield value
-  }
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
 }
 
 function createResponse({ status, headers, body }: Reply): Response {
