@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import { openFileStore } from '../src/store/local-store.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   countTime,
   holdLooks,
@@ -94,6 +95,22 @@ test('so does each edit there that lacks an id', async (t) => {
     writeFileSync(path, formatDataFile(rex))
     await lines.next(/can be used again|is valid again/)
   }
+})
+
+test('a start where reading a file changes its time ends in words', async (t) => {
+  let reads = 0n
+  const fileSystem = watchFileSystem({
+    after({ name, path: place }, result) {
+      // As rclone's mounts do for a file that was written not long ago.
+      if (name === 'fstatSync' && place === path) (result as BigIntStats).mtimeNs += ++reads
+    },
+  })
+  const path = makeDataFile([rex])
+  let ms = 0
+  t.mock.method(clock, 'performanceNow', () => (ms += 5_000))
+  await assert.rejects(openFileStore(path, { fileSystem }), {
+    message: `${path}: is being written, again and again`,
+  })
 })
 
 /** Tells that `pets.json` was written only once it is closed: NTFS promises no more. */
@@ -257,15 +274,16 @@ function createMacOS(): FileSystem {
   return files
 }
 
-test('on macOS a second store on a file is refused until the first is closed', async (t) => {
-  const fileSystem = createMacOS()
-  const path = makeDataFile([rex])
-  const other = join(dirname(path), 'others.json')
-  writeFileSync(other, formatDataFile(rex))
-  const { store } = await openStore(t, path, fileSystem, 'darwin')
-  const options = { fileSystem, platform: 'darwin' } as const
-  await assert.rejects(openFileStore(path, options), /: is in use by another server;/)
-  await openStore(t, other, fileSystem, 'darwin')
-  await store.close()
-  await openStore(t, path, fileSystem, 'darwin')
-})
+for (const platform of ['darwin', 'freebsd', 'netbsd', 'openbsd'] as const)
+  test(`on ${platform} a second store on a file is refused until the first is closed`, async (t) => {
+    const fileSystem = createMacOS()
+    const path = makeDataFile([rex])
+    const other = join(dirname(path), 'others.json')
+    writeFileSync(other, formatDataFile(rex))
+    const { store } = await openStore(t, path, fileSystem, platform)
+    const options = { fileSystem, platform }
+    await assert.rejects(openFileStore(path, options), /: is in use by another server;/)
+    await openStore(t, other, fileSystem, platform)
+    await store.close()
+    await openStore(t, path, fileSystem, platform)
+  })

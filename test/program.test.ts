@@ -1,3 +1,4 @@
+/** The program as people start it: its arguments, what it prints, and how signals and faults end it. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -808,6 +809,22 @@ test('ends after a refused start even where something else keeps the process ali
   const program = runProgram(t, folder, env)
   assert.deepEqual(await program.ended, { code: 1, signal: null })
   assert.equal(program.output(), 'PORT: expected a port from 0 to 65535, got "x"\n')
+})
+
+test("says in words that Node's permission model forbids what makes a pet durable", () => {
+  const allowed = process.allowedNodeEnvironmentFlags
+  const flags = [
+    allowed.has('--permission') ? '--permission' : '--experimental-permission',
+    ...(allowed.has('--allow-net') ? ['--allow-net'] : []),
+    '--allow-fs-read=*',
+    '--allow-fs-write=*',
+  ]
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key }
+  const options = { cwd: makeFolder(), env, encoding: 'utf8' } as const
+  const { stderr, status } = spawnSync(process.execPath, [...flags, entry], options)
+  assert.equal(status, 1)
+  assert.match(stderr, /^data\/pets\.json: cannot be opened or created: .*fsync API is disabled/m)
+  assert.doesNotMatch(stderr, /^ +at /m)
 })
 
 test('prints the stack of a bug, even one to which Node gave a code', async (t) => {

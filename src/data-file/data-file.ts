@@ -45,6 +45,7 @@ import { findTornEnd, type TornEnd } from './torn-end.ts'
 
 /** For a file that keeps changing. */
 const maxEditWaitMs = 1500
+const maxStartWaitMs = 30_000
 
 /** Nobody is still saving a file that was left alone for so long. */
 const settleMs = 400
@@ -160,7 +161,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved; or a system error. */
   read(): Promise<PetData> {
-    const maxMs = this.#served === undefined ? Infinity : maxEditWaitMs
+    const maxMs = this.#served === undefined ? maxStartWaitMs : maxEditWaitMs
     return tryAgain(maxMs, isChanged, () => this.#readOnce())
   }
 

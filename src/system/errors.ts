@@ -17,9 +17,9 @@ export function errorCode(error: unknown): string {
   return 'errno' in error && error.errno === -constants.errno.EDQUOT ? quotaExceeded : error.code
 }
 
-/** Not for a bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`). */
+/** Not for a bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`). Node's permission model has ERR_ACCESS_DENIED. */
 export function isSystemError(error: unknown): boolean {
-  return /^(?!ERR_(?!FS_))./.test(errorCode(error))
+  return /^(?!ERR_(?!FS_|ACCESS_DENIED))./.test(errorCode(error))
 }
 
 /** Such as `no space left on device (ENOSPC)`. */
