@@ -1,3 +1,4 @@
+/** The built files: what is in them, which Node they refuse, and what an installed package of them does. */
 import assert from 'node:assert/strict'
 import { exec, execSync, spawnSync } from 'node:child_process'
 import {

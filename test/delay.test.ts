@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { RequestLog } from '../src/options/types.ts'
 import {
+  assertRefusal,
   authorization,
   connectRaw,
   formatRequest,
@@ -93,6 +94,20 @@ test('a client that goes on sending while the service closes is read to its end,
   socket.end()
   await once(socket, 'close')
   assert.equal(hadError, false)
+  await closed
+})
+
+test('a body that turns out to be broken in the meantime is refused, and not asked for', async (t) => {
+  const app = await startApp(t, { delayMs: 10_000 })
+  // No time passes.
+  holdTimeouts(t)
+  const client = await connectRaw(t, app.url)
+  client.write(formatRequest('POST /v1/pets', ['Expect: 100-continue', 'Transfer-Encoding: chunked']))
+  assert.equal((await app.send('/healthz')).status, 200)
+  client.write('no chunk\r\n')
+  assert.equal((await app.send('/healthz')).status, 200)
+  const closed = app.server.close()
+  assertRefusal(await client.read(), 400, 'malformed_request')
   await closed
 })
 

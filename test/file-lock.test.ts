@@ -1,6 +1,7 @@
 /** One server a file: who is refused, and that nothing but a living process refuses. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import nodeFs from 'node:fs'
 import { linkSync, mkdirSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -9,8 +10,10 @@ import { test } from 'node:test'
 import { DataFileUnusable, Disk } from '../src/data-file/disk.ts'
 import { lockFile } from '../src/data-file/file-lock.ts'
 import { openFileStore } from '../src/store/local-store.ts'
+import { buildOnce } from './built.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
 import {
+  cleanEnvironment,
   makeDataFile,
   makeFolder,
   runProgram,
@@ -176,6 +179,22 @@ test('a second program says so in one line and exits with 1; a killed one blocks
   first.child.kill()
   await first.ended
   assert.deepEqual(readdirSync(join(folder, 'data')), ['pets.json'], 'the lock is gone')
+})
+
+test('of two workers of node:cluster, one serves, and the other is refused', async (t) => {
+  const script = `const cluster = require('node:cluster')
+    cluster.setupPrimary({ exec: process.argv[1], args: [], execArgv: [] })
+    for (let i = 0; i < 2; i++) cluster.fork()`
+  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: 'k' }
+  const args = ['-e', script, join(buildOnce(), 'server.js')]
+  const child = spawn(process.execPath, args, { cwd: makeFolder(), env })
+  t.after(() => child.kill('SIGKILL'))
+  // Both write to the same two pipes.
+  const [served, refused] = await Promise.all(
+    [child.stdout, child.stderr].map(async (stream) => String((await once(stream, 'data'))[0])),
+  )
+  assert.match(served ?? '', /^Petstore listens on /)
+  assert.match(refused ?? '', /^data\/pets\.json: is in use by another server;/)
 })
 
 test('of many programs that start at once after a kill, exactly one serves', async (t) => {

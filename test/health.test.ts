@@ -66,6 +66,18 @@ async function openFaulty(t: TestContext) {
   return { path, fault, lookUntil, fetch: serve(store) }
 }
 
+test('asks a storage for one pet to see whether it is ready', async (t) => {
+  const limits: number[] = []
+  const storage: PetStorage = {
+    list: ({ limit }) => Promise.resolve({ pets: [], hasMore: limits.push(limit) === 0 }),
+    get: () => Promise.resolve(undefined),
+    create: () => Promise.reject(new Error('not asked')),
+  }
+  const store = await createPetStore({ apiKeys: [key], storage })
+  t.after(() => store.close())
+  assert.deepEqual([await ask(store.fetch, '/healthz?ready'), limits], ['200', [1]])
+})
+
 test('takes no other value of ready than none and write, and each once', async (t) => {
   const store = await createPetStore({ apiKeys: [key], pets: [] })
   t.after(() => store.close())

@@ -149,6 +149,10 @@ test('a byte that is not UTF-8 is found behind characters of any length, in a st
       assert.throws(() => inside.readString(), new JsonFault('expected UTF-8', start.length), text)
       const behind = new JsonReader(Buffer.concat([start, Buffer.from([0x22, ...bad])]))
       assert.equal(behind.readString(), text)
+      const escaped = new JsonReader(
+        Buffer.concat([Buffer.from('"\\n'), start.subarray(1), Buffer.from([...bad, 0x22])]),
+      )
+      assert.throws(() => escaped.readString(), new JsonFault('expected UTF-8', start.length + 2), text)
       assert.throws(() => behind.readEnd(), new JsonFault('expected UTF-8', start.length + 1), text)
     }
 })

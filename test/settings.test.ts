@@ -1,3 +1,4 @@
+/** The settings: what their values may be, and what is said of wrong, misspelled and missing ones. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
