@@ -811,7 +811,7 @@ test('ends after a refused start even where something else keeps the process ali
   assert.equal(program.output(), 'PORT: expected a port from 0 to 65535, got "x"\n')
 })
 
-test("says in words that Node's permission model forbids what makes a pet durable", () => {
+test("says in words that Node's permission model forbids what makes a pet durable", async (t) => {
   const allowed = process.allowedNodeEnvironmentFlags
   const flags = [
     allowed.has('--permission') ? '--permission' : '--experimental-permission',
@@ -819,12 +819,16 @@ test("says in words that Node's permission model forbids what makes a pet durabl
     '--allow-fs-read=*',
     '--allow-fs-write=*',
   ]
-  const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key }
-  const options = { cwd: makeFolder(), env, encoding: 'utf8' } as const
-  const { stderr, status } = spawnSync(process.execPath, [...flags, entry], options)
-  assert.equal(status, 1)
-  assert.match(stderr, /^data\/pets\.json: cannot be opened or created: .*fsync API is disabled/m)
-  assert.doesNotMatch(stderr, /^ +at /m)
+  const program = runProgram(t, makeFolder(), { NODE_OPTIONS: flags.join(' '), PETSTORE_API_KEYS: key })
+  const [said] = await program.waitFor(
+    /^Petstore listens|cannot be opened or created: .*fsync API is disabled/m,
+  )
+  if (said === 'Petstore listens') {
+    t.skip('needs a Node whose permission model forbids fsync')
+    return
+  }
+  assert.deepEqual(await program.ended, { code: 1, signal: null })
+  assert.doesNotMatch(program.output(), /^ +at /m)
 })
 
 test('prints the stack of a bug, even one to which Node gave a code', async (t) => {
