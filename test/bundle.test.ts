@@ -321,7 +321,7 @@ test('begins with its license, and those of all packages whose code it contains'
   }
 })
 
-test('is run by npx from a packed install, which has the license, the interface, its OpenAPI document and the suite that verifies a server', async (t) => {
+test('runs from a packed install as npx runs it, which has the license, the interface, its OpenAPI document and the suite that verifies a server', async (t) => {
   const source = makeFolder()
   cpSync(dist, join(source, 'dist'), { recursive: true })
   for (const name of ['package.json', 'LICENSE', 'README.md', 'data', 'src/api/interface.md']) {

@@ -86,7 +86,7 @@ test('a start on a mount that gives a renamed file another inode ends in words, 
   assert.equal(readFileSync(path, 'utf8'), text)
 })
 
-test('so does each edit there that lacks an id', async (t) => {
+test('each edit without ids on such a mount is told, and not the first alone', async (t) => {
   const path = makeDataFile([rex])
   const { lines } = await openStore(t, path, createMovingInodes())
   for (const name of ['Mia', 'Kit']) {

@@ -10,7 +10,7 @@ import { pairHeaders, type Reply } from './response.ts'
 /** RFC 9113 section 7. Loading node:http2 for its name slows the start. */
 const internalError = 2
 
-/** For `node:http`, and for the compatibility API of `node:http2`. */
+/** For `node:http`, and for the compatibility API of `node:http2`. Resolves when it has responded: h3 waits for that. */
 export function createListener(core: Core) {
   return (
     request: IncomingMessage | Http2ServerRequest,

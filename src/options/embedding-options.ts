@@ -110,7 +110,7 @@ function isStorage(value: unknown): boolean {
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
-/** Makes the callbacks safe to call: one that fails changes no response and ends no process. That of onMessage or onResponse is reported to onError; that of onError is ignored. */
+/** Makes the callbacks safe to call: one that fails changes no response, ends no process, and is reported to onError, unless it is that one. */
 export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
   // Embedding code may throw anything, even an error that cannot be put into words.
   const report = (name: string) =>
@@ -125,7 +125,7 @@ export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignor
 
 function ignore(): void {}
 
-/** It never throws, and leaves no rejected promise, which would end the process. */
+/** Returns a callback that never throws, and leaves no rejected promise, which would end the process. */
 function guard<T>(callee: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {
   // Called at once: what it throws becomes a rejection.
   const call = async (value: T): Promise<unknown> => callee(value)
