@@ -79,10 +79,11 @@ function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: stri
 function parsePetQuery(query: URLSearchParams): PetQuery {
   const faults: string[] = []
   const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
-    const [text, ...others] = query.getAll(name)
+    const texts = query.getAll(name)
+    const text = texts[0]
     if (text === undefined) return undefined
     const value = parse(text)
-    if (others.length > 0) faults.push(`${name}: is given ${others.length + 1} times`)
+    if (texts.length > 1) faults.push(`${name}: is given ${texts.length} times`)
     else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describe(text)}`)
     return value
   }
