@@ -11,6 +11,9 @@ export const maxUnanswered = 32
 /** How many requests may arrive in a turn of the event loop before nobody is read from until it ends. */
 export const maxArrivalsInTurn = 10_000
 
+/** How many clients may have connected before the service lets them in. */
+export const backlog = 1_024
+
 /** In milliseconds. */
 export interface Timeouts {
   /** For the head. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
-import { defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
+import { backlog, defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
 import { createArrival, type Arrival, type Core } from './request.ts'
 import { HttpError, pairHeaders, type ErrorCode, type Reply } from './response.ts'
 
@@ -27,8 +27,6 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   /** To be handled at the end of this turn of the event loop. */
   const due: Exchange[] = []
   let arrivedInTurn = 0
-  /** At a stop, how many turns ago a client was accepted. */
-  let quietTurns = 0
   let core: Core | undefined
   /** `held`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
   let state: 'held' | 'open' | 'stopping' = 'held'
@@ -39,7 +37,6 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   Object.assign(server, { timeout: limits.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
-    quietTurns = 0
     const exchanges: Exchange[] = []
     connections.set(socket, exchanges)
     const leave = (): void => exchanges[0]?.arrival.onGone?.()
@@ -148,7 +145,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   return {
     /** Rejects with the system's error, such as EADDRINUSE. */
     async listen(port: number, host: string): Promise<AddressInfo> {
-      await once(server.listen({ port, host, backlog: 1_024 }), 'listening')
+      await once(server.listen({ port, host, backlog }), 'listening')
       // Of a connection that could not be accepted, for want of file descriptors.
       server.on('error', () => {})
       // It listens on a port, and not on a path.
@@ -164,8 +161,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       const closed = once(server, 'close')
       state = 'held'
       // Whoever has connected by now is let in, one a turn, and what has arrived is read: a port that closes resets them.
-      for (let turn = 0; turn < 3_000 && quietTurns < 3; turn++, quietTurns++)
-        await new Promise(clock.setImmediate)
+      for (let turn = 0; turn < backlog; turn++) await new Promise(clock.setImmediate)
       // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)
       state = 'stopping'
