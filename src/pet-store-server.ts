@@ -2,7 +2,7 @@
 import { createRequestHandler } from './api/request-handler.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { createFetch, createListener } from './http/doors.ts'
-import { createHttpServer, type HttpServer } from './http/server.ts'
+import { createHttpServer } from './http/server.ts'
 import {
   guardCallbacks,
   checkDisturbance,
@@ -108,7 +108,7 @@ function openStore(
 
 function createHandle(
   { store, core }: Awaited<ReturnType<typeof openService>>,
-  server?: HttpServer,
+  server?: ReturnType<typeof createHttpServer>,
   closeMs = defaultTimeouts.closeMs,
 ): StorageHandle {
   const closeOnce = async (): Promise<void> => {

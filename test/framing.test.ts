@@ -6,7 +6,7 @@ import { connect as connectTo } from 'node:net'
 import { after, describe, test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { createPetStore, startPetStore } from '../src/pet-store-server.ts'
-import type { Timeouts } from '../src/options/types.ts'
+import type { RequestLog, Timeouts } from '../src/options/types.ts'
 import {
   assertAnswersAtLast,
   assertRefusal,
@@ -420,9 +420,11 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     assert.equal(message, 'HTTP: expected version 1.0 or 1.1')
   })
 
-  test('a tunnel is refused with the methods of all paths, in the header and in the message', async (t) => {
-    const { connect } = await shared(t)
-    const client = await connect()
+  test('a tunnel is refused with the methods of all paths, in the header and in the message, and logged', async (t) => {
+    const logged: string[] = []
+    const log = ({ method, path, status }: RequestLog): unknown => logged.push(`${method} ${path} ${status}`)
+    const { url } = await startApp(t, { onResponse: log })
+    const client = await connectRaw(t, url)
     client.write('CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
     const answer = await client.read()
     const methods = 'GET, HEAD, POST, OPTIONS'
@@ -431,6 +433,7 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
       `CONNECT is not allowed here, only ${methods}.`,
     )
     assert.equal(answer.headers.get('allow'), methods)
+    assert.deepEqual(logged, ['CONNECT - 405'])
   })
 
   test('a fault behind a creation is refused also when the client ends its half behind it', async (t) => {

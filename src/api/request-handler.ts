@@ -36,14 +36,15 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyPath = { resource: allMethods, parameter: '', search: '' }
-  /** For the log alone: to ask for the time costs 2 % of a read. */
+  /** For the log: asking for it costs 2 % of a read. */
   const now = onResponse === undefined ? () => 0 : () => clock.performanceNow()
   let isClosing = false
   let isMountReported = false
 
   function findResource(arrival: Arrival): Match<Routes> {
     const { method, target } = arrival
-    if (method === 'OPTIONS' && target === '*') return everyPath
+    // There are no tunnels here (RFC 9110 section 9.3.6).
+    if (method === 'CONNECT' || (method === 'OPTIONS' && target === '*')) return everyPath
     const match = findMatch(target)
     if (match !== undefined) return match
     // If a preflight is refused, the page sees a CORS error, and no 404.
@@ -98,7 +99,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  /** The reply as it is sent, for the log too. `start`: by `now`. */
+  /** The reply as it is sent, for the log too. */
   function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     onResponse?.(createRequestLog(reply, start, client, arrival))
@@ -141,10 +142,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return reply.status === 0 ? undefined : completed
     },
     refuse(code, client) {
-      // There are no tunnels here (RFC 9110 section 9.3.6).
-      const isTunnel = code === 'method_not_allowed'
-      const error = isTunnel ? methodNotAllowed('CONNECT', formatAllow(allMethods)) : { code }
-      return complete(errorReply(error), now(), client)
+      return complete(errorReply({ code }), now(), client)
     },
     giveUp(arrival, isWhole) {
       const mayHaveActed = arrival.method === 'POST' && isWhole

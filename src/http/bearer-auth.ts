@@ -19,10 +19,11 @@ export function keyFault(key: string): string | undefined {
   return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
 }
 
+/** As Latin-1: base64 costs 2 % of a read. */
+const digest = (text: string): string => crypto.hash('sha256', text, 'binary')
+
 /** Makes a check that throws unauthorized. Keys are held and looked up as digests: the place where one differs does not change the work. */
 export function createBearerAuth(keys: readonly string[]) {
-  // That is Latin-1, and costs 2 % of a read less than base64.
-  const digest = (text: string): string => crypto.hash('sha256', text, 'binary')
   const digests = new Set(keys.map(digest))
 
   return ({ headers, authorizationLines }: Pick<Arrival, 'headers' | 'authorizationLines'>): void => {

@@ -11,7 +11,7 @@ export const maxUnanswered = 32
 /** How many requests may arrive in a turn of the event loop before nobody is read from until it ends. */
 export const maxArrivalsInTurn = 10_000
 
-/** How many clients may have connected before the service lets them in. */
+/** How many clients may wait to be let in. */
 export const backlog = 1_024
 
 /** In milliseconds. */

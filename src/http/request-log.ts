@@ -4,7 +4,7 @@ import type { Arrival, Client } from './request.ts'
 import type { ErrorCode, Reply } from './response.ts'
 import { findPath } from './router.ts'
 
-/** A request and what came of it. Method and path are `-` for one that could not be parsed, and for a CONNECT. */
+/** A request and what came of it. Method and path are `-` for one that could not be parsed. */
 export interface RequestLog {
   /** The address that the connection comes from, behind a proxy that of the proxy; `-` if the client has gone. */
   readonly client: string

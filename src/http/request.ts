@@ -43,7 +43,7 @@ export interface Arrival {
 export interface Core {
   /** Never rejects. Undefined: nothing is to be sent, and the connection closed. */
   handle(arrival: Arrival): Promise<Reply | undefined>
-  /** The reply to what could not be parsed, or to a CONNECT (method_not_allowed). */
+  /** The reply to what could not be parsed. */
   refuse(code: ErrorCode, client: Client): Reply
   /** The reply to a request that takes too long; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply

@@ -1,6 +1,6 @@
 /** Our own server: the requests of a connection in their order, an Error body for what Node refuses, and a stop that cuts off no response. */
 import { once } from 'node:events'
-import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import { backlog, defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
@@ -15,8 +15,6 @@ const codes: Partial<Record<string, ErrorCode>> = {
 }
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
-
-export type HttpServer = ReturnType<typeof createHttpServer>
 
 export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {}) {
   const limits = { ...defaultTimeouts, ...timeouts }
@@ -44,11 +42,13 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     socket.once('close', () => connections.delete(socket))
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
-  server.on('connect', ({ socket }: IncomingMessage) => {
+  server.on('connect', (request: IncomingMessage) => {
     // Node no longer looks after this connection.
-    socket.on('timeout', () => socket.destroy()).on('error', () => {})
-    socket.resume()
-    refuse(socket, 'method_not_allowed')
+    request.socket.on('timeout', () => request.socket.destroy()).on('error', () => {})
+    request.socket.resume()
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    take(request, response)
   })
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) =>
     refuse(socket, codes[code] ?? 'malformed_request'),
@@ -63,7 +63,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     const exchanges = connections.get(socket)
     if (exchanges === undefined) return
     if (++arrivedInTurn === 1) clock.setImmediate(endTurn)
-    // Of one read of a client that floods us, Node makes thousands of requests, 3 MB, and keeps them beyond this turn.
+    // Of one read of a flood, Node makes thousands of requests, 3 MB, and keeps them beyond this turn.
     if (arrivedInTurn === maxArrivalsInTurn) for (const each of connections.keys()) each.pause()
     if (exchanges.length === maxUnanswered) return void socket.destroy()
     const arrival = createArrival(request, httpVersion, socket)
