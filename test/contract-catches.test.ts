@@ -412,7 +412,7 @@ function expectPass({ passed, failed, words, isGood, summary }: Outcome): void {
 }
 
 describe('the contract suite', () => {
-  for (const [fault, [sections, change]] of share(Object.entries(faults), 12))
+  for (const [fault, [sections, change]] of share(Object.entries(faults), 8))
     test(`fails in section ${sections.replaceAll(' ', ', ')} when the server ${fault}`, async () => {
       const { passed, failed, words, isGood, summary } = await verifyStore(change)
       assert.equal(failed, sections, words.join('\n'))
@@ -779,7 +779,7 @@ describe('the summary', () => {
       [/^1 The service \| .* \| a body that is JSON, and nothing else \| => where JSON has a colon: /],
     ],
   }
-  for (const [mistake, [change, causes]] of share(Object.entries(onceMisleading), 5))
+  for (const [mistake, [change, causes]] of share(Object.entries(onceMisleading), 3))
     test(`tells once, and as what it is, that ${mistake}`, async () => {
       const { summary } = await verifyStore(change, [])
       assertCauses(summary, causes)

@@ -7,7 +7,7 @@ import { formatAppend } from '../src/data-file/appender.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
 import { petLine } from './file-system.ts'
-import { formatDataFile } from './support.ts'
+import { formatDataFile, isThorough } from './support.ts'
 
 const pet: Pet = { id: 2, name: 'Mia', categoryId: 1, status: 'available' }
 const head = `{\n  "pets": [\n    ${petLine(1, 'Rex')}`
@@ -141,10 +141,14 @@ test('loses no error of several, whichever comes first', () => {
 })
 
 test('names the ids of a large list that was pasted twice, each with its first place', () => {
-  const pets = Array.from({ length: 100_000 }, (_, index) => petLine(index + 1, 'a')).join(',\n')
+  const count = isThorough ? 100_000 : 20_000
+  const pets = Array.from({ length: count }, (_, index) => petLine(index + 1, 'a')).join(',\n')
   const errors = findErrors(`{"pets":[\n${pets},\n${pets}]}`)
-  assert.equal(errors[0], 'pets.json:100002:1: pets[100000].id: 1 is given twice, first in line 2, column 1')
-  assert.equal(errors.at(-1), 'pets.json: and 99990 more errors')
+  assert.equal(
+    errors[0],
+    `pets.json:${count + 2}:1: pets[${count}].id: 1 is given twice, first in line 2, column 1`,
+  )
+  assert.equal(errors.at(-1), `pets.json: and ${count - 10} more errors`)
 })
 
 test('names the first pet for which no id is left, and keeps the last id for the one before it', () => {

@@ -74,7 +74,7 @@ async function assertLinear(
 ): Promise<void> {
   const cases = shapes.flatMap((shape) => units.map((unit) => ({ shape, unit })))
   let last: Shape | undefined
-  for (const { shape, unit } of share(cases, 60)) {
+  for (const { shape, unit } of share(cases, 40)) {
     const texts = [maxLength / 2, maxLength].map((length) => shape(unit.repeat(length / unit.length)))
     // What is done only once would make the shorter text cost more.
     if (shape !== last) await take(texts[0] ?? '')

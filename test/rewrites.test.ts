@@ -153,7 +153,9 @@ describe(
           for (let from = 0; from < calls; from++)
             for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
           // The store does something else with what it finds at each call, but seldom with what it finds at two of them.
-          for (const moment of moments.filter(({ from, to }) => isThorough || to - from < 2)) {
+          // A save by rename can be seen only when it ends.
+          const distance = how === 'by rename' ? 1 : 2
+          for (const moment of moments.filter(({ from, to }) => isThorough || to - from < distance)) {
             const folder = join(root, `${moment.from}-${moment.to}`)
             for (const killed of await saveDuringRewrite(folder, begin, moment)) {
               const again = await openFileStore(join(killed, 'pets.json'))

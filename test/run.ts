@@ -1,11 +1,11 @@
 /**
  * `npm test`: builds once, runs the test files side by side, and prints every test on a terminal, as Node's own reporter does.
- * Elsewhere, such as in a pipe or in CI, it prints one line per file when that has run, then the failures in full and the totals.
+ * Elsewhere, such as in a pipe or in CI, it prints a line per process when that has run, then the failures in full and the totals.
  *
  * Arguments: test files, instead of all; `--thorough`, which runs whole what is exhaustive. Without this script,
  * `node --import tsx --test test/one.test.ts` runs a file, and `node --test 'test/*.test.ts'` all on Node 24 and newer.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { run } from 'node:test'
@@ -25,7 +25,7 @@ const args = process.argv.slice(2)
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
 const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
-// These wait the longest, so they begin first.
+// Those that take the longest begin first, each in a process of its own.
 const long = [
   'program.test.ts',
   'load.test.ts',
@@ -44,13 +44,36 @@ const long = [
   'rewrites.test.ts',
   'linear.test.ts',
   'run.test.ts',
+  'doors.test.ts',
+  'framing.test.ts',
+  'operations.test.ts',
+  'other-systems.test.ts',
+  'read-only.test.ts',
+  'kill.test.ts',
+  'window.test.ts',
+  'json-body.test.ts',
+  'fuzz.test.ts',
+  'storage.test.ts',
+  'contract.test.ts',
 ]
-const names = [...long, ...all.filter((name) => !long.includes(name)).toSorted()]
-const files = given.length > 0 ? given : names.map((name) => join(import.meta.dirname, name))
+const short = all.filter((name) => !long.includes(name)).toSorted()
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 process.env['PETSTORE_TEST_DIST'] ??= build(folder)
+
+/** What the report calls a file that is none of ours. */
+const groupTitles = new Map<string, string>()
+/** The short ones share some processes: to start one takes as long as most of them. */
+const groups = Array.from({ length: 4 }, (_, group) => {
+  const names = short.filter((__, index) => index % 4 === group)
+  const path = join(folder, `group-${group}.mjs`)
+  const urls = names.map((name) => new URL(name, import.meta.url).href)
+  writeFileSync(path, urls.map((url) => `import '${url}'\n`).join(''))
+  groupTitles.set(path, names.map((name) => `test/${name}`).join(', '))
+  return path
+})
+const files = given.length > 0 ? given : [...long.map((name) => join(import.meta.dirname, name)), ...groups]
 
 run({ files, concurrency })
   .on('test:fail', () => {
@@ -83,7 +106,8 @@ async function* reportFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<st
         // The runner holds each file as a test, which has the file's path as its name.
         const isFile = data.nesting === 0 && data.file !== undefined && resolve(data.name) === data.file
         const { passed, duration_ms: ms } = data.details
-        if (isFile) yield `${passed ? '✔' : '✖'} ${relative('', data.name)} (${(ms / 1000).toFixed(1)} s)\n`
+        const title = groupTitles.get(data.name) ?? relative('', data.name)
+        if (isFile) yield `${passed ? '✔' : '✖'} ${title} (${(ms / 1000).toFixed(1)} s)\n`
         break
       }
       case 'test:diagnostic':
