@@ -1,5 +1,6 @@
 /** What a crash or a copy leaves of an append is repaired; a person's mistake is not, however much it looks like that. */
 import assert from 'node:assert/strict'
+import { constants } from 'node:buffer'
 import { test } from 'node:test'
 import { closingBrackets, FileText, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
@@ -47,6 +48,13 @@ test('repairs an append that is cut off at any byte', () => {
     const text = Buffer.concat([Buffer.from(empty), Buffer.from(append.slice(1)).subarray(0, length)])
     assert.equal(repair(text)?.count, 0, text.toString())
   }
+})
+
+test('takes what is too long for a text of Node for no append', () => {
+  const torn = new FileText(Buffer.from(`${head},\n  {"id":2,"na`))
+  assert.equal(findTornEnd(torn), undefined)
+  Object.defineProperty(torn, 'tail', { value: Buffer.alloc(constants.MAX_STRING_LENGTH + 1) })
+  assert.equal(findTornEnd(torn), undefined)
 })
 
 test('gives a file its closing brackets that lacks them, or a part of them, in any layout', () => {

@@ -13,6 +13,7 @@
  *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the same, for the sector of the first 4 bytes
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read the old end before the append, and the rest after it
  */
+import { constants } from 'node:buffer'
 import { closingBrackets, type FileText, maxAppendPets, separator } from './file-text.ts'
 
 export type TornEnd = 'brackets' | 'append' | 'copy'
@@ -34,6 +35,8 @@ export function findTornEnd(fileText: FileText): TornEnd | undefined {
   const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
   if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
+  // No append is as long.
+  if (tail.length > constants.MAX_STRING_LENGTH) return undefined
   // Most likely an editor's save that was cut off: a repair would make an empty store of it.
   if (pets.length === 0 && tail.length < closingBrackets.length) return undefined
   // A character for each byte.
