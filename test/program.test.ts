@@ -497,6 +497,16 @@ test('ends at the second signal as process 1 when a sync never returns', needsCo
   assert.notEqual(signal ?? code, 0)
 })
 
+test('ends at once as process 1 while it waits for its database', needsContainer, async (t) => {
+  const env = { PETSTORE_DATABASE_URL: 'postgres://ann@127.0.0.1:1/pets', PETSTORE_API_KEYS: key }
+  const { child, waitFor, ended, output } = runProgram(t, makeFolder(), env, container)
+  await waitFor(/waiting 30 s at most/)
+  process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), 'SIGTERM')
+  assert.deepEqual(await ended, { code: 1, signal: null })
+  // No refusal, as after half a minute.
+  assert.match(output(), /^waiting 30 s at most for .*\n$/)
+})
+
 test('takes the Ctrl-C that npm passes on for the same one', async (t) => {
   const folder = makeFolder()
   const env = { ...holdClock(folder), npm_lifecycle_event: 'start' }

@@ -22,11 +22,15 @@ import { formatStartText, openConsole } from './console.ts'
 /** A close cuts off the requests in flight after closeMs (5 s). README.md promises that the process ends within 6 s. */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 type Console = ReturnType<typeof openConsole>
 
 /** Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
   const console = openConsole(process.env)
+  // For process 1 of a container, the kernel drops a signal that nobody listens for.
+  if (process.pid === 1) for (const signal of stopSignals) process.on(signal, endAtOnce)
   let args: Arguments = {}
   try {
     const given = process.argv.slice(2)
@@ -112,7 +116,7 @@ function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
       await exit(0, 500)
     } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
+  for (const signal of stopSignals) process.removeAllListeners(signal).on(signal, stop)
 }
 
 function endAtOnce(signal: NodeJS.Signals): void {
