@@ -9,7 +9,7 @@ import {
 } from 'node:http2'
 import { writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
 import { describe, test, type TestContext } from 'node:test'
@@ -413,6 +413,18 @@ test('a stop resets nobody: what had arrived before it gets a response, which cl
     await closed
     assert.deepEqual(errors, [])
   }
+})
+
+test('a stop makes no second response for a client that has one and leaves its connection open', async (t) => {
+  const statuses: number[] = []
+  const log = ({ status }: RequestLog): unknown => statuses.push(status)
+  const server = await startPetStore({ ...memory, onResponse: log, timeouts: { closeMs: 50 } })
+  const socket = connect({ port: Number(new URL(server.url).port), allowHalfOpen: true })
+  t.after(() => socket.destroy())
+  socket.write(formatRequest('GET /v1/pets', ['Connection: close']))
+  await once(socket.resume(), 'end')
+  await server.close()
+  assert.deepEqual(statuses, [200])
 })
 
 test('a stop lets in who had connected before it, and responds to what they sent', async (t) => {

@@ -160,8 +160,8 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     async close(): Promise<void> {
       const closed = once(server, 'close')
       state = 'held'
-      // Whoever has connected by now is let in, one a turn, and what has arrived is read: a port that closes resets them.
-      for (let turn = 0; turn < backlog; turn++) await new Promise(clock.setImmediate)
+      // Whoever has connected is let in, one a turn, and what has arrived is read: a port that closes resets them. Linux holds one more.
+      for (let turn = 0; turn < backlog + 2; turn++) await new Promise(clock.setImmediate)
       // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)
       state = 'stopping'
@@ -173,7 +173,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       }
       const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
-          if (current?.response.headersSent === false)
+          if (socket.writable && current?.response.headersSent === false)
             end(socket, core?.giveUp(current.arrival, current.response.req.complete))
           clock.setImmediate(() => socket.destroy())
         }
