@@ -58,6 +58,22 @@ const accidents: readonly [what: string, fault: RegExp, happen: (path: string) =
       nodeFs.mkdirSync(path)
     },
   ],
+  [
+    'becomes a link to itself',
+    /too many symbolic links/,
+    (path) => {
+      nodeFs.rmSync(path)
+      nodeFs.symlinkSync(basename(path), path)
+    },
+  ],
+  [
+    'becomes a link that leads nowhere',
+    /is missing/,
+    (path) => {
+      nodeFs.rmSync(path)
+      nodeFs.symlinkSync('backup/old.json', path)
+    },
+  ],
 ]
 
 function findKept(path: string): readonly string[] {
@@ -107,7 +123,7 @@ describe(
         assert.deepEqual(others, [])
         assert.ok(line.includes(`are kept in ${basename(kept)} until then`), line)
         assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
-        const isFile = nodeFs.statSync(path, { throwIfNoEntry: false })?.isFile() === true
+        const isFile = nodeFs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
         assert.equal(nodeFs.statSync(kept).mode & 0o777, isFile ? 0o640 : 0o600)
         assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
         // As a kill leaves it: in a copy, since this process goes on.

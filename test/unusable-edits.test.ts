@@ -178,6 +178,21 @@ test('waits for a slow save without a word, and loses neither it nor the creatio
   assert.deepEqual([...lines], ['reloaded 2 pets: 1 added, 0 removed, 1 changed'])
 })
 
+test('says that a file is being written on and on, and where the pets are kept', async (t) => {
+  const path = makeDataFile([rex])
+  const { store, lines } = await openStore(t, path)
+  writeFileSync(path, '')
+  const writing = setInterval(() => appendFileSync(path, ' '), 10)
+  const line = await lines.next(/./).finally(() => clearInterval(writing))
+  assert.match(
+    line,
+    /: is being written, again and again; no pet can be added .* are kept in \S+ until then$/,
+  )
+  writeFileSync(path, formatDataFile(rex, mia))
+  await lines.next(/: is valid again, and the pets come from it$/)
+  assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
+})
+
 test('takes over an edit that needs ids only when it can be written, and overwrites nothing of it before', async (t) => {
   const path = makeDataFile([rex, mia])
   let isFull = false

@@ -11,7 +11,7 @@
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
@@ -27,6 +27,7 @@ import {
   type Identity,
   isSame,
   lookAgainMs,
+  quietly,
   systemFailure,
   tryAgain,
 } from './disk.ts'
@@ -98,8 +99,8 @@ export async function openDataFile(
       ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
       : error
     // What lies beside a file that another server uses is not to be renamed.
-    const isLocked = release !== undefined
-    throw isLocked && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
+    const isOurs = release !== undefined || isSystemError(error)
+    throw isOurs && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
   }
 }
 
@@ -124,6 +125,8 @@ export class DataFile implements Adapter<PetData> {
   #served: PetData | undefined
   #count = 0
   #servedIdentity: Identity
+  /** Links may lead elsewhere since. */
+  #servedTarget = ''
   /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be replaced. */
   #hasFailedSync = false
   #failedReplacements = 0
@@ -272,17 +275,19 @@ export class DataFile implements Adapter<PetData> {
    */
   async keepPets(isLast = false): Promise<string> {
     const failure = this.#keepFailure
+    const target = this.#servedTarget
     const pets = this.#served?.pets ?? []
     try {
       // One that was read and is wrong may have its old size and time all the same.
       const isUnread = this.#state.is !== 'unusable'
-      const isInFile = isUnread && hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
+      let isInFile = false
+      quietly(() => (isInFile = isUnread && hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)))
       if (pets.length === 0 || isInFile) return ''
       if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
         if (!isLast && clock.performanceNow() < failure.until) return failure.words
         // A full disk is not written to until it is full, at each try.
-        if (this.#disk.freeBytes() < pets.length * minPetBytes) throw systemFailure('ENOSPC')
-        this.#keptPath = await keepBeside(this.#disk, 'kept', formatFile(pets))
+        if (this.#disk.freeBytes(dirname(target)) < pets.length * minPetBytes) throw systemFailure('ENOSPC')
+        this.#keptPath = await keepBeside(this.#disk, target, 'kept', formatFile(pets))
       }
       return `, and are kept in ${basename(this.#keptPath)} until then`
     } catch (error) {
@@ -321,6 +326,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   #serve(identity: Identity, text: FileText): PetData {
+    this.#servedTarget = this.#disk.target
     removeLeftovers(this.#disk)
     this.#become({ is: 'served', end: endOf(text, identity) })
     this.#count = text.pets.length
@@ -353,7 +359,7 @@ export class DataFile implements Adapter<PetData> {
 
   async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<readonly Buffer[]> {
     const isKept = cause !== 'brackets'
-    const keptPath = isKept ? await keepBeside(this.#disk, 'torn', [text.tail]) : ''
+    const keptPath = isKept ? await keepBeside(this.#disk, this.#disk.target, 'torn', [text.tail]) : ''
     const repaired = text.formatWithIds(closingBrackets)
     await this.#replace(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)

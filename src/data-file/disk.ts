@@ -52,6 +52,14 @@ export class Disk {
     return this.#followLinks(this.path)
   }
 
+  /** The path, and where it leads: kept pets lie beside one of the two. */
+  get places(): readonly string[] {
+    const places = new Set<string>()
+    quietly(() => places.add(join(this.#followLinks(dirname(this.path)), basename(this.path))))
+    quietly(() => places.add(this.target))
+    return [...places]
+  }
+
   statIdentity(path = this.path): Identity {
     return this.#identify(this.fs.statSync(path, { bigint: true, throwIfNoEntry: false }))
   }
@@ -172,10 +180,10 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
-  /** For files beside the data file; Infinity if the system does not tell. */
-  freeBytes(): number {
+  /** Infinity if the system does not tell. */
+  freeBytes(folder: string): number {
     try {
-      const { bavail, bsize } = this.fs.statfsSync(dirname(this.target))
+      const { bavail, bsize } = this.fs.statfsSync(folder)
       return bavail * bsize
     } catch {
       return Infinity
@@ -214,7 +222,7 @@ export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC'): Error {
   return Object.assign(new Error(code), { code })
 }
 
-export function quietly(call: () => void): void {
+export function quietly(call: () => unknown): void {
   try {
     call()
   } catch {}

@@ -12,14 +12,8 @@ import { dirname, basename, join } from 'node:path'
 import { formatPetCount } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
-import {
-  DataFileChanged,
-  hasSameContent,
-  quietly,
-  DataFileUnusable,
-  type Disk,
-  type Identity,
-} from './disk.ts'
+import { DataFileChanged, DataFileUnusable, hasSameContent, quietly } from './disk.ts'
+import type { Disk, Identity } from './disk.ts'
 import { parseFileText } from './file-text.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
@@ -28,11 +22,12 @@ const oldName = (target: string): string => `${target}.petstore-old`
 /** Creates a file with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole and durable. */
 export async function createWhole<T>(
   disk: Disk,
+  target: string,
   parts: Iterable<Buffer>,
   like: Pick<Stats, 'mode' | 'uid' | 'gid'> | undefined,
   place: (newPath: string) => T,
 ): Promise<T> {
-  const newPath = newName(disk.target)
+  const newPath = newName(target)
   disk.remove(newPath)
   try {
     await disk.withFile(newPath, 'wx', async (descriptor) => {
@@ -64,7 +59,7 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     // We might move aside a file that we may not write.
     if (old !== undefined) disk.close(disk.fs.openSync(target, 'r+'))
-    await createWhole(disk, next, old, (newPath) => {
+    await createWhole(disk, target, next, old, (newPath) => {
       if (expected !== undefined) {
         // 1. Move the old file aside. A crash may leave it there: see putBackOldFile.
         disk.fs.renameSync(target, oldName(target))
@@ -120,21 +115,18 @@ export function removeLeftovers(disk: Disk): void {
 /** As private as the data file or, if that is gone, for its owner alone, who may read it in any case. */
 export async function keepBeside(
   disk: Disk,
+  target: string,
   kind: 'torn' | 'kept',
   parts: Iterable<Buffer>,
 ): Promise<string> {
-  const { target } = disk
-  await disk.makeFolder()
-  const old = disk.fs.statSync(target, { throwIfNoEntry: false })
+  await disk.makeFolder(dirname(target))
+  const old = disk.fs.lstatSync(target, { throwIfNoEntry: false })
   const like = old?.isFile() === true ? { ...old, mode: old.mode | 0o600 } : { mode: 0o600, uid: -1, gid: -1 }
   // A start takes the last by name. So the time goes on from it, even if the clock was set back.
-  const lastTime =
-    findKeptPets(disk)
-      .at(-1)
-      ?.slice(-24)
-      .replace(/-(\d\d)-(\d\d\.)/, ':$1:$2') ?? ''
+  const last = findKeptPets(disk).at(-1) ?? ''
+  const lastTime = last.slice(-24).replace(/-(\d\d)-(\d\d\.)/, ':$1:$2')
   let time = Math.max(clock.now(), (Date.parse(lastTime) || 0) + 1)
-  return createWhole(disk, parts, like, (newPath) => {
+  return createWhole(disk, target, parts, like, (newPath) => {
     for (; ; time++) {
       const path = `${target}.${kind}-${new Date(time).toISOString().replaceAll(':', '-')}`
       if (linkIfMissing(disk, newPath, path)) return path
@@ -142,22 +134,22 @@ export async function keepBeside(
   })
 }
 
-/** The oldest first. None, too, if the folder is not there or may not be listed. */
+/** The oldest first. None, too, in a folder that is not there or may not be listed. */
 export function findKeptPets(disk: Disk): readonly string[] {
-  try {
-    const { target } = disk
-    const paths = disk.fs.readdirSync(dirname(target)).map((name) => join(dirname(target), name))
-    return paths.filter((path) => path.startsWith(`${target}.kept-`)).toSorted()
-  } catch {
-    return []
-  }
+  const paths: string[] = []
+  for (const place of disk.places)
+    quietly(() => {
+      for (const name of disk.fs.readdirSync(dirname(place)))
+        if (name.startsWith(`${basename(place)}.kept-`)) paths.push(join(dirname(place), name))
+    })
+  return paths.toSorted()
 }
 
 export function sayKeptPets(disk: Disk): void {
   for (const path of findKeptPets(disk)) {
-    const pets = countPets(disk, path)
+    const pets = `${countPets(disk, path)} that an earlier run has kept`
     disk.say(
-      `${basename(path)} has ${pets} that an earlier run has kept; delete it once they are in ${basename(disk.name)}, or not wanted`,
+      `${basename(path)} has ${pets}; delete it once they are in ${basename(disk.name)}, or not wanted`,
     )
   }
 }
@@ -166,8 +158,8 @@ export function sayKeptPets(disk: Disk): void {
 export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const last = findKeptPets(disk).at(-1)
   if (last === undefined) return unusable
-  const name = basename(disk.target)
   const kept = basename(last)
+  const name = kept.slice(0, kept.lastIndexOf('.kept-'))
   const choice =
     `${kept}, which was kept last, has ${countPets(disk, last)}; to go on with these, rename ${name}, if it is ` +
     `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +

@@ -1,6 +1,6 @@
 /**
  * Validates, at run time, the options that embedding code passes: a JavaScript caller has no type checker. All errors are
- * reported together. Changes none of them: each is used as it was given.
+ * reported together.
  */
 import * as v from 'valibot'
 import { defaultTimeouts } from '../http/limits.ts'
@@ -15,7 +15,7 @@ import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */
 const maxTimerMs = 2_147_483_647
 
-/** Where the pets are kept. Exactly one of these options has to be given. */
+/** Exactly one of these has to be given. */
 const sources = ['pets', 'dataFile', 'storage']
 
 /** The compiler refuses this if a method is missing. */

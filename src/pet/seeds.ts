@@ -1,16 +1,8 @@
 /** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
 import { isInt64, type Int64, type JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isId, nameFault, type SeedFault } from './pet-rules.ts'
-import {
-  petMembers,
-  defaultStatus,
-  petStatuses,
-  fillIds,
-  hasId,
-  type CheckedSeed,
-  type Pet,
-  type PetStatus,
-} from './pet.ts'
+import { defaultStatus, fillIds, hasId, petMembers, petStatuses } from './pet.ts'
+import type { CheckedSeed, Pet, PetStatus } from './pet.ts'
 
 /** `firstAt`: where the seed is written that had the id before. */
 type TakenId = SeedFault & { readonly firstAt: number }

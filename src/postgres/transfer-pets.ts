@@ -59,6 +59,6 @@ export async function exportPets({ storage }: Database, path: string): Promise<n
   parseFileText(path, bytes)
   await disk.makeFolder()
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await createWhole(disk, [bytes], undefined, place))) throw exists
+  if (!(await createWhole(disk, disk.target, [bytes], undefined, place))) throw exists
   return pets.length
 }

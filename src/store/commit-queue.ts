@@ -26,8 +26,8 @@ export function createCommitQueue<Item, Result>(
   function openBatch() {
     const items: Item[] = []
     const results = run(async () => {
-      // In an idle queue this runs while other requests of the same turn of the event loop are still being handled. Their items can join:
-      // the next tick comes after all promise callbacks that are due.
+      // Other requests of this turn of the event loop may still be handled. Their items can join: the next tick comes after all promise
+      // callbacks that are due.
       await new Promise<void>((resolve) => clock.nextTick(resolve))
       if (open?.items === items) open = undefined
       return commit(items)

@@ -179,7 +179,6 @@ export class LocalStore implements Store {
       if ((isEdited && !file.isReadOnly()) || this.#failure?.endMs === Infinity) this.#mend()
       if (isEdited) this.#reindex()
     } catch (error) {
-      // They may not be kept yet, or not any more.
       const kept = await file.keepPets(isLast)
       const refusal = toRefusal(error, mayBeStored)
       if (refusal instanceof PetStoreError) this.#fail(file, error, Infinity, kept)
@@ -225,12 +224,13 @@ export class LocalStore implements Store {
     const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
     const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
     const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
-    // While it is being saved it is too early to say anything.
-    const isTold = error instanceof DataFileChanged || (!isLook && last !== undefined)
+    // While it is being saved it is too early to say anything, unless that goes on.
+    const isEarly = error instanceof DataFileChanged && !(last?.error instanceof DataFileChanged)
+    const isTold = isEarly || (!isLook && last !== undefined)
     const said = isTold ? last?.said : `${fault}${separator}${consequence}${kept}`
     if (said !== undefined && said !== last?.said) this.#say(said)
     this.#failure = { error, said, endMs: clock.performanceNow() + knownMs }
-    // Replies with lists are cached by the version, and carry the header X-Data-File-Error.
+    // Lists are cached by the version, and carry X-Data-File-Error.
     if (this.dataFileError !== dataFileError) this.version++
   }
 
