@@ -16,7 +16,7 @@ import {
 } from './support.ts'
 
 const seed = 20_301_205
-const mutatedRequests = isThorough ? 12_000 : 300
+const mutatedRequests = isThorough ? 12_000 : 500
 const requestsOfSchema = isThorough ? 5000 : 150
 const pet = '{"name":"Rex","categoryId":9007199254740993,"status":"sold"}'
 
