@@ -1,4 +1,4 @@
-/** Assembles the service from store, core and doors, for a program to start or an app to mount. */
+/** Assembles the service from store, core and doors, for a program to start or an app to mount. Has no global state. */
 import { createRequestHandler } from './api/request-handler.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { createFetch, createListener } from './http/doors.ts'

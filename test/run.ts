@@ -25,7 +25,8 @@ const args = process.argv.slice(2)
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
 const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
-// Those that take the longest begin first, each in a process of its own.
+// Each has a process of its own, and those that take the longest begin first. Some are short, but change their process: its environment, or
+// what it does at a warning.
 const long = [
   'program.test.ts',
   'load.test.ts',

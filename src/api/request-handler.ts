@@ -36,7 +36,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyPath = { resource: allMethods, parameter: '', search: '' }
-  /** For the log: asking for it costs 2 % of a read. */
+  /** For the log: asking the clock costs 2 % of a read. */
   const now = onResponse === undefined ? () => 0 : () => clock.performanceNow()
   let isClosing = false
   let isMountReported = false

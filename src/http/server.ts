@@ -160,7 +160,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     async close(): Promise<void> {
       const closed = once(server, 'close')
       state = 'held'
-      // Whoever has connected is let in, one a turn, and what has arrived is read: a port that closes resets them. Linux holds one more.
+      // Whoever has connected is let in, one a turn (Linux holds one more), and read a turn later: a port that closes resets them.
       for (let turn = 0; turn < backlog + 2; turn++) await new Promise(clock.setImmediate)
       // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
       TcpServer.prototype.close.call(server)

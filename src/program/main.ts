@@ -116,7 +116,7 @@ function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
       await exit(0, 500)
     } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
   }
-  for (const signal of stopSignals) process.removeAllListeners(signal).on(signal, stop)
+  for (const signal of stopSignals) process.off(signal, endAtOnce).on(signal, stop)
 }
 
 function endAtOnce(signal: NodeJS.Signals): void {

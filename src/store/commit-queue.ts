@@ -26,7 +26,7 @@ export function createCommitQueue<Item, Result>(
   function openBatch() {
     const items: Item[] = []
     const results = run(async () => {
-      // Other requests of this turn of the event loop may still be handled. Their items can join: the next tick comes after all promise
+      // Other requests of this turn of the event loop are still being handled. Their items can join: the next tick comes after all promise
       // callbacks that are due.
       await new Promise<void>((resolve) => clock.nextTick(resolve))
       if (open?.items === items) open = undefined
