@@ -531,6 +531,22 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
       await assertAnswersNext(app)
     })
 
+  test('a refusal of half a request is the last on its connection, and that of a whole one is not', async (t) => {
+    const app = await shared(t)
+    const lines = ['Authorization: Bearer x', `Content-Length: ${pet.length}`]
+    for (const [body, connection] of [
+      [pet, 'keep-alive'],
+      ['', 'close'],
+    ] as const) {
+      const client = await app.connect()
+      client.write(creation + formatRequest('POST /v1/pets', lines) + body)
+      assert.equal((await client.read()).status, 201)
+      const { status, headers } = await client.read()
+      assert.deepEqual([status, headers.get('connection')], [401, connection])
+      if (connection === 'close') await client.closed
+    }
+  })
+
   test('take effect in order: a list shows the creation before it, and not the one behind it', async (t) => {
     const app = await start(t)
     const client = await app.connect()

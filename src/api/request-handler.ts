@@ -70,7 +70,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   /**
    * Tells onError, once, if the listener is mounted by a wildcard, such as `/store/*`, which leaves it no path; or if `basePath` does not end
-   * with the path that it is mounted under: links would lead nowhere. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`,
+   * with the path that it is mounted under. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`,
    * and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
    */
   function checkMount({ originalTarget, target }: Arrival): void {
@@ -105,8 +105,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onResponse?.(createRequestLog(reply, start, client, arrival))
     const headers = [...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body
-    const { status, encoding, code, closes = false } = reply
-    return { status, headers, body, encoding, code, closes: closes || isClosing }
+    const { status, encoding, code } = reply
+    // Node drops what is behind these.
+    const isLast = arrival?.headers['upgrade'] !== undefined || arrival?.method === 'CONNECT'
+    return { status, headers, body, encoding, code, closes: reply.closes === true || isClosing || isLast }
   }
 
   return {
@@ -115,12 +117,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       checkMount(arrival)
       const readBody = async (): Promise<unknown> => {
         checkBodyHead(arrival)
+        arrival.askForBody?.()
         return parseBody(await arrival.readBody())
       }
       let route: Route | undefined
       let reply: Reply
       try {
-        if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
+        if (arrival.fault !== undefined) throw arrival.fault
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
         const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
@@ -194,7 +197,7 @@ function createRoutes(store: Store, basePath: string) {
     // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
     '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
     '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
-    // As application/json, since browsers would download application/schema+json. Editors accept both.
+    // As application/json, since browsers would download application/schema+json.
     '/pets.schema.json': always(petsSchemaText),
     '/': always(builtPage.html, builtPage.headers, 'text/html; charset=utf-8'),
   }

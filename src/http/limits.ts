@@ -1,17 +1,17 @@
-/** How large a request may be, how many may wait, and how long everything may take. */
+/** How large a request may be, how many may wait, and for how long. */
 
 export const maxBodyBytes = 65_536
 
 /** The request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** How many requests of a connection may be without a response; one more ends it. Load generators pipeline up to 16. */
+/** Requests of a connection without a response; one more ends it. Load generators pipeline up to 16. */
 export const maxUnanswered = 32
 
-/** How many requests may arrive in a turn of the event loop before nobody is read from until it ends. */
+/** Requests in a turn of the event loop; then nobody is read from until it ends. */
 export const maxArrivalsInTurn = 10_000
 
-/** How many clients may wait to be let in. */
+/** Clients that wait to be let in. */
 export const backlog = 1_024
 
 /** In milliseconds. */

@@ -1,4 +1,4 @@
-/** A request as the doors hand it to the core; whether it is well-formed, as far as the door does not check that; and its body as JSON. */
+/** A request as the doors hand it to the core; whether it is well-formed, where the door does not check that; its body as JSON. */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { byteOrderMarkLength, describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
@@ -31,10 +31,12 @@ export interface Arrival {
   readonly client: Client
   /** Rejects with an HttpError, with clientGone if it never ended, or with an EmbeddingError. */
   readBody: () => Promise<Buffer>
+  /** To be called before readBody: sends 100 Continue if it is waited for. */
+  askForBody?: () => void
   /** Makes readBody reject. */
   stopBody: (reason: Error) => void
-  /** What the door has found wrong with it. */
-  fault?: ErrorCode
+  /** Found by the door. */
+  fault?: Error
   /** Set by the core when it holds the request back; to be called when the client goes. */
   onGone?: (() => void) | undefined
 }
@@ -90,6 +92,23 @@ export function createArrival(message: Message, version: string | undefined, cli
   return arrival
 }
 
+/** For a fault that the door has found in its body. */
+export function failBody(arrival: Arrival, fault: Error): void {
+  arrival.fault = fault
+  arrival.stopBody(fault)
+}
+
+/** The errors of Node's parser that are not bad syntax. */
+const parserFaults: Partial<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
+export function findParserFault({ code = '' }: NodeJS.ErrnoException): ErrorCode {
+  return parserFaults[code] ?? 'malformed_request'
+}
+
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
 export function checkFraming({ version, headers, hostLines }: Arrival): void {
   const { host, 'transfer-encoding': coding, expect } = headers
@@ -107,7 +126,7 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
   // As Node finds it (RFC 9110 section 10.1.1).
   if (expect !== undefined && version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
-    throw new HttpError('expectation_failed')
+    throw new HttpError('expectation_failed', '', [], true)
 }
 
 /** Whether a request asks if another may be sent (Fetch standard). */
@@ -132,7 +151,7 @@ const tooLarge = `The body is larger than ${maxBodyBytes} bytes.`
 /** Throws for a body that need not be sent. */
 export function checkBodyHead(arrival: Arrival): void {
   const { headers } = arrival
-  if (arrival.fault !== undefined) throw new HttpError(arrival.fault)
+  if (arrival.fault !== undefined) throw arrival.fault
   const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
   if (!jsonType.test(type)) {
     const fault = `Content-Type: expected application/json, got ${describe(type)}`
@@ -147,7 +166,7 @@ export function checkBodyHead(arrival: Arrival): void {
 }
 
 /**
- * The bytes of a body, as Arrival has them. A client may send it in chunks of one byte, for each of which Node keeps a Buffer of some 400
+ * The bytes of a body. A client may send it in chunks of one byte, for each of which Node keeps a Buffer of some 400
  * bytes until it is read. So each is taken as it is parsed, and copied into one buffer.
  */
 export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>): Promise<Buffer> {

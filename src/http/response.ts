@@ -1,5 +1,6 @@
 /** A reply as a value, for each door to send; the error codes (interface section 7.1); and CORS, without credentials (Fetch standard). */
 import { describe } from '../json/json.ts'
+import { clock } from '../system/clock.ts'
 import { maxHeadBytes } from './limits.ts'
 
 export interface Reply {
@@ -38,6 +39,13 @@ export function textReply(
 
 export function pairHeaders(headers: readonly string[]): [name: string, value: string][] {
   return headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1] ?? '']] : []))
+}
+
+/** As a text, for the last response of an HTTP/1 connection. */
+export function formatReply({ status, headers, body = '' }: Reply, phrase = 'unknown'): string {
+  const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
+  const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${phrase}\r\n${lines.join('')}\r\n${String(body)}`
 }
 
 /** The Error body of interface section 2; its `status` member repeats the response's status. */

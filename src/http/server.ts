@@ -1,18 +1,11 @@
-/** Our own server: the requests of a connection in their order, an Error body for what Node refuses, and a stop that cuts off no response. */
+/** Our own server: requests of a connection in their order, an Error body for what Node refuses, a stop that cuts off no response. */
 import { once } from 'node:events'
 import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import { backlog, defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
-import { createArrival, type Arrival, type Core } from './request.ts'
-import { HttpError, pairHeaders, type ErrorCode, type Reply } from './response.ts'
-
-/** Node's errors that are not bad syntax. */
-const codes: Partial<Record<string, ErrorCode>> = {
-  HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
-}
+import { createArrival, failBody, findParserFault, type Arrival, type Core } from './request.ts'
+import { formatReply, HttpError, type ErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
@@ -22,7 +15,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */
   const refused = new WeakSet<Socket>()
-  /** To be handled at the end of this turn of the event loop. */
+  /** To be handled at the end of this turn. */
   const due: Exchange[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
@@ -35,24 +28,16 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   Object.assign(server, { timeout: limits.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
-    const exchanges: Exchange[] = []
-    connections.set(socket, exchanges)
-    const leave = (): void => exchanges[0]?.arrival.onGone?.()
-    socket.once('end', leave).once('close', leave)
-    socket.once('close', () => connections.delete(socket))
+    connections.set(socket, [])
+    const leave = (): void => connections.get(socket)?.[0]?.arrival.onGone?.()
+    socket.on('end', leave).on('close', leave)
+    socket.on('close', () => connections.delete(socket))
+    // Behind a CONNECT, Node no longer looks after a connection.
+    socket.on('timeout', () => socket.destroy()).on('error', () => {})
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
-  server.on('connect', (request: IncomingMessage) => {
-    // Node no longer looks after this connection.
-    request.socket.on('timeout', () => request.socket.destroy()).on('error', () => {})
-    request.socket.resume()
-    const response = new ServerResponse(request)
-    response.shouldKeepAlive = false
-    take(request, response)
-  })
-  server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) =>
-    refuse(socket, codes[code] ?? 'malformed_request'),
-  )
+  server.on('connect', (request: IncomingMessage) => take(request, new ServerResponse(request)))
+  server.on('clientError', (error, socket: Socket) => refuse(socket, findParserFault(error)))
 
   /**
    * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive: without
@@ -60,8 +45,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
    */
   function take(request: IncomingMessage, response: ServerResponse): void {
     const { socket, headers, httpVersion } = request
-    const exchanges = connections.get(socket)
-    if (exchanges === undefined) return
+    const exchanges = connections.get(socket) ?? []
     if (++arrivedInTurn === 1) clock.setImmediate(endTurn)
     // Of one read of a flood, Node makes thousands of requests, 3 MB, and keeps them beyond this turn.
     if (arrivedInTurn === maxArrivalsInTurn) for (const each of connections.keys()) each.pause()
@@ -69,28 +53,15 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     const arrival = createArrival(request, httpVersion, socket)
     const exchange = { socket, arrival, response }
     if (exchanges.push(exchange) === 1) due.push(exchange)
-    const goOn = (): void => {
-      // Until a request has arrived in full, a fault is one of its body, and a stop waits.
-      if (!request.complete) return void request.on('close', goOn)
+    response.on('close', () => {
       exchanges.shift()
       if (exchanges[0] !== undefined) void handle(exchanges[0])
       else if (state === 'stopping') end(socket)
-    }
-    response.on('close', goOn)
-    const mayStayOpen = response.shouldKeepAlive && headers.upgrade === undefined
-    const isExpecting = headers.expect !== undefined && httpVersion === '1.1'
-    // Node drops what is behind an Upgrade. And instead of 100 Continue, a response leaves open if the body or the next request follows.
-    response.shouldKeepAlive = mayStayOpen && !isExpecting
-    if (isExpecting) {
-      const { readBody } = arrival
-      arrival.readBody = () => {
-        response.writeContinue()
-        response.shouldKeepAlive = mayStayOpen
-        return readBody()
-      }
-    } else if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
+    })
+    if (headers.expect !== undefined && httpVersion === '1.1')
+      arrival.askForBody = () => response.writeContinue()
+    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
       arrival.readBody().catch(() => {})
-    }
   }
 
   function endTurn(): void {
@@ -106,11 +77,10 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     try {
       const reply = await core?.handle(arrival)
       if (reply === undefined) socket.destroy()
-      else if (reply.closes === true || !response.shouldKeepAlive) {
-        // Its body may not be read yet.
-        response.req.resume()
+      // Behind a response to half of a request, its rest may come, or another.
+      else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
         end(socket, reply)
-      } else if (socket.writable) {
+      else if (socket.writable) {
         // Node only reads the headers.
         response.writeHead(reply.status, reply.headers as string[])
         if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
@@ -118,7 +88,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
         clock.nextTick(() => response.end())
       }
     } catch (error) {
-      // A bug, such as a header that Node does not send.
+      // Such as a header that Node does not send.
       core?.reportError(error, arrival)
       socket.destroy()
     }
@@ -132,23 +102,19 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => end(socket, core?.refuse(code, socket))
-    if (last === undefined) return sendRefusal()
-    const { arrival, response } = last
+    if (last === undefined) sendRefusal()
     // The fault is in another head. This comes before Node's own listener, which closes if the client has closed its half.
-    if (response.req.complete) return void response.prependOnceListener('finish', sendRefusal)
-    if (response.headersSent) return end(socket)
-    response.shouldKeepAlive = false
-    arrival.fault = code
-    arrival.stopBody(new HttpError(code))
+    else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
+    else failBody(last.arrival, new HttpError(code))
   }
 
   return {
     /** Rejects with the system's error, such as EADDRINUSE. */
     async listen(port: number, host: string): Promise<AddressInfo> {
       await once(server.listen({ port, host, backlog }), 'listening')
-      // Of a connection that could not be accepted, for want of file descriptors.
+      // Such as EMFILE, of a connection that could not be accepted.
       server.on('error', () => {})
-      // It listens on a port, and not on a path.
+      // On a port, and not on a path.
       return server.address() as AddressInfo
     },
     serve(by: Core): void {
@@ -167,10 +133,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       state = 'stopping'
       endTurn()
       core?.beginClosing()
-      for (const [socket, [current]] of connections) {
-        if (core === undefined || (current === undefined && socket.writable)) socket.destroy()
-        else if (current?.response.writableFinished === true) end(socket)
-      }
+      for (const [each, [first]] of connections) if (first === undefined && each.writable) each.destroy()
       const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
           if (socket.writable && current?.response.headersSent === false)
@@ -193,11 +156,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
 function end(socket: Socket, last?: Reply): void {
   if (!socket.writable) return
   const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
-  socket.once('close', () => clock.clearTimeout(timer)).end(last === undefined ? '' : formatReply(last))
-}
-
-function formatReply({ status, headers, body = '' }: Reply): string {
-  const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
-  const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${String(body)}`
+  const text = last === undefined ? '' : formatReply(last, STATUS_CODES[last.status])
+  socket.once('close', () => clock.clearTimeout(timer)).end(text)
+  socket.resume()
 }

@@ -37,7 +37,7 @@ interface CommonOptions {
   readonly fail?: string
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
   readonly onMessage?: (message: string) => void
-  /** Called just before each response is sent, or withheld on purpose, for a request log or for metrics. */
+  /** Called just before each response is sent, or withheld on purpose. */
   readonly onResponse?: (log: RequestLog) => void
   /**
    * Called with a message for each `internal_error`, which is a bug in this service, in the storage or in the code that embeds
