@@ -14,6 +14,7 @@ import {
   type RawClient,
   makeDataFile,
   makeOld,
+  pause,
   share,
   startApp,
 } from './support.ts'
@@ -102,6 +103,8 @@ async function createSend(t: TestContext): Promise<(request: string) => Promise<
     await client.closed
     client.socket.destroy()
     client = undefined
+    // The service may still read what the client has sent.
+    while (process.getActiveResourcesInfo().includes('TCPSocketWrap')) await pause()
   }
 }
 
@@ -126,12 +129,7 @@ test('a body', async (t) => {
 })
 
 test('a body in chunks of one byte, also where it is beyond the limit and dropped', async (t) => {
-  const client = await connectRaw(t, (await startApp(t)).url)
-  const take = async (request: string): Promise<void> => {
-    client.write(request + formatRequest('GET /healthz'))
-    for (let responses = 0; responses < 2; responses++) await client.read()
-  }
-  await assertLinear(take, [withChunks], ['1\r\n \r\n'], 2 * 65_536 * 6)
+  await assertLinear(await createSend(t), [withChunks], ['1\r\n \r\n'], 2 * 65_536 * 6)
 })
 
 test('a request target', async (t) => {
