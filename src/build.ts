@@ -3,7 +3,8 @@
  * `dist/postgres.*` for a database; and `dist/contract.test.js`, which tests any server against the interface. An argument names
  * another folder than `dist`.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,18 +49,23 @@ mkdirSync(folder, { recursive: true })
 // Under this project's package.json (`"type": "module"`), a `.js` file would be an ES module.
 write('package.json', '{ "type": "commonjs" }\n')
 write('openapi.json', openApiText)
+const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
+const types = ['-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
+const compiling = once(spawn(process.execPath, [compiler, ...types], { stdio: 'inherit' }), 'exit')
 for (const name of libraries) {
   write(`${name}.d.mts`, `export * from './${name}.js'\n`)
   write(`${name}.d.ts`, `export * from './types/${name}.js'\n`)
-  await bundle(`src/${name}.ts`, `${name}.js`, false)
-  await bundle(`src/${name}.ts`, `${name}.mjs`, false)
 }
-await bundle('src/server.ts', 'server.js', true)
-await bundle('test/contract.test.ts', 'contract.test.js', true)
+await Promise.all([
+  ...libraries.flatMap((name) =>
+    ['js', 'mjs'].map((end) => bundle(`src/${name}.ts`, `${name}.${end}`, false)),
+  ),
+  bundle('src/server.ts', 'server.js', true),
+  bundle('test/contract.test.ts', 'contract.test.js', true),
+])
 chmodSync(join(folder, 'server.js'), 0o755)
-const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
-const types = ['-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
-execFileSync(process.execPath, [compiler, ...types], { stdio: 'inherit' })
+const [status] = await compiling
+if (status !== 0) throw new Error('the types could not be compiled')
 
 async function bundle(entry: string, name: string, isProgram: boolean): Promise<void> {
   const { metafile, outputFiles } = await build({

@@ -13,8 +13,8 @@ import { spec, type TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import { build } from './built.ts'
 
-// More than a small machine has cores, since many tests wait for a disk, a process or a clock. On two cores, four and eight take longer.
-const concurrency = 8
+// More than a small machine has cores, since many tests wait for a disk, a process or a clock.
+const concurrency = 10
 
 // The tests try this service, whatever the shell is set up for: PETSTORE_URL would name another one to the contract suite.
 for (const name of Object.keys(process.env)) {
@@ -27,8 +27,9 @@ const args = process.argv.slice(2)
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
 const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
-// Each has a process of its own, since it takes long or changes its process: its environment, or what it does at a warning.
-const alone = [
+// The first takes longest. Each has a process of its own, since it takes long or changes its process: its environment, or what it does at
+// a warning.
+const [longest, ...alone] = [
   'program.test.ts',
   'load.test.ts',
   'contract-catches.test.ts',
@@ -45,7 +46,7 @@ const alone = [
   'storage.test.ts',
   'contract.test.ts',
 ]
-const others = all.filter((name) => !alone.includes(name)).toSorted()
+const others = all.filter((name) => name !== longest && !alone.includes(name)).toSorted()
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -62,7 +63,9 @@ const groups = Array.from({ length: 6 }, (_, group) => {
   groupTitles.set(path, names.map((name) => `test/${name}`).join(', '))
   return path
 })
-const files = given.length > 0 ? given : [...alone.map((name) => join(import.meta.dirname, name)), ...groups]
+// The groups wait most.
+const ordered = [longest, ...groups, ...alone].map((name) => resolve(import.meta.dirname, name))
+const files = given.length > 0 ? given : ordered
 
 run({ files, concurrency })
   .on('test:fail', () => {
