@@ -25,7 +25,7 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
   ${isProgram ? 'console.error(message);\n  process.exit(1);' : 'throw new Error(message);'}
 })();`
 
-// An older Node cannot load the rest of this file either.
+// An older Node cannot load these modules either.
 runInThisContext(formatNodeCheck(true))
 const { builtPage } = await import('./page/load-page.ts')
 const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
@@ -51,7 +51,7 @@ write('package.json', '{ "type": "commonjs" }\n')
 write('openapi.json', openApiText)
 const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
 const types = ['-p', join(root, 'src/tsconfig.types.json'), '--outDir', join(folder, 'types')]
-const compiling = once(spawn(process.execPath, [compiler, ...types], { stdio: 'inherit' }), 'exit')
+const compiling = once(spawn(process.execPath, [compiler, ...types], { stdio: ['ignore', 2, 2] }), 'exit')
 for (const name of libraries) {
   write(`${name}.d.mts`, `export * from './${name}.js'\n`)
   write(`${name}.d.ts`, `export * from './types/${name}.js'\n`)

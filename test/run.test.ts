@@ -34,7 +34,14 @@ test('prints a line per file, failures in full and the totals where there is no 
     `${head}test('has no settings', () => { if (process.env.PETSTORE_URL) throw new Error() })
     test('is not tried', { skip: true }, () => {})`,
   )
-  writeFileSync(bad, `${head}describe('group', () => test('fails', () => { throw new Error('the reason') }))`)
+  writeFileSync(
+    bad,
+    `${head}describe('group', () => test('fails', () => { throw new Error('the reason') }))
+    test('parent', async (t) => {
+      await t.test('child', () => {})
+      throw new Error('its own')
+    })`,
+  )
   writeFileSync(broken, 'an error of syntax')
   const { status, stdout } = runFiles(folder, [good, bad, broken], { PETSTORE_URL: 'http://shop.invalid/v1' })
   assert.equal(status, 1, stdout)
@@ -43,7 +50,8 @@ test('prints a line per file, failures in full and the totals where there is no 
   assert.match(stdout, /^✖ \S+broken\.test\.mjs \(\d+\.\d s\)$/m)
   assert.match(stdout, /^SyntaxError: /m)
   assert.match(stdout, /^✖ \S+bad\.test\.mjs: group > fails\nError: the reason\n {4}at .*bad\.test\.mjs/m)
-  assert.match(stdout, /\nℹ tests 4\nℹ suites 1\nℹ pass 1\nℹ fail 2\nℹ cancelled 0\nℹ skipped 1\n[^]*\n$/)
+  assert.match(stdout, /^✖ \S+bad\.test\.mjs: parent\nError: its own$/m)
+  assert.match(stdout, /\nℹ tests 6\nℹ suites 1\nℹ pass 2\nℹ fail 3\nℹ cancelled 0\nℹ skipped 1\n[^]*\n$/)
 })
 
 test('ends the file of a test that hangs, names the test, and goes on with the other files', () => {

@@ -25,7 +25,9 @@ delete process.env['NODE_EXTRA_CA_CERTS']
 
 const args = process.argv.slice(2)
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
-const given = args.filter((arg) => !arg.startsWith('--')).map((path) => resolve(path))
+const unknown = args.find((arg) => arg.startsWith('--') && arg !== '--thorough')
+if (unknown !== undefined) throw new Error(`${unknown}: expected test files, or --thorough`)
+const given = args.filter((arg) => arg !== '--thorough').map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
 // The first takes longest. Each has a process of its own, since it takes long or changes its process: its environment, or what it does at
 // a warning.
@@ -52,7 +54,7 @@ const folder = mkdtempSync(join(tmpdir(), 'petstore-built-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 process.env['PETSTORE_TEST_DIST'] ??= build(folder)
 
-/** What the report calls a file that is none of ours. */
+/** What the report calls a file of imports. */
 const groupTitles = new Map<string, string>()
 /** The others share some processes: to start one takes as long as most of them. */
 const groups = Array.from({ length: 6 }, (_, group) => {
@@ -87,11 +89,11 @@ async function* reportFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<st
       case 'test:fail': {
         const { error } = data.details
         const isParent = 'failureType' in error && error.failureType === 'subtestsFailed'
-        const place = data.file === undefined ? '' : `${relative('', data.file)}: `
+        const place =
+          data.file === undefined ? '' : `${groupTitles.get(data.file) ?? relative('', data.file)}: `
+        const title = [...titles.slice(0, data.nesting), groupTitles.get(data.name) ?? data.name].join(' > ')
         if (!isParent)
-          failures.push(
-            `✖ ${place}${titles.join(' > ')}\n${inspect(error.cause ?? error, { maxStringLength: 1000 })}\n`,
-          )
+          failures.push(`✖ ${place}${title}\n${inspect(error.cause ?? error, { maxStringLength: 1000 })}\n`)
         break
       }
       case 'test:complete': {

@@ -1,4 +1,4 @@
-/** Our own server: requests of a connection in their order, an Error body for what Node refuses, a stop that cuts off no response. */
+/** Our own server: requests of a connection in their order, an Error body for what Node refuses, a stop that waits for responses. */
 import { once } from 'node:events'
 import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly r
 
 export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {}) {
   const limits = { ...defaultTimeouts, ...timeouts }
-  /** The first exchange is being handled, until its response is sent and its body has arrived. */
+  /** The first exchange is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */
   const refused = new WeakSet<Socket>()
@@ -24,7 +24,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
 
   // Node's own check of Host responds with an empty body.
   const server = createServer({ ...nodeLimits(limits), requireHostHeader: false })
-  // Node drops headers after the 2,000th. And a client may close its half and wait for the responses (RFC 9112 section 9.6).
+  // Node drops headers beyond a number. And a client may close its half and wait for the responses (RFC 9112 section 9.6).
   Object.assign(server, { timeout: limits.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
@@ -92,7 +92,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       core?.reportError(error, arrival)
       socket.destroy()
     }
-    // Whatever a client sends that does not read would count as a sign of life.
+    // The bytes of a client that does not read would count as a sign of life.
     if (socket.writableNeedDrain) socket.pause().once('drain', () => socket.resume())
   }
 
