@@ -303,6 +303,21 @@ test('is served under a wrapper of writeHead that knows headers as an object onl
   assert.deepEqual([headers.get('x-length'), text], [String(text.length), JSON.stringify([rex])])
 })
 
+test('closes behind an Upgrade where Node drops what follows, and not where Node handles it', async (t) => {
+  const store = await create(t)
+  const url = await listen(t, store.listener)
+  for (const [lines, connection] of [
+    [['Upgrade: h2c', 'Connection: HTTP2-Settings, Upgrade'], 'close'],
+    [['Upgrade: h2c'], 'keep-alive'],
+  ] as const) {
+    const client = await connectRaw(t, url)
+    client.write(formatRequest('GET /v1/pets', lines) + formatRequest('GET /v1/pets'))
+    assert.equal((await client.read()).headers.get('connection'), connection)
+    if (connection === 'close') await client.closed
+    else assert.equal((await client.read()).status, 200)
+  }
+})
+
 /** Passes each request on as an adapter makes it: a stream of these chunks with some members of a request, and no raw headers. */
 async function listenBehindAdapter(t: TestContext, store: PetStoreHandle, chunks: readonly unknown[]) {
   return listen(t, ({ method, url, headers, httpVersion }, response) => {

@@ -463,6 +463,21 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     await assertAnswersNext(app)
   })
 
+  test('a creation that is held back before a tunnel is dropped when its client goes', async (t) => {
+    const logged: string[] = []
+    const app = await startApp(t, { delayMs: 10_000, onResponse: ({ path }) => logged.push(path) })
+    const client = await connectRaw(t, app.url)
+    client.write(`${creation}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
+    assert.equal((await app.send('/healthz')).status, 200)
+    client.write('bytes of the tunnel')
+    assert.equal((await app.send('/healthz')).status, 200)
+    client.socket.destroy()
+    await client.closed
+    assert.equal((await app.send('/healthz')).status, 200)
+    await app.server.close()
+    assert.deepEqual(new Set(logged), new Set(['/healthz']))
+  })
+
   const inOrder: readonly [title: string, bytes: readonly string[], statuses: readonly number[]][] = [
     ['a creation and a list', [creation, list], [201, 200]],
     [
@@ -545,6 +560,17 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
       assert.deepEqual([status, headers.get('connection')], [401, connection])
       if (connection === 'close') await client.closed
     }
+  })
+
+  test('a refusal of a whole request keeps the connection, in whatever pieces it comes', async (t) => {
+    const app = await shared(t)
+    const client = await app.connect()
+    client.write(formatRequest('POST /v1/pets', [`Content-Length: ${pet.length}`]))
+    await assertAnswersNext(app)
+    client.write(
+      'x'.repeat(pet.length) + formatRequest('POST /v1/pets', ['Content-Type: text/plain'], pet) + list,
+    )
+    for (const status of [400, 415, 200]) assert.equal((await client.read()).status, status)
   })
 
   test('take effect in order: a list shows the creation before it, and not the one behind it', async (t) => {
@@ -718,6 +744,25 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
       client.write(status === 201 ? pet : '.'.repeat(29))
       const answer = await client.read()
       assert.deepEqual([answer.status, answer.headers.get('connection')], [status, 'keep-alive'])
+    }
+  })
+  test('a response in its place is not lost to a client that goes on sending', async (t) => {
+    const app = await shared(t)
+    for (const [start, lines, status] of [
+      ['POST /v1/pets', ['Authorization: Bearer wrong', 'Content-Length: 2'], 401],
+      ['GET /v1/pets', [], 200],
+    ] as const) {
+      const client = await app.connect()
+      client.socket.pause()
+      client.write(formatRequest(start, [expect, ...lines]) + '{}'.repeat(status === 401 ? 1 : 0))
+      for (let i = 0; i < 2; i++) {
+        await assertAnswersNext(app)
+        client.write(list)
+      }
+      await assertAnswersNext(app)
+      client.socket.resume()
+      const answer = await client.read()
+      assert.deepEqual([answer.status, answer.headers.get('connection')], [status, 'close'])
     }
   })
   test('leaves "Connection: close" its meaning (RFC 9112 9.6)', async (t) => {

@@ -230,6 +230,28 @@ describe('under load', { concurrency: true }, () => {
       assert.equal(sent.filter(({ isAnswered }) => !isAnswered).length, 0)
     })
 
+    test('SIGTERM under a flood that does not end ends in order', { skip: !isThorough }, async (t) => {
+      const program = await startProgram(t, makeFolder())
+      const { child } = program
+      const open = createOpener(t, program.url)
+      const flood = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3_000)
+      const pour = async (): Promise<void> => {
+        const [socket] = await open(1)
+        if (socket === undefined) return
+        const go = (): unknown => socket.writable && socket.write(flood, go)
+        socket.pause().once('drain', go)
+        go()
+        await isClosed(socket)
+      }
+      const floods = Array.from({ length: 100 }, async () => {
+        while (child.exitCode === null && child.signalCode === null) await pour().catch(() => {})
+      })
+      await assertAnswersAtLast(program.url)
+      child.kill('SIGTERM')
+      assert.deepEqual(await program.ended, { code: 0, signal: null })
+      await Promise.all(floods)
+    })
+
     test('SIGTERM under hundreds of busy clients ends without waiting for its limit, and within no response', async (t) => {
       const folder = makeFolder()
       // No time passes: the limit of 5 s does not come.

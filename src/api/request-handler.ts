@@ -106,9 +106,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const headers = [...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body
     const { status, encoding, code } = reply
-    // Node drops what is behind these.
-    const isLast = arrival?.headers['upgrade'] !== undefined || arrival?.method === 'CONNECT'
-    return { status, headers, body, encoding, code, closes: reply.closes === true || isClosing || isLast }
+    const closes = reply.closes === true || isClosing || (arrival !== undefined && isLast(arrival))
+    return { status, headers, body, encoding, code, closes }
   }
 
   return {
@@ -118,6 +117,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       const readBody = async (): Promise<unknown> => {
         checkBodyHead(arrival)
         arrival.askForBody?.()
+        arrival.askForBody = undefined
         return parseBody(await arrival.readBody())
       }
       let route: Route | undefined
@@ -159,6 +159,12 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     },
     disturbances,
   }
+}
+
+/** Node drops what is behind an Upgrade or CONNECT; behind a 100 Continue that was not sent, a body may follow. */
+function isLast({ method, headers, askForBody }: Arrival): boolean {
+  const isUpgrade = headers['upgrade'] !== undefined && /\bupgrade\b/i.test(headers['connection'] ?? '')
+  return isUpgrade || method === 'CONNECT' || askForBody !== undefined
 }
 
 /** The value of an Allow header. */

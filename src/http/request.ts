@@ -32,7 +32,7 @@ export interface Arrival {
   /** Rejects with an HttpError, with clientGone if it never ended, or with an EmbeddingError. */
   readBody: () => Promise<Buffer>
   /** To be called before readBody: sends 100 Continue if it is waited for. */
-  askForBody?: () => void
+  askForBody?: (() => void) | undefined
   /** Makes readBody reject. */
   stopBody: (reason: Error) => void
   /** Found by the door. */

@@ -32,11 +32,12 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     const leave = (): void => connections.get(socket)?.[0]?.arrival.onGone?.()
     socket.on('end', leave).on('close', leave)
     socket.on('close', () => connections.delete(socket))
-    // Behind a CONNECT, Node no longer looks after a connection.
+    // Behind a CONNECT, Node no longer looks after a connection, nor reads it.
     socket.on('timeout', () => socket.destroy()).on('error', () => {})
   })
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
   server.on('connect', (request: IncomingMessage) => take(request, new ServerResponse(request)))
+  server.on('connect', ({ socket }: IncomingMessage) => socket.resume())
   server.on('clientError', (error, socket: Socket) => refuse(socket, findParserFault(error)))
 
   /**
@@ -55,7 +56,8 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     if (exchanges.push(exchange) === 1) due.push(exchange)
     response.on('close', () => {
       exchanges.shift()
-      if (exchanges[0] !== undefined) void handle(exchanges[0])
+      // Node may not have parsed all of a read here.
+      if (exchanges[0] !== undefined) clock.setImmediate(handle, exchanges[0])
       else if (state === 'stopping') end(socket)
     })
     if (headers.expect !== undefined && httpVersion === '1.1')
@@ -124,16 +126,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     },
     /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. */
     async close(): Promise<void> {
-      const closed = once(server, 'close')
       state = 'held'
-      // Whoever has connected is let in, one a turn (Linux holds one more), and read a turn later: a port that closes resets them.
-      for (let turn = 0; turn < backlog + 2; turn++) await new Promise(clock.setImmediate)
-      // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
-      TcpServer.prototype.close.call(server)
-      state = 'stopping'
-      endTurn()
-      core?.beginClosing()
-      for (const [each, [first]] of connections) if (first === undefined && each.writable) each.destroy()
       const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
           if (socket.writable && current?.response.headersSent === false)
@@ -141,7 +134,16 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
           clock.setImmediate(() => socket.destroy())
         }
       }, limits.closeMs)
-      await closed
+      const endMs = clock.now() + limits.closeMs / 2
+      // Whoever has connected is let in, one a turn (Linux holds one more), and read a turn later: a port that closes resets them.
+      for (let i = 0; i < backlog + 2 && clock.now() < endMs; i++) await new Promise(clock.setImmediate)
+      // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
+      TcpServer.prototype.close.call(server)
+      state = 'stopping'
+      endTurn()
+      core?.beginClosing()
+      for (const [each, [first]] of connections) if (first === undefined && each.writable) each.destroy()
+      await once(server, 'close')
       clock.clearTimeout(timer)
       // Ends Node's looks for slow requests.
       server.close()
@@ -158,5 +160,4 @@ function end(socket: Socket, last?: Reply): void {
   const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
   const text = last === undefined ? '' : formatReply(last, STATUS_CODES[last.status])
   socket.once('close', () => clock.clearTimeout(timer)).end(text)
-  socket.resume()
 }
