@@ -748,13 +748,13 @@ describe('100-continue (RFC 9110 10.1.1)', () => {
   })
   test('a response in its place is not lost to a client that goes on sending', async (t) => {
     const app = await shared(t)
-    for (const [start, lines, status] of [
+    for (const [line, lines, status] of [
       ['POST /v1/pets', ['Authorization: Bearer wrong', 'Content-Length: 2'], 401],
       ['GET /v1/pets', [], 200],
     ] as const) {
       const client = await app.connect()
       client.socket.pause()
-      client.write(formatRequest(start, [expect, ...lines]) + '{}'.repeat(status === 401 ? 1 : 0))
+      client.write(formatRequest(line, [expect, ...lines]) + '{}'.repeat(status === 401 ? 1 : 0))
       for (let i = 0; i < 2; i++) {
         await assertAnswersNext(app)
         client.write(list)

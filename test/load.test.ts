@@ -243,13 +243,13 @@ describe('under load', { concurrency: true }, () => {
         go()
         await isClosed(socket)
       }
-      const floods = Array.from({ length: 100 }, async () => {
+      const busy = Array.from({ length: 100 }, async () => {
         while (child.exitCode === null && child.signalCode === null) await pour().catch(() => {})
       })
       await assertAnswersAtLast(program.url)
       child.kill('SIGTERM')
       assert.deepEqual(await program.ended, { code: 0, signal: null })
-      await Promise.all(floods)
+      await Promise.all(busy)
     })
 
     test('SIGTERM under hundreds of busy clients ends without waiting for its limit, and within no response', async (t) => {

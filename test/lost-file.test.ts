@@ -104,6 +104,21 @@ function follow(refusal: string, folder: string, choice: 'kept pets' | 'data fil
   nodeFs.renameSync(join(folder, kept), path)
 }
 
+test('keeps the pets of a linked file beside the file, and a start by the link finds them there', async (t) => {
+  const path = join(makeFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, whole)
+  const link = join(makeFolder(), 'pets.json')
+  nodeFs.symlinkSync(path, link)
+  const { store, lines } = await openStore(t, link)
+  nodeFs.truncateSync(path)
+  await lines.next(/no pet can be added/)
+  const [kept = ''] = findKept(path)
+  assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
+  assert.deepEqual(findKept(link), [])
+  await store.close()
+  await assert.rejects(openFileStore(link), ({ message }: Error) => message.includes(basename(kept)))
+})
+
 describe(
   'keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file',
   { concurrency: true },
