@@ -42,10 +42,10 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
 }
 
 /** As a text, for the last response of an HTTP/1 connection. */
-export function formatReply({ status, headers, body = '' }: Reply, phrase = 'unknown'): string {
+export function formatReply({ status, headers, body = '' }: Reply, phrases: NodeJS.Dict<string>): string {
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
   const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${phrase}\r\n${lines.join('')}\r\n${String(body)}`
+  return `HTTP/1.1 ${status} ${phrases[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${String(body)}`
 }
 
 /** The Error body of interface section 2; its `status` member repeats the response's status. */

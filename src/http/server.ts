@@ -56,8 +56,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     if (exchanges.push(exchange) === 1) due.push(exchange)
     response.on('close', () => {
       exchanges.shift()
-      // Node may not have parsed all of a read here.
-      if (exchanges[0] !== undefined) clock.setImmediate(handle, exchanges[0])
+      if (exchanges[0] !== undefined) void handle(exchanges[0])
       else if (state === 'stopping') end(socket)
     })
     if (headers.expect !== undefined && httpVersion === '1.1')
@@ -78,6 +77,8 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     if (!socket.writable) return
     try {
       const reply = await core?.handle(arrival)
+      // Behind another body, this may be in the middle of a read.
+      if (!response.req.complete) await new Promise(clock.setImmediate)
       if (reply === undefined) socket.destroy()
       // Behind a response to half of a request, its rest may come, or another.
       else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
@@ -158,6 +159,5 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
 function end(socket: Socket, last?: Reply): void {
   if (!socket.writable) return
   const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
-  const text = last === undefined ? '' : formatReply(last, STATUS_CODES[last.status])
-  socket.once('close', () => clock.clearTimeout(timer)).end(text)
+  socket.end(last ? formatReply(last, STATUS_CODES) : '').once('close', () => clock.clearTimeout(timer))
 }
