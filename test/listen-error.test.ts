@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { explainListenError } from '../src/pet-store-server.ts'
 import { systemError } from './file-system.ts'
 
-test('names the setting to change for each error that a person can mend, and keeps its code', () => {
+test('names the setting to change for each error that a person can mend, and keeps its code and cause', () => {
   const sentences = {
     EADDRINUSE:
       /^PORT: 80 is taken by another program on pets\.test; stop that program, or choose another port$/,
@@ -17,9 +17,11 @@ test('names the setting to change for each error that a person can mend, and kee
       /^HOST: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
   }
   for (const [code, sentence] of Object.entries(sentences)) {
-    const error = explainListenError(systemError(code), 80, 'pets.test')
+    const cause = systemError(code)
+    const error = explainListenError(cause, 80, 'pets.test')
     assert.ok(error instanceof Error && 'code' in error && error.code === code)
     assert.match(error.message, sentence)
+    assert.equal(error.cause, cause)
   }
   const reserved = explainListenError(systemError('EACCES'), 5000, 'pets.test')
   assert.ok(reserved instanceof Error)
