@@ -230,7 +230,7 @@ describe('under load', { concurrency: true }, () => {
       assert.equal(sent.filter(({ isAnswered }) => !isAnswered).length, 0)
     })
 
-    test('SIGTERM under a flood that does not end ends in order', { skip: !isThorough }, async (t) => {
+    test('SIGTERM under an endless flood ends in order', { skip: !isThorough }, async (t) => {
       const program = await startProgram(t, makeFolder())
       const { child } = program
       const open = createOpener(t, program.url)

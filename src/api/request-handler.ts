@@ -70,8 +70,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   /**
    * Tells onError, once, if the listener is mounted by a wildcard, such as `/store/*`, which leaves it no path; or if `basePath` does not end
-   * with the path that it is mounted under. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`,
-   * and `basePath` has to be `/api`, or `/shop/api` behind a proxy that removes `/shop`.
+   * with the path that it is mounted under. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be
+   * `/api`, or `/shop/api` behind a proxy that removes `/shop`.
    */
   function checkMount({ originalTarget, target }: Arrival): void {
     if (typeof originalTarget !== 'string' || isMountReported) return

@@ -77,10 +77,10 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     if (!socket.writable) return
     try {
       const reply = await core?.handle(arrival)
-      // Behind another body, this may be in the middle of a read.
+      // Node may be in the middle of a read, and the rest of the request in it.
       if (!response.req.complete) await new Promise(clock.setImmediate)
       if (reply === undefined) socket.destroy()
-      // Behind a response to half of a request, its rest may come, or another.
+      // What follows half of a request may be its rest, or another.
       else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
         end(socket, reply)
       else if (socket.writable) {
