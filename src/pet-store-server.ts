@@ -19,7 +19,8 @@ import type {
   StorageOptions,
   StorageServer,
 } from './options/types.ts'
-import { createMemoryStore, openFileStore, LocalStore } from './store/local-store.ts'
+import { FileStore, openFileStore } from './store/file-store.ts'
+import { MemoryStore } from './store/memory-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
 import type { Store } from './store/store.ts'
 import { clock } from './system/clock.ts'
@@ -101,7 +102,7 @@ function openStore(
   options: AnyOptions,
   callbacks: ReturnType<typeof guardCallbacks>,
 ): Store | Promise<Store> {
-  if (options.pets !== undefined) return createMemoryStore(options.pets)
+  if (options.pets !== undefined) return new MemoryStore(options.pets)
   if (options.storage !== undefined) return createStorageStore(options.storage, callbacks.onMessage)
   return openFileStore(options.dataFile, callbacks)
 }
@@ -126,10 +127,10 @@ function createHandle(
       checkDisturbance(change)
       core.disturbances.change(change)
     },
-    ...(store instanceof LocalStore && {
+    ...((store instanceof MemoryStore || store instanceof FileStore) && {
       countPets: () => store.size,
       // A rest parameter: if it had one of its own, `beforeEach(store.reset)` would wait for a callback in Jest.
-      async reset(...pets: Parameters<LocalStore['reset']>) {
+      async reset(...pets: Parameters<MemoryStore['reset']>) {
         const done = store.reset(...pets)
         core.disturbances.reset()
         return done

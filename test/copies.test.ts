@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { parseFileText } from '../src/data-file/file-text.ts'
-import { openFileStore } from '../src/store/local-store.ts'
+import { openFileStore } from '../src/store/file-store.ts'
 import { makeFastFolder, newPet, openStore } from './file-system.ts'
 import { isThorough } from './support.ts'
 

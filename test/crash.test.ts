@@ -11,7 +11,7 @@ import { after, test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { parseFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
-import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import {
   Lines,
   makeFastFolder,
@@ -94,12 +94,12 @@ class Recorder implements Recording {
     after: (call, result) => this.#add(call, result),
   })
 
-  open(): Promise<LocalStore> {
+  open(): Promise<FileStore> {
     return openFileStore(this.path, { fileSystem: this.fileSystem })
   }
 
   /** Creates these at once, so that they are one batch. */
-  async create(store: LocalStore, ...names: readonly string[]): Promise<void> {
+  async create(store: FileStore, ...names: readonly string[]): Promise<void> {
     await Promise.allSettled(
       names.map(async (name) => {
         const pet = await store.create(newPet(name))

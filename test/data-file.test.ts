@@ -20,7 +20,7 @@ import { Low } from 'lowdb'
 import { openDataFile, type PetData } from '../src/data-file/data-file.ts'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
-import { openFileStore } from '../src/store/local-store.ts'
+import { openFileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
@@ -484,7 +484,7 @@ test('stores what was under way before it closes, and nothing after', async (t) 
   const creations = ['a', 'b', 'c'].map((name) => store.create(newPet(name)))
   const closed = store.close()
   // Without a message of its own: the client is told what the code means.
-  const late = new PetStoreError('shutting_down', '')
+  const late = new PetStoreError('shutting_down', 'The store is closed.')
   await assert.rejects(store.create(newPet('late')), late)
   await assert.rejects(store.reset(), late)
   await Promise.all([...creations, closed, store.close()])

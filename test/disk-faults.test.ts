@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
 import type { Pet } from '../src/options/types.ts'
-import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
@@ -265,7 +265,7 @@ async function assertOutlives(folder: string, workload: Workload, fault: Fault):
 }
 
 /** Creates these at once; the refused ones are refused in the right words. */
-async function createAll(store: LocalStore, names: readonly string[]): Promise<readonly Pet[]> {
+async function createAll(store: FileStore, names: readonly string[]): Promise<readonly Pet[]> {
   const results = await Promise.allSettled(names.map((name) => store.create(newPet(name))))
   return results.flatMap((result) => {
     if (result.status === 'fulfilled') return [result.value]
@@ -280,7 +280,7 @@ async function createAll(store: LocalStore, names: readonly string[]): Promise<r
 }
 
 /** The store lists these, no other, and the file holds what is listed. */
-function assertServed(path: string, store: LocalStore, names: readonly string[] | undefined): void {
+function assertServed(path: string, store: FileStore, names: readonly string[] | undefined): void {
   const { pets } = store.list({ limit: 100 })
   if (names === undefined) return
   assert.deepEqual(

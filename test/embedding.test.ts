@@ -328,7 +328,7 @@ test('refuses to be reset once it is closed', async () => {
   for (const options of [memory, { apiKeys: [key], dataFile: makeDataFile() }]) {
     const store = await createPetStore(options)
     await store.close()
-    await assert.rejects(store.reset(), { code: 'shutting_down' })
+    await assert.rejects(store.reset(), { code: 'shutting_down', message: 'The store is closed.' })
   }
 })
 

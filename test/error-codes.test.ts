@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createRequestHandler } from '../src/api/request-handler.ts'
 import { errorCodes } from '../src/http/response.ts'
 import { createHttpServer } from '../src/http/server.ts'
-import { createMemoryStore } from '../src/store/local-store.ts'
+import { MemoryStore } from '../src/store/memory-store.ts'
 import {
   assertRefusal,
   connectRaw,
@@ -30,7 +30,7 @@ test('a 404 beside the pets says where they are', async (t) => {
     ['', ['/v1/pet', '/v1/Pets', '/api/v1/pets', '/v2/pets', '/v1/pet/1'], ['/v1/store', '/v1/carpets']],
     ['/store', ['/pets', '/store/pets/1', '/store/v1', '/store/v2/pets'], ['/store/v2', '/elsewhere']],
   ] as const) {
-    const store = createMemoryStore([])
+    const store = new MemoryStore([])
     const core = createRequestHandler({
       store,
       apiKeys: [key],
@@ -55,7 +55,7 @@ test('a 404 beside the pets says where they are', async (t) => {
 })
 
 test('a fault of the service is 500 without a word of the fault, and the next request is answered', async (t) => {
-  const store = createMemoryStore([])
+  const store = new MemoryStore([])
   const secret = new TypeError(`secret at ${root}`)
   store.get = () => {
     throw secret

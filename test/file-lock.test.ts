@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { DataFileUnusable, Disk } from '../src/data-file/disk.ts'
 import { lockFile } from '../src/data-file/file-lock.ts'
-import { openFileStore } from '../src/store/local-store.ts'
+import { openFileStore } from '../src/store/file-store.ts'
 import { buildOnce } from './built.ts'
 import { newPet, openStore, petLine } from './file-system.ts'
 import {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
 import type { Pet, PetWithoutId } from '../src/options/types.ts'
-import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import { makeFolder } from './support.ts'
 
@@ -165,7 +165,7 @@ export class Lines extends Array<string> {
 }
 
 export interface OpenedStore {
-  readonly store: LocalStore
+  readonly store: FileStore
   readonly lines: Lines
 }
 
@@ -216,7 +216,7 @@ export function holdLooks(t: TestContext): (withinMs: number) => void {
 }
 
 /** The names of the first pets in the store. */
-export function namesIn(store: LocalStore): readonly string[] {
+export function namesIn(store: FileStore): readonly string[] {
   return store.list({ limit: 100 }).pets.map(({ name }) => name)
 }
 

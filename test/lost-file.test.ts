@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { openFileStore } from '../src/store/local-store.ts'
+import { openFileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
   holdLooks,

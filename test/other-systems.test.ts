@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync, type BigIntStats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
-import { openFileStore } from '../src/store/local-store.ts'
+import { openFileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
   countTime,

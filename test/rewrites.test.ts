@@ -7,7 +7,7 @@ import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
-import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
@@ -68,7 +68,7 @@ interface Moments {
 async function createWithRewrite(
   folder: string,
   before: (call: number, path: string) => void,
-): Promise<{ readonly store: LocalStore; readonly path: string; readonly calls: number }> {
+): Promise<{ readonly store: FileStore; readonly path: string; readonly calls: number }> {
   nodeFs.mkdirSync(folder)
   const path = join(folder, 'pets.json')
   let calls = 0
@@ -90,7 +90,7 @@ async function createWithRewrite(
   return { store, path, calls }
 }
 
-async function tryCreate(store: LocalStore, name: string): Promise<boolean> {
+async function tryCreate(store: FileStore, name: string): Promise<boolean> {
   try {
     await store.create(newPet(name))
     return true

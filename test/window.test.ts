@@ -11,7 +11,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { parseFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
-import { openFileStore, type LocalStore } from '../src/store/local-store.ts'
+import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
   Lines,
@@ -217,7 +217,7 @@ function holdTime(t: TestContext): (ms: number) => void {
 const root = makeFastFolder()
 let folderCount = 0
 
-const listAll = (store: LocalStore): readonly Pet[] => store.list({ limit: 1000 }).pets
+const listAll = (store: FileStore): readonly Pet[] => store.list({ limit: 1000 }).pets
 
 /** Runs one case. Gives how many calls the store made, and before which of them the last sync of the creation ended. */
 async function run(
@@ -250,8 +250,8 @@ async function run(
       return fault?.(call)
     },
   })
-  const open = (): Promise<LocalStore> => openFileStore(path, { fileSystem, onMessage: said.say })
-  let store: LocalStore | undefined
+  const open = (): Promise<FileStore> => openFileStore(path, { fileSystem, onMessage: said.say })
+  let store: FileStore | undefined
   const confirmed = new Map<Pet['id'], Pet>()
   const create = async (name: string): Promise<Pet | undefined> => {
     try {

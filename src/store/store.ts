@@ -84,3 +84,13 @@ export function storageFailure(isFull: boolean, outcome: string, cause?: unknown
     ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
     : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
 }
+
+/** What a creation gets once the highest id is given. */
+export const noIdLeft = (): PetStoreError =>
+  new PetStoreError(
+    'insufficient_storage',
+    'There is no id left: the highest is 9223372036854775807. Nothing was stored.',
+  )
+
+/** What a store that is closed, or about to be, rejects with. */
+export const storeClosed = (): PetStoreError => new PetStoreError('shutting_down', 'The store is closed.')

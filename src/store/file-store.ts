@@ -1,22 +1,19 @@
 /**
- * The store in memory, with or without a data file. With one, a pet is listed only when it is durable, and hand edits are looked for. They
- * and creations go through one queue, so they cannot interleave.
+ * The store on a data file. A pet is listed only when it is durable, and hand edits are looked for. They and creations go through one queue,
+ * so they cannot interleave.
  */
-import { Low, Memory } from 'lowdb'
+import { Low } from 'lowdb'
 import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
-import { describe, type Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/json.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
-import { completeSeeds } from '../pet/seeds.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode, isError, isSystemError } from '../system/errors.ts'
 import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
-import type { PetPage, PetQuery, Store } from './store.ts'
-
-const noIdLeft = 'There is no id left: the highest is 9223372036854775807. Nothing was stored.'
+import { failureKnownMs, noIdLeft, notStored, perhapsStored, PetStoreError } from './store.ts'
+import { storageFailure, storeClosed, type PetPage, type PetQuery, type Store } from './store.ts'
 
 const lookEveryMs = 500
 
@@ -28,14 +25,9 @@ interface FileStoreOptions extends DiskOptions {
   readonly onError?: (message: string) => void
 }
 
-export async function openFileStore(path: string, options: FileStoreOptions = {}): Promise<LocalStore> {
+export async function openFileStore(path: string, options: FileStoreOptions = {}): Promise<FileStore> {
   const { file, data } = await openDataFile(path, options)
-  return new LocalStore(new Low<PetData>(file, data), file, options)
-}
-
-/** Missing ids and statuses are filled in. Throws a TypeError on a wrong pet. */
-export function createMemoryStore(seeds: readonly SeedPet[]): LocalStore {
-  return new LocalStore(new Low<PetData>(new Memory(), { pets: completeSeeds(seeds) }))
+  return new FileStore(new Low<PetData>(file, data), file, options)
 }
 
 /** Of the last look at the file or, if that found nothing, of the last creation. */
@@ -47,25 +39,23 @@ interface Failure {
   readonly endMs: number
 }
 
-export class LocalStore implements Store {
+export class FileStore implements Store {
   version = 0
   readonly #low: Low<PetData>
-  readonly #file: DataFile | undefined
+  readonly #file: DataFile
   readonly #say: (message: string) => void
   readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
-  readonly #seeds: readonly Pet[]
-  readonly #timer: NodeJS.Timeout | undefined
+  readonly #timer: NodeJS.Timeout
   #index: PetIndex
   #failure: Failure | undefined
   #closed: Promise<void> | undefined
 
-  constructor(low: Low<PetData>, file?: DataFile, options: FileStoreOptions = {}) {
+  constructor(low: Low<PetData>, file: DataFile, options: FileStoreOptions) {
     this.#low = low
     this.#file = file
     this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
-    this.#seeds = file === undefined ? [...low.data.pets] : []
-    if (file !== undefined) this.#timer = this.#lookAtIntervals(file, options)
+    this.#timer = this.#lookAtIntervals(options)
   }
 
   get size(): number {
@@ -78,7 +68,7 @@ export class LocalStore implements Store {
   }
 
   whyNoCreation(): 'read_only' | 'storage_failed' | undefined {
-    if (this.dataFileError !== undefined || this.#file?.isReadOnly() === true) return 'read_only'
+    if (this.dataFileError !== undefined || this.#file.isReadOnly()) return 'read_only'
     const isKnown = this.#failure !== undefined && clock.performanceNow() < this.#failure.endMs
     return isKnown ? 'storage_failed' : undefined
   }
@@ -92,31 +82,24 @@ export class LocalStore implements Store {
   }
 
   create(newPet: PetWithoutId): Promise<Pet> {
-    if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
+    if (this.#closed !== undefined) return Promise.reject(storeClosed())
     return this.#queue.add(newPet)
   }
 
-  /** To these pets, or those that it was created with or, with a data file, to what the file says now. Throws a TypeError for wrong ones. */
+  /** To what the file says now. Rejects with a PetStoreError after `close`. Throws a TypeError for pets, since those of the file are a person's. */
   reset(seeds?: readonly SeedPet[]): Promise<void> {
-    if (this.#closed !== undefined) return Promise.reject(new PetStoreError('shutting_down'))
-    if (seeds !== undefined && this.#file !== undefined)
+    if (this.#closed !== undefined) return Promise.reject(storeClosed())
+    if (seeds !== undefined)
       throw new TypeError('pets: a store on a data file takes no others; edit the file')
-    if (seeds !== undefined && !Array.isArray(seeds))
-      throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}`)
-    const pets = seeds === undefined ? this.#seeds : completeSeeds(seeds)
-    return this.#queue.run(async () => {
-      if (this.#file !== undefined) return this.#reload(this.#file)
-      this.#low.data = { pets: [...pets] }
-      this.#reindex()
-    })
+    return this.#queue.run(() => this.#reload())
   }
 
   close(): Promise<void> {
     clock.clearInterval(this.#timer)
     this.#closed ??= this.#queue.run(async () => {
       // Somebody may have damaged the file since the last look.
-      if (this.#file !== undefined) await this.#reload(this.#file, { isLast: true }).catch(() => {})
-      await this.#file?.close()
+      await this.#reload({ isLast: true }).catch(() => {})
+      await this.#file.close()
     })
     return this.#closed
   }
@@ -125,19 +108,17 @@ export class LocalStore implements Store {
     const file = this.#file
     // In the file, or in an editor that has read them and may save them again.
     let mayBeStored = false
-    let results = fillIds(newPets, (file ?? this.#index).highestId)
+    let results = fillIds(newPets, file.highestId)
     for (let edits = 0; ; edits++) {
       try {
         await this.#append(results)
-        return results.map((pet) => pet ?? new PetStoreError('insufficient_storage', noIdLeft))
+        return results.map((pet) => pet ?? noIdLeft())
       } catch (error) {
-        mayBeStored ||= file?.mayBeStored === true
+        mayBeStored ||= file.mayBeStored
         // Once a mode is put right, creations are possible at once.
-        if (file !== undefined && isSystemError(error))
-          this.#fail(file, error, file.isReadOnly() ? 0 : failureKnownMs)
-        if (file === undefined || !(error instanceof DataFileChanged) || edits === maxEdits)
-          throw toRefusal(error, mayBeStored)
-        await this.#reload(file, { mayBeStored })
+        if (isSystemError(error)) this.#fail(error, file.isReadOnly() ? 0 : failureKnownMs)
+        if (!(error instanceof DataFileChanged) || edits === maxEdits) throw toRefusal(error, mayBeStored)
+        await this.#reload({ mayBeStored })
         // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status,
         // but with their ids and names: another name is a person's own pet, who took the next id.
         const stored = results.map((pet) => {
@@ -171,7 +152,8 @@ export class LocalStore implements Store {
   }
 
   /** Reads the file, if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
-  async #reload(file: DataFile, { mayBeStored = false, isLast = false } = {}): Promise<void> {
+  async #reload({ mayBeStored = false, isLast = false } = {}): Promise<void> {
+    const file = this.#file
     try {
       const isEdited = await file.look()
       if (isEdited) await this.#low.read()
@@ -181,18 +163,18 @@ export class LocalStore implements Store {
     } catch (error) {
       const kept = await file.keepPets(isLast)
       const refusal = toRefusal(error, mayBeStored)
-      if (refusal instanceof PetStoreError) this.#fail(file, error, Infinity, kept)
+      if (refusal instanceof PetStoreError) this.#fail(error, Infinity, kept)
       throw refusal
     }
   }
 
-  #lookAtIntervals(file: DataFile, { onError }: FileStoreOptions): NodeJS.Timeout {
+  #lookAtIntervals({ onError }: FileStoreOptions): NodeJS.Timeout {
     let isLooking = false
     const look = async (): Promise<void> => {
       if (isLooking) return
       isLooking = true
       await this.#queue
-        .run(() => this.#reload(file))
+        .run(() => this.#reload())
         .catch((error: unknown) => {
           // It was said already.
           if (error instanceof PetStoreError) return
@@ -215,8 +197,9 @@ export class LocalStore implements Store {
   }
 
   /** Of creations, the first that fails is told. `kept`: what became of the pets. */
-  #fail(file: DataFile, error: unknown, knownMs: number, kept = ''): void {
+  #fail(error: unknown, knownMs: number, kept = ''): void {
     const { dataFileError } = this
+    const file = this.#file
     const isLook = knownMs === Infinity
     const last = this.#failure
     if (!isLook && last?.endMs === Infinity) return
@@ -237,7 +220,7 @@ export class LocalStore implements Store {
   #mend(): void {
     const isFault = this.dataFileError !== undefined
     const state = isFault ? 'is valid again, and the pets come from it' : 'can be used again'
-    if (this.#failure?.said !== undefined) this.#say(`${this.#file?.name}: ${state}`)
+    if (this.#failure?.said !== undefined) this.#say(`${this.#file.name}: ${state}`)
     this.#failure = undefined
   }
 }

@@ -1,0 +1,77 @@
+/** The store in memory. Its pets are those that it was given, and those that were created since. Knows no file. */
+import { describe, type Int64 } from '../json/json.ts'
+import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
+import { completeSeeds } from '../pet/seeds.ts'
+import { createCommitQueue } from './commit-queue.ts'
+import { PetIndex } from './pet-index.ts'
+import {
+  noIdLeft,
+  storeClosed,
+  type PetStoreError,
+  type PetPage,
+  type PetQuery,
+  type Store,
+} from './store.ts'
+
+export class MemoryStore implements Store {
+  version = 0
+  readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), Infinity)
+  readonly #seeds: readonly Pet[]
+  #pets: Pet[]
+  #index: PetIndex
+  #closed: Promise<void> | undefined
+
+  /** Missing ids and statuses are filled in. Throws a TypeError for wrong pets. */
+  constructor(seeds: readonly SeedPet[]) {
+    this.#seeds = completeSeeds(seeds)
+    this.#pets = [...this.#seeds]
+    this.#index = new PetIndex(this.#pets)
+  }
+
+  get size(): number {
+    return this.#index.size
+  }
+
+  whyNoCreation(): undefined {
+    return undefined
+  }
+
+  get(id: Int64): Pet | undefined {
+    return this.#index.get(id)
+  }
+
+  list(query: PetQuery): PetPage {
+    return this.#index.list(query)
+  }
+
+  create(newPet: PetWithoutId): Promise<Pet> {
+    if (this.#closed !== undefined) return Promise.reject(storeClosed())
+    return this.#queue.add(newPet)
+  }
+
+  /** To these pets, or those that it was created with. Rejects with a PetStoreError after `close`. Throws a TypeError for wrong pets. */
+  reset(seeds?: readonly SeedPet[]): Promise<void> {
+    if (this.#closed !== undefined) return Promise.reject(storeClosed())
+    if (seeds !== undefined && !Array.isArray(seeds))
+      throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}`)
+    const pets = seeds === undefined ? [...this.#seeds] : completeSeeds(seeds)
+    return this.#queue.run(async () => {
+      this.#pets = pets
+      this.#index = new PetIndex(pets)
+      this.version++
+    })
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#queue.run(async () => {})
+    return this.#closed
+  }
+
+  async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
+    const results = fillIds(newPets, this.#index.highestId)
+    this.#pets.push(...results.filter((pet) => pet !== undefined))
+    this.#index.showAdded()
+    this.version++
+    return results.map((pet) => pet ?? noIdLeft())
+  }
+}
