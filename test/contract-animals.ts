@@ -1,4 +1,4 @@
-/** The animals that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
+/** The pets that the contract suite adds: bodies digit for digit, and enough of each status to tell a full page. */
 import { randomInt } from 'node:crypto'
 import type { Answer, Client } from './contract-client.ts'
 import {
@@ -28,23 +28,23 @@ export interface Animal {
 }
 
 export interface Animals {
-  /** Adds an animal that a case of another section than 4.2 needs. */
+  /** Adds a pet that a case of another section than 4.2 needs. */
   addAnimal(members?: Record<string, string>): Promise<Animal>
-  /** The same animal each time, for a case that only needs one to be there. */
+  /** The same pet each time, for a case that only needs one to be there. */
   anyAnimal(): Promise<Animal>
-  /** Fetches an animal that a case of another section than 4.3 needs. */
+  /** Fetches a pet that a case of another section than 4.3 needs. */
   fetchAnimal(id: string): Promise<Answer>
-  /** Blames section 4.2 for an animal that was added and can neither be fetched nor listed. */
+  /** Blames section 4.2 for a pet that was added and can neither be fetched nor listed. */
   expectKept(id: string): Promise<void>
   /** Blames section 2 for an id that two creations were answered with. */
   expectUnique(id: string, answer: Answer): Promise<void>
-  /** Makes sure, once, that the store holds more animals than any page, and more of each status than a default page. */
+  /** Makes sure, once, that the store holds more pets than any page, and more of each status than a default page. */
   stock(): Promise<void>
-  /** A status that fewer animals have than a page holds, so that a list of it has to show each of them. */
+  /** A status that fewer pets have than a page holds, so that a list of it has to show each of them. */
   findRoom(): Promise<string | undefined>
 }
 
-/** `isPatient` adds as many animals as fill a page also if each takes long. */
+/** `isPatient` adds as many pets as fill a page also if each takes long. */
 export function createAnimals(client: Client, isPatient: boolean): Animals {
   let any: Promise<Animal> | undefined
   let stocking: Promise<void> | undefined
@@ -78,7 +78,7 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     block(
       '4.2',
       found,
-      `animal ${id}, which was just added`,
+      `pet ${id}, which was just added`,
       `it is not stored: no list has it, and this is ${found.received}`,
     )
   }
@@ -87,7 +87,7 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     if (client.addedIds.indexOf(id) === client.addedIds.lastIndexOf(id)) return
     // A store that keeps nothing may count the same id again and again.
     await expectKept(id)
-    block('2', answer, 'an id that no other animal has', `id ${id}, which another animal was given as well`)
+    block('2', answer, 'an id that no other pet has', `id ${id}, which another pet was given as well`)
   }
 
   const listOf = async (status: string) =>
@@ -115,25 +115,25 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     async fetchAnimal(id) {
       const answer = await client.get(id)
       if (answer.status === 404) await expectKept(id)
-      if (answer.status !== 200) block('4.3', answer, `200: animal ${id} was just added`)
+      if (answer.status !== 200) block('4.3', answer, `200: pet ${id} was just added`)
       await expectUnique(id, answer)
       const given = isObject(answer.json) ? answer.json['id'] : undefined
       if (given !== undefined && String(given) !== id)
-        block('4.3', answer, `animal ${id}`, `animal ${show(given)}: ${answer.received}`)
+        block('4.3', answer, `pet ${id}`, `pet ${show(given)}: ${answer.received}`)
       return answer
     },
     stock() {
       if (!isPatient && shareOf(client) < 1)
-        return Promise.reject(new TooSlow('the server is slow, and they need a hundred animals'))
+        return Promise.reject(new TooSlow('the server is slow, and they need a hundred pets'))
       stocking ??= statuses.reduce((before, status) => before.then(() => fill(status)), Promise.resolve())
       return stocking
     },
     async findRoom() {
-      // From the last one on: an animal without a status of its own is mostly available.
+      // From the last one on: a pet without a status of its own is mostly available.
       for (const status of statuses.toReversed()) {
         const answer = await client.list(`?status=${status}&limit=${maxLimit}`)
         const stray = findStray(answer, status)
-        if (stray !== undefined) block('4.1', answer, `only animals that are ${status}`, stray)
+        if (stray !== undefined) block('4.1', answer, `only pets that are ${status}`, stray)
         if (readPets(answer).length < maxLimit - 1) return status
       }
       return undefined

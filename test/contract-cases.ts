@@ -53,7 +53,7 @@ interface Section extends Client, Animals {
 
 const sections: Record<string, (section: Section) => void> = {
   '1 The service': ({ test, list, add, anyAnimal, fetchAnimal }) => {
-    test('lists animals under the base address', async () => {
+    test('lists pets under the base address', async () => {
       expectStatus(await list(), 200)
     })
     test('answers listPets as application/json', async () => {
@@ -121,7 +121,7 @@ const sections: Record<string, (section: Section) => void> = {
         expectArray(answer)
       })
 
-    test('PetStatus is one of the statuses for every listed animal', async () => {
+    test('PetStatus is one of the statuses for every listed pet', async () => {
       await stock()
       const answer = await list(`?limit=${maxLimit}`)
       for (const pet of readPets(answer))
@@ -130,7 +130,7 @@ const sections: Record<string, (section: Section) => void> = {
           violate(
             answer,
             `one of ${statuses.join(', ')}`,
-            `an animal with status ${show(pet['status'])} (id ${idOf(pet)})`,
+            `a pet with status ${show(pet['status'])} (id ${idOf(pet)})`,
           )
     })
 
@@ -151,7 +151,7 @@ const sections: Record<string, (section: Section) => void> = {
       const answer = await list(`?status=${status}&limit=${maxLimit}`)
       const listed = readPets(answer).find((pet) => idOf(pet) === id)
       if (listed === undefined)
-        block('4.1', answer, `animal ${id} among them, for it was just added`, 'a list without it')
+        block('4.1', answer, `pet ${id} among them, for it was just added`, 'a list without it')
       expectMembers({ ...answer, json: listed }, { categoryId: 9007199254740993n })
     })
     const unusualNames = {
@@ -172,13 +172,13 @@ const sections: Record<string, (section: Section) => void> = {
 
   '3 Statuses': ({ test, add, addAnimal, fetchAnimal }) => {
     for (const status of statuses)
-      test(`keeps the status ${status} that an animal is added with`, async () => {
+      test(`keeps the status ${status} that a pet is added with`, async () => {
         const answer = await add(newPet({ status: quote(status) }))
         if (!isSuccess(answer)) block('4.2', answer, 'success')
         expectMembers(answer, { status })
         expectMembers(await fetchAnimal(readId(answer)), { status })
       })
-    test('gives an animal that is added without a status one of the three', async () => {
+    test('gives a pet that is added without a status one of the three', async () => {
       const { answer, pet } = await addAnimal()
       expectAnimal(answer)
       if (pet['status'] === undefined) blockStatus(answer)
@@ -193,12 +193,12 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '4.1 List animals': ({ test, list, addAnimal, expectKept, stock, findRoom }) => {
+  '4.1 List pets': ({ test, list, addAnimal, expectKept, stock, findRoom }) => {
     test('answers 200', async () => {
       expectStatus(await list(), 200)
     })
     for (const query of ['', ...statuses.map((status) => `?status=${status}`)])
-      test(`returns at most 20 animals when limit is omitted: GET /pets${query}`, async () => {
+      test(`returns at most 20 pets when limit is omitted: GET /pets${query}`, async () => {
         await stock()
         expectAtMost(await list(query), 20)
       })
@@ -208,21 +208,20 @@ const sections: Record<string, (section: Section) => void> = {
         expectAtMost(await list(`?limit=${limit}`), limit)
       })
     for (const status of statuses) {
-      test(`returns only ${status} animals for status=${status}`, async () => {
+      test(`returns only ${status} pets for status=${status}`, async () => {
         await stock()
         const answer = await list(`?status=${status}&limit=${maxLimit}`)
         expectOnly(answer, status)
-        if (readPets(answer).length === 0)
-          violate(answer, `some animals: several that are ${status} were added`)
+        if (readPets(answer).length === 0) violate(answer, `some pets: several that are ${status} were added`)
       })
-      test(`returns at most 2 animals, all ${status}, for status=${status}&limit=2`, async () => {
+      test(`returns at most 2 pets, all ${status}, for status=${status}&limit=2`, async () => {
         await stock()
         const answer = await list(`?status=${status}&limit=2`)
         expectAtMost(answer, 2)
         expectOnly(answer, status)
       })
     }
-    test('lists an animal that was added', async () => {
+    test('lists a pet that was added', async () => {
       const status = await findRoom()
       if (status === undefined) throw new NotTried(noRoom)
       const { id } = await addAnimal({ status: quote(status) })
@@ -249,23 +248,23 @@ const sections: Record<string, (section: Section) => void> = {
       })
   },
 
-  '4.2 Add an animal': ({ test, list, add, addAnimal, fetchAnimal }) => {
+  '4.2 Add a pet': ({ test, list, add, addAnimal, fetchAnimal }) => {
     const refused: string[] = []
 
     test('answers 201', async () => {
       expectStatus(await add(newPet()), 201)
     })
     for (const status of statuses)
-      test(`answers 201 to an animal that is ${status}`, async () => {
+      test(`answers 201 to a pet that is ${status}`, async () => {
         expectStatus(await add(newPet({ status: quote(status) })), 201)
       })
-    test('answers with the animal that was sent', async () => {
+    test('answers with the pet that was sent', async () => {
       const name = newName()
       const answer = await add(newPet({ name: quote(name), categoryId: '12' }))
       expectSuccess(answer)
       expectMembers(answer, { name, categoryId: 12n })
     })
-    test('keeps the animal: getPet finds it as it was answered', async () => {
+    test('keeps the pet: getPet finds it as it was answered', async () => {
       const { id, pet, answer } = await addAnimal({ categoryId: '3' })
       expectAnimal(answer)
       const { name, categoryId, status } = pet
@@ -278,7 +277,7 @@ const sections: Record<string, (section: Section) => void> = {
       expectSuccess(answer, '201, or a 4xx (the interface leaves it open)')
       expectMembers(answer, { name })
     })
-    test("leaves an animal alone when another one is added with the first one's id", async () => {
+    test("leaves a pet alone when another one is added with the first one's id", async () => {
       const first = await addAnimal()
       expectAnimal(first.answer)
       await add(newPet({ id: first.id }))
@@ -331,32 +330,32 @@ const sections: Record<string, (section: Section) => void> = {
           if (isRefusal(answer) && name !== undefined) refused.push(name)
           expectStatus(answer, 400, fault)
         })
-    test('lists no animal that it refused', async () => {
+    test('lists no pet that it refused', async () => {
       for (const status of statuses) {
         const answer = await list(`?status=${status}&limit=${maxLimit}`)
         const stray = readPets(answer).find((pet) => refused.includes(String(pet['name'])))
         if (stray !== undefined)
           violate(
             answer,
-            'no animal whose creation was refused',
-            `animal ${idOf(stray)} (${show(stray['name'])}), whose creation was refused`,
+            'no pet whose creation was refused',
+            `pet ${idOf(stray)} (${show(stray['name'])}), whose creation was refused`,
           )
       }
     })
-    test('still adds animals after all these refusals', async () => {
+    test('still adds pets after all these refusals', async () => {
       expectStatus(await add(newPet()), 201)
     })
   },
 
-  '4.3 Get an animal': ({ test, get, addAnimal, fetchAnimal }) => {
+  '4.3 Get a pet': ({ test, get, addAnimal, fetchAnimal }) => {
     for (const status of statuses)
-      test(`answers 200 with an animal that is ${status}`, async () => {
+      test(`answers 200 with a pet that is ${status}`, async () => {
         const { id, pet } = await addAnimal({ status: quote(status) })
         const answer = await fetchAnimal(id)
         expectMembers(answer, { name: pet['name'], categoryId: pet['categoryId'] })
         expectId(answer, id)
       })
-    test('answers each with its own animal', async () => {
+    test('answers each with its own pet', async () => {
       const [first, second] = [await addAnimal(), await addAnimal()]
       expectAnimal(first.answer)
       expectMembers(await fetchAnimal(second.id), { name: second.pet['name'] })
@@ -367,18 +366,18 @@ const sections: Record<string, (section: Section) => void> = {
       'an id': String(randomInt(2 ** 46, 2 ** 47)),
       'an id beyond 2^53': newBigId(),
     }))
-      test(`answers 404 to ${words} that no animal has`, async () => {
-        expectStatus(await get(id), 404, 'no animal has this id')
+      test(`answers 404 to ${words} that no pet has`, async () => {
+        expectStatus(await get(id), 404, 'no pet has this id')
       })
     test('refuses a petId that is no integer', async () => {
       expectRefusal(await get('abc'), 'the petId is no integer')
     })
-    test('refuses a petId that only begins with the id of an animal', async () => {
+    test('refuses a petId that only begins with the id of a pet', async () => {
       const { id } = await addAnimal()
       expectRefusal(await get(`${id}abc`), 'the petId is no integer')
       expectRefusal(await get(`${id}.5`), 'the petId is no integer')
     })
-    test('refuses a petId beyond int64, also when its low 64 bits are the id of an animal', async () => {
+    test('refuses a petId beyond int64, also when its low 64 bits are the id of a pet', async () => {
       const { id } = await addAnimal()
       const beyond = 'the petId is beyond int64'
       expectRefusal(await get('9223372036854775808'), beyond)
@@ -387,11 +386,11 @@ const sections: Record<string, (section: Section) => void> = {
   },
 
   '4.4 What the operations leave open': ({ test, send, list, anyAnimal, fetchAnimal }) => {
-    test('answers GET /store/orders in some way, and lists animals as before', async () => {
+    test('answers GET /store/orders in some way, and lists pets as before', async () => {
       await send('/store/orders')
       expectStatus(await list(), 200)
     })
-    test('answers PATCH /pets/{petId} in some way, and fetches the animal as before', async () => {
+    test('answers PATCH /pets/{petId} in some way, and fetches the pet as before', async () => {
       const { id } = await anyAnimal()
       await send(`/pets/${id}`, { method: 'PATCH', body: '{}' })
       await fetchAnimal(id)
@@ -456,7 +455,7 @@ const sections: Record<string, (section: Section) => void> = {
       if (answer.status === 401)
         violate(answer, 'success: the name of a header is the same in any letter case')
     })
-    test('adds no animal for a request that it answers with 401', async () => {
+    test('adds no pet for a request that it answers with 401', async () => {
       const name = newName()
       const refusal = await add(newPet({ name: quote(name) }), withoutKey)
       expect401('createPet', refusal, noKey)
@@ -464,11 +463,7 @@ const sections: Record<string, (section: Section) => void> = {
         const answer = await list(`?status=${status}&limit=${maxLimit}`)
         const stray = readPets(answer).find((pet) => pet['name'] === name)
         if (stray !== undefined)
-          violate(
-            answer,
-            'no animal that was sent without a key',
-            `animal ${idOf(stray)}, sent without a key`,
-          )
+          violate(answer, 'no pet that was sent without a key', `pet ${idOf(stray)}, sent without a key`)
       }
     })
   },
@@ -478,7 +473,7 @@ const sections: Record<string, (section: Section) => void> = {
       await stock()
       expectCount(await list(), 20)
     })
-    test('returns one animal at the minimum, limit=1', async () => {
+    test('returns one pet at the minimum, limit=1', async () => {
       await stock()
       expectCount(await list('?limit=1'), 1)
     })
@@ -501,7 +496,7 @@ const sections: Record<string, (section: Section) => void> = {
       if (answer.status === 404) await fetchAnimal(id)
       expectStatus(answer, 200)
     })
-    test('lists with the status filter the same animals that getPet gives', async () => {
+    test('lists with the status filter the same pets that getPet gives', async () => {
       await stock()
       const listed = readPets(await list('?status=sold&limit=3'))
       for (const pet of listed) {
@@ -523,7 +518,7 @@ const sections: Record<string, (section: Section) => void> = {
         section: '5',
         ask: async () => get((await anyAnimal()).id, withoutKey),
       },
-      'getPet of an animal that is not there': { status: 404, section: '4.3', ask: () => get(newBigId()) },
+      'getPet of a pet that is not there': { status: 404, section: '4.3', ask: () => get(newBigId()) },
     }
     for (const [words, { status, section, ask }] of Object.entries(table)) {
       const refuse = async () => {
@@ -550,9 +545,9 @@ function nameStatus(pet: Record<string, unknown>, { received }: Answer): string 
 }
 
 const withoutKey: Call = { authorization: { value: null, words: 'without Authorization' } }
-const noRoom = 'the store holds so many animals of each status that a list need not show a new one'
+const noRoom = 'the store holds so many pets of each status that a list need not show a new one'
 
-/** A positive int64 beyond 2^53 that no animal has, for it is drawn at random. */
+/** A positive int64 beyond 2^53 that no pet has, for it is drawn at random. */
 function newBigId(): string {
   return String(BigInt(`0x7f${randomBytes(7).toString('hex')}`))
 }
@@ -589,7 +584,7 @@ export interface Suite {
   readonly cases: readonly Case[]
   /** To be called after the last case. */
   conclude(): Conclusion
-  /** Asks the server to delete the animals that the cases added. To be called after the last case. */
+  /** Asks the server to delete the pets that the cases added. To be called after the last case. */
   cleanUp(): Promise<void>
 }
 
@@ -603,7 +598,7 @@ export function createSuite(client: Client, isPatient: boolean): Suite {
     cases,
     conclude,
     async cleanUp() {
-      // A service that mixes up ids might delete somebody else's animal.
+      // A service that mixes up ids might delete somebody else's pet.
       if (!isGone() && !hasFailed('2', '4.2')) await deleteAdded(client)
     },
   }
@@ -617,6 +612,6 @@ async function deleteAdded({ addedIds, send }: Client): Promise<void> {
       if (!isSuccess(answer)) return
     }
   } catch {
-    // The server cannot be reached: the animals stay.
+    // The server cannot be reached: the pets stay.
   }
 }

@@ -205,7 +205,7 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
     '4.3 9',
     { rewrite: (answer, { path }) => (answer.status === 200 && path !== '/v1/pets' ? refuse(410) : answer) },
   ],
-  'keeps no animal': ['4.2', { save: () => {}, newId: () => BigInt(`0x1${randomBytes(7).toString('hex')}`) }],
+  'keeps no pet': ['4.2', { save: () => {}, newId: () => BigInt(`0x1${randomBytes(7).toString('hex')}`) }],
   'keeps what it refuses': [
     '4.2',
     {
@@ -217,8 +217,8 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
       },
     },
   ],
-  'takes an animal without name': ['4.2', lenient(({ name }) => (name === undefined ? { name: '' } : {}))],
-  'takes an animal without categoryId': [
+  'takes a pet without name': ['4.2', lenient(({ name }) => (name === undefined ? { name: '' } : {}))],
+  'takes a pet without categoryId': [
     '4.2',
     lenient(({ categoryId }) => (categoryId === undefined ? { categoryId: 0n } : {})),
   ],
@@ -284,7 +284,7 @@ const variants: Record<string, Partial<Behaviour>>[] = [
     'names the charset': { rewrite: (answer) => ({ ...answer, type: 'Application/JSON; charset=utf-8' }) },
   },
   {
-    'returns no animal for limit=0': {
+    'returns no pet for limit=0': {
       readLimit: (limit) => (limit === '0' ? 0 : reference.readLimit(limit)),
     },
     'ignores an unknown status filter': { filter: (pets, status) => reference.filter(pets, status) ?? pets },
@@ -304,7 +304,7 @@ const variants: Record<string, Partial<Behaviour>>[] = [
     },
   },
   {
-    'finds no animal of an unknown status': {
+    'finds no pet of an unknown status': {
       filter: (pets, status) => reference.filter(pets, status) ?? [],
     },
     'refuses unusual names, and a name twice': {
@@ -382,7 +382,7 @@ async function verify(client: Client, isPatient = true): Promise<Outcome> {
   }
 }
 
-/** Of "4.1 List animals" the 4.1. */
+/** Of "4.1 List pets" the 4.1. */
 function formatNumbers(sections: Iterable<string>): string {
   return Array.from(sections, (section) => section.split(' ', 1)[0])
     .toSorted()
@@ -450,7 +450,7 @@ describe('the contract suite', () => {
     expectPass(await verify(connect(store)))
   })
 
-  test('passes on a store of 1,000 animals', async () => {
+  test('passes on a store of 1,000 pets', async () => {
     expectPass(await verifyStore({}, createPets(1000)))
   })
 
@@ -596,7 +596,7 @@ describe('the summary', () => {
     const changes = together.map((fault) => faults[fault]?.[1])
     const { words, summary } = await verifyStore(Object.assign({}, ...changes))
     assertCauses(summary, [
-      /^4\.1 List animals \| GET \S+, with the key \| at most 20 animals \| 50 animals$/,
+      /^4\.1 List pets \| GET \S+, with the key \| at most 20 pets \| 50 pets$/,
       /^5 Keys \| .* \| 401: the key is wrong \| 200 /,
       /^7 Errors \| .* \| an Error body: .* \| code is \(missing\): 400 /,
     ])
@@ -604,7 +604,7 @@ describe('the summary', () => {
     assert.equal(head, 'Fix the first cause first, and run this again: it may be behind others.')
     assert.ok(
       first?.startsWith(
-        '1. 4.1 List animals: returns at most 20 animals when limit is omitted: GET /pets; returns at most 20',
+        '1. 4.1 List pets: returns at most 20 pets when limit is omitted: GET /pets; returns at most 20',
       ),
       first,
     )
@@ -621,7 +621,7 @@ describe('the summary', () => {
         method === 'POST' ? { status: 501, type: 'text/html', text: '<html>\n  <p>Not yet' } : answer,
     })
     assertCauses(summary, [
-      /\b4\.2 Add an animal\b.* \| POST .* \| 501 Not Implemented, text\/html, <html> <p>Not yet$/,
+      /\b4\.2 Add a pet\b.* \| POST .* \| 501 Not Implemented, text\/html, <html> <p>Not yet$/,
     ])
   })
 
@@ -671,13 +671,11 @@ describe('the summary', () => {
         rewrite: (answer) =>
           answer.status === 201 ? { ...answer, text: answer.text.replace(/,.*/, '}') } : answer,
       },
-      [
-        /^2 Data \| POST .* \| an animal with name \(string\), .* \| name \(missing\), which is no string: 201 /,
-      ],
+      [/^2 Data \| POST .* \| a pet with name \(string\), .* \| name \(missing\), which is no string: 201 /],
     ],
     'ids are drawn from five': [
       { newId: () => BigInt(randomInt(1, 6)) },
-      [/^2 Data \| .* \| an id that no other animal has \| id \d, which another animal was given as well$/],
+      [/^2 Data \| .* \| an id that no other pet has \| id \d, which another pet was given as well$/],
     ],
     'a category is renamed': [
       successes((text) => text.replaceAll('categoryId', 'category_id')),
@@ -694,7 +692,7 @@ describe('the summary', () => {
         /^2 Data \| .* \| categoryId \d+, as a 64-bit integer: 32 bits cut it, and a double rounds it \| categoryId -1: /,
       ],
     ],
-    'a list has the JSON of its animals as strings': [
+    'a list has the JSON of its pets as strings': [
       successes((text) =>
         text.startsWith('[{') ? JSON.stringify(text.slice(1, -1).split(/(?<=\}),/)) : text,
       ),
@@ -709,15 +707,15 @@ describe('the summary', () => {
     ],
     'getPet finds nothing': [
       { find: () => 404 },
-      [/^4\.3 Get an animal \| .* \| 200: animal \d+ was just added \| 404 /],
+      [/^4\.3 Get a pet \| .* \| 200: pet \d+ was just added \| 404 /],
     ],
-    'getPet gives the next animal': [
+    'getPet gives the next pet': [
       { find: (pets, petId) => pets[Number(petId)] ?? 404 },
-      [/^4\.3 Get an animal \| /],
+      [/^4\.3 Get a pet \| /],
     ],
     'the filter is ignored': [
       { filter: (pets) => pets },
-      [/^4\.1 List animals \| .* \| only animals that are \w+ \| animal \d+ with status "\w+": 200 /],
+      [/^4\.1 List pets \| .* \| only pets that are \w+ \| pet \d+ with status "\w+": 200 /],
     ],
     'members have capitals': [
       successes((text) =>
@@ -740,7 +738,7 @@ describe('the summary', () => {
           status === null ? pets : pets.slice(0, 100).filter((pet) => pet.status === status),
       },
       [
-        /^4\.1 List animals \| .* \| animal \d+ among them, for .* 100 of its status were asked for \| \d+ animals, that one not among them$/,
+        /^4\.1 List pets \| .* \| pet \d+ among them, for .* 100 of its status were asked for \| \d+ pets, that one not among them$/,
       ],
     ],
     'a handler goes on after its refusal': [
@@ -751,7 +749,7 @@ describe('the summary', () => {
     ],
     'no status is given': [
       successes((text) => text.replaceAll(/,"status":"\w+"/g, '')),
-      [/^3 Statuses \| .* \| an animal with status \| status \(missing\): 201 /],
+      [/^3 Statuses \| .* \| a pet with status \| status \(missing\): 201 /],
     ],
     'errors have another form': [
       errors(() => '{"error":"no"}'),
@@ -805,10 +803,10 @@ describe('the summary', () => {
       createPets(50),
     )
     const [first = '', second = ''] = listCauses(summary)
-    assert.match(first, /^4\.2 Add an animal \| .* \| 201 \| 200 /)
-    assert.match(second, /^4\.2 Add an animal \| .* \| it is not stored: /)
+    assert.match(first, /^4\.2 Add a pet \| .* \| 201 \| 200 /)
+    assert.match(second, /^4\.2 Add a pet \| .* \| it is not stored: /)
     for (const told of [
-      'only animals that are ',
+      'only pets that are ',
       '400: the body is no JSON | 500 ',
       '400: name is no string | 200 ',
       '400: status is none of the three | 200 ',
@@ -820,14 +818,14 @@ describe('the summary', () => {
       )
   })
 
-  test('puts an animal that is not stored before the ids, lookups and lists that miss it', async () => {
+  test('puts a pet that is not stored before the ids, lookups and lists that miss it', async () => {
     const { summary } = await verifyStore({ save: () => {} }, [])
     const [first = ''] = listCauses(summary)
     assert.match(
       first,
-      /\b4\.2 Add an animal \| .* \| animal 1, which was just added \| it is not stored: no list has it, and/,
+      /\b4\.2 Add a pet \| .* \| pet 1, which was just added \| it is not stored: no list has it, and/,
     )
-    assert.doesNotMatch(summary, /an id that no other animal has/)
+    assert.doesNotMatch(summary, /an id that no other pet has/)
   })
 
   test('puts an id that is sent as text before the 404 that it causes', async () => {
@@ -837,7 +835,7 @@ describe('the summary', () => {
     const [first = ''] = listCauses(summary)
     assert.match(
       first,
-      /^2 Data \| .* \| an animal with name \(string\), .* \| id "pet-\d+", which is no int64 integer/,
+      /^2 Data \| .* \| a pet with name \(string\), .* \| id "pet-\d+", which is no int64 integer/,
     )
   })
 })
@@ -1058,7 +1056,7 @@ for (const [how, command] of share(Object.entries(commands), 1))
       assert.ok(output.split('\n').length < 15, output)
       assert.match(
         output,
-        /^Verifying .*\nFix the first cause first, .*\n1\. 4\.1 List animals: [^]*\n2\. 8 Limits: /,
+        /^Verifying .*\nFix the first cause first, .*\n1\. 4\.1 List pets: [^]*\n2\. 8 Limits: /,
       )
       assert.match(
         output,

@@ -114,12 +114,12 @@ export function expectMembers(answer: Answer, members: Record<string, unknown>):
     const isSame = given === value || (typeof value === 'bigint' && String(given) === String(value))
     if (isSame) continue
     const received = `${name} ${show(given)}: ${answer.received}`
-    if (given === undefined) violate(answer, `an animal with ${name}`, received)
+    if (given === undefined) violate(answer, `a pet with ${name}`, received)
     violate(answer, `${name} ${show(value)}${hintFor(value, given)}`, received)
   }
 }
 
-/** Section 2 tells what is no animal at all. */
+/** Section 2 tells what is no pet at all. */
 export function expectAnimal(answer: Answer): void {
   const isAnimal = ['name', 'categoryId'].every((name) => readMember(answer, name) !== undefined)
   if (!isAnimal) block('2', answer, petWords, findPetFault(answer, answer.json))
@@ -127,7 +127,7 @@ export function expectAnimal(answer: Answer): void {
 
 /** In section 3. Undefined as a status is no status. */
 export function blockStatus(answer: Answer): never {
-  block('3', answer, 'an animal with status', `status (missing): ${answer.received}`)
+  block('3', answer, 'a pet with status', `status (missing): ${answer.received}`)
 }
 
 function hintFor(value: unknown, given: unknown): string {
@@ -138,7 +138,7 @@ function hintFor(value: unknown, given: unknown): string {
   return given.includes(beyondAscii) ? '' : ', read and written in UTF-8'
 }
 
-const petWords = 'an animal with name (string), categoryId and id (int64)'
+const petWords = 'a pet with name (string), categoryId and id (int64)'
 
 export function expectPet(answer: Answer, pet: unknown): void {
   const fault = findPetFault(answer, pet)
@@ -170,31 +170,31 @@ export function expectCount(answer: Answer, count: number): void {
 export function expectOnly(answer: Answer, status: string): void {
   expectStatus(answer, 200)
   const stray = findStray(answer, status)
-  if (stray !== undefined) violate(answer, `only animals that are ${status}`, stray)
+  if (stray !== undefined) violate(answer, `only pets that are ${status}`, stray)
 }
 
-/** An animal of another status, in words. */
+/** A pet of another status, in words. */
 export function findStray(answer: Answer, status: string): string | undefined {
   const stray = readPets(answer).find((pet) => pet['status'] !== status)
   if (stray === undefined) return undefined
   const fault = findPetFault(answer, stray)
   if (fault !== undefined) block('2', answer, petWords, fault)
   if (stray['status'] === undefined) blockStatus(answer)
-  return `animal ${idOf(stray)} with status ${show(stray['status'])}: ${answer.received}`
+  return `pet ${idOf(stray)} with status ${show(stray['status'])}: ${answer.received}`
 }
 
-/** For a list with limit=100. A full page may leave the animal out, for the order of a list is open. */
+/** For a list with limit=100. A full page may leave the pet out, for the order of a list is open. */
 export function expectListed(answer: Answer, id: string): void {
   const pets = readPets(answer)
   if (pets.length < 100 && !pets.some((pet) => idOf(pet) === id))
     violate(
       answer,
-      `animal ${id} among them, for it was just added, and 100 of its status were asked for`,
+      `pet ${id} among them, for it was just added, and 100 of its status were asked for`,
       `${countAnimals(pets.length)}, that one not among them`,
     )
 }
 
-/** The animals of a list response, for a case that is not about the list's status or form. */
+/** The pets of a list response, for a case that is not about the list's status or form. */
 export function readPets(answer: Answer): Record<string, unknown>[] {
   if (answer.status !== 200) block('4.1', answer, '200')
   expectOneStatus(answer)
@@ -264,5 +264,5 @@ export function show(value: unknown): string {
 }
 
 function countAnimals(count: number): string {
-  return count === 1 ? '1 animal' : `${count} animals`
+  return count === 1 ? '1 pet' : `${count} pets`
 }

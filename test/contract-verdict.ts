@@ -6,7 +6,7 @@ import { type Client, type FaultKind, Finding, NoAnswer, PlainError } from './co
 import { Blocked, FormViolation, NotTried, TooSlow } from './contract-expect.ts'
 
 export interface Case {
-  /** Such as `4.1 List animals`. */
+  /** Such as `4.1 List pets`. */
   readonly section: string
   readonly title: string
   /** Gives the reason if the case was not tried or cannot be judged. Rejects when it fails. */
@@ -41,7 +41,7 @@ interface Failure {
 const shownCauses = 10
 const shownTitles = 3
 const maxHangs = 3
-/** About as many requests as all cases send, but for the animals that fill a page. */
+/** About as many requests as all cases send, but for the pets that fill a page. */
 const requestCount = 350
 const slowSuiteMs = 120_000
 
@@ -184,7 +184,7 @@ const faultTitles: Record<FaultKind, { readonly section: string; readonly title:
   json: { section: '1 The service', title: 'sends every body as JSON, and nothing else' },
 }
 
-/** What comes first may be behind what comes later: an animal that is not stored cannot be fetched or listed. */
+/** What comes first may be behind what comes later: a pet that is not stored cannot be fetched or listed. */
 const kindOrder: readonly FaultKind[] = ['address', 'key', 'http', 'json']
 const sectionOrder = ['1', '4.2', '2', '3', '4.3', '4.1', '8', '9', '4.4', '5', '7']
 
@@ -238,7 +238,7 @@ function generalize(text: string): string {
     .replace(/: [1-5]\d\d .*/s, '')
     .replaceAll(/ ?\([^)]*\)/g, '')
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, '"…"')
-    .replaceAll('animals', 'animal')
+    .replaceAll('pets', 'pet')
     .replaceAll(/\b(?:available|pending|sold)\b/g, 'STATUS')
     .replaceAll(/-?\d+/g, (digits, at) => (at === 0 && /^\d{3}(?::|$)/.test(text) ? digits : 'N'))
 }

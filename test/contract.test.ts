@@ -6,7 +6,7 @@
  * when it does not end so) in `PETSTORE_URL` and the key in `PETSTORE_API_KEY`. Within this project, and with neither, it verifies
  * the service of this project. Where the interface is silent, any success and any 4xx is accepted.
  *
- * It needs no data to begin with and removes none. It adds animals: about 140 on the first run, so that a full page can be told from a
+ * It needs no data to begin with and removes none. It adds pets: about 140 on the first run, so that a full page can be told from a
  * short one, and 60 on each later one. The interface has no way to delete them; at the end the
  * suite tries DELETE, which some servers offer.
  */

@@ -34,13 +34,13 @@ export interface Behaviour {
   isAuthorized(asked: Asked, key: string): boolean
   /** The page size for what `limit` says (null: nothing); undefined refuses it. */
   readLimit(limit: string | null): number | undefined
-  /** The animals that a filter lets through (null: no filter); undefined refuses it. */
+  /** The pets that a filter lets through (null: no filter); undefined refuses it. */
   filter(pets: Pet[], status: string | null): Pet[] | undefined
   /** Undefined refuses the body. */
   readNewPet(body: Record<string, unknown>, pets: Pet[]): Omit<Pet, 'id'> | undefined
   newId(pets: Pet[], body: Record<string, unknown>): bigint
   save(pets: Pet[], pet: Pet): void
-  /** The animal that a petId names; a number refuses it with that status. */
+  /** The pet that a petId names; a number refuses it with that status. */
   find(pets: Pet[], petId: string): Pet | number
   malformed(): Reply
   /** An operation that the interface does not give. */
