@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import { Pool } from 'pg'
 import { openApiText } from '../src/system/bundled-texts.ts'
 import { operations as allOperations } from '../src/api/operations.ts'
-import { errorCodes } from '../src/http/response.ts'
+import { errorCodes } from '../src/api/error-codes.ts'
 import { createRouter } from '../src/http/router.ts'
 import { createPetStore } from '../src/index.ts'
 import { petStoreSchemas, petStoreServerSchemas } from '../src/options/embedding-options.ts'
@@ -73,6 +73,17 @@ test('src knows node:http in its doors and types alone, and src/pet-store-server
     'options/types.ts',
   ])
   assert.deepEqual(findInSources(/['"].*http\/(?:doors|server)\.ts['"]/), ['pet-store-server.ts'])
+})
+
+test('src/http knows no pets, no data file and no operation', () => {
+  const words =
+    /data.file|['"`](?:Sunset|Deprecation|X-Total-Count)|storage_failed|from '\.\.\/(?:api|pet)\//i
+  const files = findInSources(words)
+  assert.ok(files.includes('api/operations.ts'))
+  assert.deepEqual(
+    files.filter((file) => file.startsWith('http/')),
+    [],
+  )
 })
 
 test('src/api/openapi.json describes each operation, but for what the interface names without a contract', () => {
@@ -173,8 +184,10 @@ test('src/api/interface.md has each error code with its status, and no other', (
   const [, section = ''] = /^### 7\.1 (.*?)^#/ms.exec(read('src/api/interface.md')) ?? []
   const rows = [...section.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)]
   assert.deepEqual(
-    rows.map(([, code, status]) => [code, Number(status)]),
-    Object.entries(errorCodes).map(([code, { status }]) => [code, status]),
+    rows.map(([, code = '', status]) => [code, Number(status)] as const).toSorted(),
+    Object.entries(errorCodes)
+      .map(([code, { status }]) => [code, status] as const)
+      .toSorted(),
     'src/api/interface.md, section 7.1',
   )
 })

@@ -148,4 +148,14 @@ const listOrders: Operation = {
   },
 }
 
+/** Of the headers of these operations, those that a page of another origin may read. */
+export const exposedHeaders = [
+  'Location',
+  'Link',
+  'X-Total-Count',
+  'X-Data-File-Error',
+  'Deprecation',
+  'Sunset',
+]
+
 export const operations: readonly Operation[] = [listPets, createPet, getPet, listOrders]

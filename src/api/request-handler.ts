@@ -8,7 +8,7 @@ import { createDisturbances, type Disturbances } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { checkBodyHead, checkFraming, clientGone, isPreflight, parseBody } from '../http/request.ts'
 import type { Arrival, Client, Core } from '../http/request.ts'
-import { createCors, errorCodes, HttpError, errorReply, textReply, type Reply } from '../http/response.ts'
+import { createCors, HttpError, errorReply, textReply, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { builtPage } from '../page/load-page.ts'
@@ -16,7 +16,8 @@ import { perhapsStored, PetStoreError, storageFailure, type Store } from '../sto
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { type Handle, operations } from './operations.ts'
+import { errorCodes, refuseWith } from './error-codes.ts'
+import { exposedHeaders, type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -29,7 +30,7 @@ type RequestHandler = Core & { readonly disturbances: Disturbances }
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
-  const cors = createCors(corsOrigins)
+  const cors = createCors(corsOrigins, exposedHeaders)
   const disturbances = createDisturbances(options)
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
@@ -87,9 +88,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
-    if (error instanceof HttpError || error instanceof PetStoreError) return errorReply(error)
+    if (error instanceof HttpError) return errorReply(error)
+    if (error instanceof PetStoreError) return refuseWith(error.code, error.message)
     reportError(error, arrival)
-    return errorReply({ code: 'internal_error' })
+    return refuseWith('internal_error')
   }
 
   function reportError(error: unknown, { method, target }: Arrival): void {
@@ -145,12 +147,12 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return reply.status === 0 ? undefined : completed
     },
     refuse(code, client) {
-      return complete(errorReply({ code }), now(), client)
+      return complete(refuseWith(code), now(), client)
     },
     giveUp(arrival, isWhole) {
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
-      return complete(errorReply(error), now(), arrival.client, arrival)
+      return complete(toReply(error, arrival), now(), arrival.client, arrival)
     },
     reportError,
     beginClosing() {
@@ -222,10 +224,11 @@ async function describeHealth(store: Store, ready: readonly string[]): Promise<R
   try {
     await store.list({ limit: 1 })
   } catch (error) {
-    throw error instanceof PetStoreError ? new HttpError('storage_failed', error.message) : error
+    if (error instanceof PetStoreError) return refuseWith('storage_failed', error.message)
+    throw error
   }
   const fault = value === 'write' ? store.whyNoCreation() : undefined
-  return fault === undefined ? healthy : errorReply({ code: fault })
+  return fault === undefined ? healthy : refuseWith(fault)
 }
 
 function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handle {

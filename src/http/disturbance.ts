@@ -1,7 +1,7 @@
 /** What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation. */
 import { clock } from '../system/clock.ts'
 import { type Arrival, clientGone, isPreflight } from './request.ts'
-import { errorReply, type Reply } from './response.ts'
+import { errorReply, httpErrors, type Reply } from './response.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000
@@ -51,7 +51,7 @@ function failWith(status: string, headers: readonly string[] = []): Reply {
   const code = 'failed_on_purpose'
   return status === 'drop'
     ? { status: 0, headers, code }
-    : errorReply({ code, status: Number(status), headers })
+    : errorReply({ code, message: httpErrors[code].message, status: Number(status), headers })
 }
 
 interface State {

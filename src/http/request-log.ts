@@ -1,7 +1,7 @@
 /** The request log: what is told of each response, and how the program prints it. Never a key or a query. */
 import { clock } from '../system/clock.ts'
 import type { Arrival, Client } from './request.ts'
-import type { ErrorCode, Reply } from './response.ts'
+import type { Reply } from './response.ts'
 import { findPath } from './router.ts'
 
 /** A request and what came of it. Method and path are `-` for one that could not be parsed. */
@@ -13,7 +13,7 @@ export interface RequestLog {
   /** Of the response; 0 where the connection was closed without one. */
   readonly status: number
   /** Of an error response (interface section 7.1). */
-  readonly code: ErrorCode | undefined
+  readonly code: string | undefined
   /** Sent by an open page of the service by itself, to show what has changed. */
   readonly isPoll: boolean
   /** The client went before the response could be sent: a pet that it added is stored all the same. */

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { byteOrderMarkLength, describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
 import { EmbeddingError } from '../system/errors.ts'
 import { maxBodyBytes } from './limits.ts'
-import { HttpError, type ErrorCode, type Reply } from './response.ts'
+import { HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 /** Who sent a request; a socket of `node:net` is one. */
 export interface Client {
@@ -46,7 +46,7 @@ export interface Core {
   /** Never rejects. Undefined: nothing is to be sent, and the connection closed. */
   handle(arrival: Arrival): Promise<Reply | undefined>
   /** The reply to what could not be parsed. */
-  refuse(code: ErrorCode, client: Client): Reply
+  refuse(code: HttpErrorCode, client: Client): Reply
   /** The reply to a request that takes too long; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply
   /** Tells onError that the reply could not be sent. */
@@ -99,13 +99,13 @@ export function failBody(arrival: Arrival, fault: Error): void {
 }
 
 /** The errors of Node's parser that are not bad syntax. */
-const parserFaults: Partial<Record<string, ErrorCode>> = {
+const parserFaults: Partial<Record<string, HttpErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-export function findParserFault({ code = '' }: NodeJS.ErrnoException): ErrorCode {
+export function findParserFault({ code = '' }: NodeJS.ErrnoException): HttpErrorCode {
   return parserFaults[code] ?? 'malformed_request'
 }
 
@@ -126,7 +126,7 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
   // As Node finds it (RFC 9110 section 10.1.1).
   if (expect !== undefined && version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
-    throw new HttpError('expectation_failed', '', [], true)
+    throw new HttpError('expectation_failed', undefined, [], true)
 }
 
 /** Whether a request asks if another may be sent (Fetch standard). */

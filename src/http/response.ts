@@ -1,4 +1,4 @@
-/** A reply as a value, for each door to send; the error codes (interface section 7.1); and CORS, without credentials (Fetch standard). */
+/** A reply as a value, for each door to send; the errors of HTTP itself; and CORS, without credentials (Fetch standard). */
 import { describe } from '../json/json.ts'
 import { clock } from '../system/clock.ts'
 import { maxHeadBytes } from './limits.ts'
@@ -12,7 +12,7 @@ export interface Reply {
   /** Of a text: Node writes ASCII faster as Latin-1, and the bytes are the same (4 % of a list). */
   readonly encoding?: 'latin1' | 'utf8' | undefined
   /** Of an error, for the request log. */
-  readonly code?: ErrorCode | undefined
+  readonly code?: string | undefined
   /** Nothing that follows on its HTTP/1 connection is answered. */
   readonly closes?: boolean
 }
@@ -48,26 +48,32 @@ export function formatReply({ status, headers, body = '' }: Reply, phrases: Node
   return `HTTP/1.1 ${status} ${phrases[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${String(body)}`
 }
 
+/** What a response with an Error body says. */
+export interface Refusal {
+  /** Interface section 7.1. */
+  readonly code: string
+  readonly status: number
+  readonly message: string
+  /** Names and values in turn. */
+  readonly headers?: readonly string[]
+  readonly closes?: boolean
+}
+
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
-export function errorReply({
-  code,
-  message,
-  headers,
-  closes = false,
-  status = errorCodes[code].status,
-}: Pick<HttpError, 'code'> & Partial<HttpError> & { readonly status?: number }): Reply {
-  const text = JSON.stringify({ code, message: message || errorCodes[code].message, status })
+export function errorReply({ code, message, status, headers, closes = false }: Refusal): Reply {
+  const text = JSON.stringify({ code, message, status })
   return { ...textReply(status, text, headers), code, closes }
 }
 
 /** On every response. */
 const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
-export const errorCodes = {
+/** What HTTP, JSON or the keys are the reason of. What a store is the reason of stands in api/error-codes.ts. */
+export const httpErrors = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },
   malformed_json: { status: 400, message: 'The body is not valid JSON.' },
-  invalid_body: { status: 400, message: 'The body is not a valid pet.' },
+  invalid_body: { status: 400, message: 'The body is not valid.' },
   unauthorized: { status: 401, message: 'Send your API key in a header: "Authorization: Bearer <API_KEY>".' },
   not_found: { status: 404, message: 'There is no such path.' },
   method_not_allowed: { status: 405, message: 'This resource does not take that method.' },
@@ -85,32 +91,35 @@ export const errorCodes = {
   internal_error: { status: 500, message: 'Something went wrong in the service.' },
   failed_on_purpose: { status: 500, message: 'This failed on purpose, as the setting for failures says.' },
   not_implemented: { status: 501, message: 'This operation is not implemented.' },
-  data_file_invalid: { status: 503, message: 'The data file is not valid.' },
-  read_only: { status: 503, message: 'Pets can be read, but not created.' },
-  storage_failed: { status: 503, message: 'The storage failed.' },
   shutting_down: { status: 503, message: 'The service is shutting down.' },
-  insufficient_storage: { status: 507, message: 'There is no room left.' },
 } satisfies Record<string, { readonly status: number; readonly message: string }>
 
-export type ErrorCode = keyof typeof errorCodes
+export type HttpErrorCode = keyof typeof httpErrors
 
 /** Becomes a response with the Error body of interface section 2. */
-export class HttpError extends Error {
-  readonly code: ErrorCode
+export class HttpError extends Error implements Refusal {
+  readonly code: HttpErrorCode
+  readonly status: number
   /** Names and values in turn. */
   readonly headers: readonly string[]
   readonly closes: boolean
 
-  constructor(code: ErrorCode, message = '', headers: readonly string[] = [], closes = false) {
+  constructor(
+    code: HttpErrorCode,
+    message: string = httpErrors[code].message,
+    headers: readonly string[] = [],
+    closes = false,
+  ) {
     super(message)
     this.code = code
+    this.status = httpErrors[code].status
     this.headers = headers
     this.closes = closes
   }
 }
 
-const exposed =
-  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow, Preference-Applied'
+/** Of the headers that are sent here, those that a page of another origin may read. */
+const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied']
 
 /** What keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
 export function originFault(text: string): string | undefined {
@@ -125,8 +134,15 @@ export function originFault(text: string): string | undefined {
   return text.includes('*') ? `${fault}; write out each origin, or * alone for all` : fault
 }
 
-/** `*` for any origin, or the origins themselves, none included. */
-export function createCors(origins: '*' | readonly string[]) {
+/** `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`, too. */
+export function createCors(origins: '*' | readonly string[], exposedHeaders: readonly string[] = []) {
+  const exposed = [...exposedHeaders, ...exposedHere].join(', ')
+  const allowOrigin = (origin: string): readonly string[] => [
+    'Access-Control-Allow-Origin',
+    origin,
+    'Access-Control-Expose-Headers',
+    exposed,
+  ]
   // Also of a response that allows none (RFC 9110 section 12.5.5).
   const vary = origins.length === 0 ? [] : ['Vary', 'Origin']
   const named = origins === '*' ? [] : origins
@@ -147,8 +163,4 @@ export function createCors(origins: '*' | readonly string[]) {
       return { status: 204, headers: ['Allow', allow, ...given, 'Access-Control-Max-Age', '600'] }
     },
   }
-}
-
-function allowOrigin(origin: string): readonly string[] {
-  return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposed]
 }

@@ -5,7 +5,7 @@ import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import { backlog, defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
 import { createArrival, failBody, findParserFault, type Arrival, type Core } from './request.ts'
-import { formatReply, HttpError, type ErrorCode, type Reply } from './response.ts'
+import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
@@ -100,7 +100,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
-  function refuse(socket: Socket, code: ErrorCode): void {
+  function refuse(socket: Socket, code: HttpErrorCode): void {
     if (refused.has(socket) || !socket.writable) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)

@@ -5,11 +5,11 @@
 import * as v from 'valibot'
 import { defaultTimeouts } from '../http/limits.ts'
 import { describe } from '../json/json.ts'
-import { expected, expectedInteger, expectedMessage, isObject } from '../pet/pet-rules.ts'
+import { expected, expectedMessage, isObject } from '../pet/pet-rules.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'
 import type { Disturbance } from '../http/disturbance.ts'
-import { settings } from './settings.ts'
+import { expectedInteger, settings } from './settings.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */

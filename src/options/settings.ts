@@ -5,7 +5,7 @@ import { keyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, parseFailures } from '../http/disturbance.ts'
 import { originFault } from '../http/response.ts'
 import { describe } from '../json/json.ts'
-import { expected, expectedValid, expectedInteger, expectedMessage, expectedText } from '../pet/pet-rules.ts'
+import { expected, expectedMessage, expectedValid } from '../pet/pet-rules.ts'
 import { databaseUrlFault } from '../postgres/database-url.ts'
 
 /** The entry's name in the table is that of the option. */
@@ -108,6 +108,16 @@ export const settings = {
     schema: v.picklist(logLevels, expectedMessage(`one of ${logLevels.join(', ')}`)),
   },
 } satisfies Record<string, Setting>
+
+function expectedText(words: string, pattern: RegExp) {
+  return expected<string>(words, (value) => typeof value === 'string' && pattern.test(value))
+}
+
+export function expectedInteger(words: string, minimum: number, maximum: number) {
+  const isValue = (value: unknown) =>
+    Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
+  return expected<number>(`${words} from ${minimum} to ${maximum}`, isValue)
+}
 
 function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())
