@@ -50,22 +50,47 @@ async function start(source: Record<string, string>) {
   return { port: Number(match[1]), pid, process: child, stop }
 }
 
-const servers = {
-  file: await start({ PETSTORE_DATA_FILE: dataFile }),
-  PostgreSQL: await start({ PETSTORE_DATABASE_URL: databaseUrl }),
+/** A database as it is in its first minute, however long this runs: without statistics. */
+async function createFresh(name: string, sql = ''): Promise<string> {
+  const url = await database.createDatabase(name)
+  const fresh = new Pool({ connectionString: url })
+  await prepareTables(fresh).finally(() => fresh.end())
+  const untouched = ['pets', 'pet_counter'].map(
+    (table) => `ALTER TABLE ${table} SET (autovacuum_enabled = false)`,
+  )
+  await runSql(url, `${untouched.join('; ')}; ${sql}`)
+  return url
 }
 
-console.log(describeMachine(folder))
-for (const [what, requests] of Object.entries(loads)) {
-  const race: Race = new Map()
-  const entrants: Entrant[] = Object.entries(servers).map(([name, server]) => {
+async function race(what: string, requests: Entrant['requests'], one: Runner, other: Runner): Promise<void> {
+  const times: Race = new Map()
+  const entrants: Entrant[] = [one, other].map(({ name, server }) => {
     return { name, server, requests, connections: 64, created: 0 }
   })
-  await runRounds(entrants, effort, race)
-  const { ours, other, ratio, quartiles, isDisturbed } = compare(race, 'PostgreSQL', 'file')
+  await runRounds(entrants, effort, times)
+  const { ours, other: others, ratio, quartiles, isDisturbed } = compare(times, one.name, other.name)
   const figures = `${ratio.toFixed(3)} (${quartiles.map((each) => each.toFixed(3)).join(' to ')})`
-  const rates = `${ours.toFixed()}/s on PostgreSQL, ${other.toFixed()}/s on the file`
+  const rates = `${ours.toFixed()}/s on ${one.name}, ${others.toFixed()}/s on ${other.name}`
   console.log(`${what}: ${figures}; ${rates}${isDisturbed ? ' (disturbed)' : ''}`)
 }
-await Promise.all(Object.values(servers).map(({ stop }) => stop()))
+
+const onFile = { name: 'the file', server: await start({ PETSTORE_DATA_FILE: dataFile }) }
+const onDatabase = { name: 'PostgreSQL', server: await start({ PETSTORE_DATABASE_URL: databaseUrl }) }
+type Runner = typeof onFile
+
+console.log(describeMachine(folder))
+for (const [what, requests] of Object.entries(loads)) await race(what, requests, onDatabase, onFile)
+
+const asItComes = {
+  name: 'PostgreSQL as it comes',
+  server: await start({ PETSTORE_DATABASE_URL: await createFresh('fresh') }),
+}
+const uncompiled = {
+  name: 'one with jit=off',
+  server: await start({
+    PETSTORE_DATABASE_URL: await createFresh('uncompiled', 'ALTER DATABASE uncompiled SET jit = off'),
+  }),
+}
+await race('POST /v1/pets on fresh tables (0.8 at least)', creations, asItComes, uncompiled)
+for (const { server } of [onFile, onDatabase, asItComes, uncompiled]) await server.stop()
 await database.stop()

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
-import { Client } from 'pg'
+import { Client, Pool } from 'pg'
+import { createPostgresStorage, prepareTables } from '../../src/postgres.ts'
 import { assertRefusal, connectRaw, formatRequest, holdClock, send } from '../support.ts'
 import { type Database, runSql, startDatabase } from './database.ts'
 import { Load } from './load.ts'
@@ -26,6 +27,56 @@ after(() => killAll(database.folder))
 
 const start = (databaseUrl: string, env = {}): Promise<Server> =>
   startServer(database.folder, databaseUrl, env)
+
+for (const [role, sql] of [
+  ['petstore', ''],
+  [
+    'clerk',
+    `CREATE ROLE clerk LOGIN; GRANT SELECT, INSERT ON pets TO clerk;
+     GRANT SELECT, UPDATE ON pet_counter TO clerk`,
+  ],
+] as const)
+  test(`is spared the compiler on tables without statistics, as the role ${role}`, async (t) => {
+    const databaseUrl = await database.createDatabase(`compiled_${role}`)
+    const pool = new Pool({ connectionString: databaseUrl.replace('petstore@', `${role}@`), max: 1 })
+    t.after(() => pool.end())
+    const owner = new Pool({ connectionString: databaseUrl })
+    await prepareTables(owner).finally(() => owner.end())
+    await runSql(databaseUrl, sql)
+    const explain = async (text: string, values: unknown[] = []): Promise<string> =>
+      JSON.stringify((await pool.query(`EXPLAIN (FORMAT JSON) ${text}`, values)).rows)
+    const plans: string[] = []
+    // The pool of an app, which looks at the plan of each statement before it is run.
+    const storage = createPostgresStorage({
+      on: () => pool,
+      off: () => pool,
+      async connect() {
+        const client = await pool.connect()
+        return {
+          on: () => client,
+          off: () => client,
+          release: () => {},
+          async query(statement) {
+            client.release()
+            plans.push(await explain(statement.text, statement.values))
+            return pool.query(statement)
+          },
+        }
+      },
+    })
+    for (const count of [1, 5, 64, 1000])
+      await storage.create(
+        Array.from({ length: count }, () => ({ name: 'Rex', categoryId: 1, status: 'sold' })),
+      )
+    await storage.list({ limit: 100 })
+    await storage.get(1)
+    // The first is about the encoding.
+    assert.equal(plans.length, 7)
+    for (const plan of plans) assert.doesNotMatch(plan, /"JIT"/)
+    // There is one here, which would be seen.
+    await pool.query('SET jit_above_cost = 0')
+    assert.match(await explain('SELECT FROM pets'), /"JIT"/)
+  })
 
 test('holds the interface on two servers over one database at once', async () => {
   const databaseUrl = await database.createDatabase('contract')
