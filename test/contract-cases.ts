@@ -385,7 +385,7 @@ const sections: Record<string, (section: Section) => void> = {
     })
   },
 
-  '4.4 What the operations leave open': ({ test, send, list, anyAnimal, fetchAnimal }) => {
+  '4.4 Left open: operations': ({ test, send, list, anyAnimal, fetchAnimal }) => {
     test('answers GET /store/orders in some way, and lists pets as before', async () => {
       await send('/store/orders')
       expectStatus(await list(), 200)

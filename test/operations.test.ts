@@ -1,5 +1,7 @@
 /** The operations and what src/api/interface.md decides where something is left open, over real sockets. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { deprecation, sunset } from '../src/api/operations.ts'
 import type { PetStatus } from '../src/options/types.ts'
@@ -9,6 +11,7 @@ import {
   connectRaw,
   formatRequest,
   makeDataFile,
+  root,
   startApp,
   type ReceivedAnswer,
   type StartedApp,
@@ -543,4 +546,49 @@ test('a body or a value that is shortened in a message is still named for what i
     const answer = await send('/v1/pets', { body: { name: 'Rex', categoryId: 1, status } })
     assert.ok(assertRefusal(answer, 400, 'invalid_body').isWellFormed())
   }
+})
+
+/** A request as the document shows it, as it goes over the wire. */
+function toWireForm(block: string): string {
+  const [head = '', body = ''] = block.split('\n\n')
+  return `${head.replaceAll('\n', '\r\n')}\r\n\r\n${body}`
+}
+
+test('answers the requests that src/api/interface.md begins with as it says there, from an empty store on', async (t) => {
+  const text = readFileSync(join(root, 'src/api/interface.md'), 'utf8')
+  const blocks = Array.from(text.matchAll(/^```http\n(.*?)\n```$/gms), ([, block = '']) => block)
+  const [request = '', added, listed, refused] = blocks
+  assert.equal(blocks.length, 4, 'a request, a pet, a list and an Error')
+  const { url } = await startApp(t, { apiKeys: ['my-key'] })
+  const client = await connectRaw(t, url)
+  /** As much of the response as the document has: it leaves out the headers that are not demanded. */
+  const ask = async (block: string): Promise<string> => {
+    client.write(toWireForm(block))
+    const { status, reason, headerLines, body } = await client.read()
+    const demanded = headerLines.filter((line) => /^content-(?:type|length):/i.test(line))
+    return `HTTP/1.1 ${status} ${reason}\n${demanded.join('\n')}\n\n${body}`
+  }
+  // The document says that the others have the same lines.
+  const [, host = '', authorization = ''] = request.split('\n')
+  const get = (path: string): Promise<string> => ask(`GET ${path} HTTP/1.1\n${host}\n${authorization}`)
+
+  assert.match(await get('/v1/pets'), /\n\n\[\]$/)
+  assert.equal(await ask(request), added)
+  assert.equal(await get('/v1/pets'), listed)
+  assert.equal(await get('/v1/pets/1'), added?.replace('201 Created', '200 OK'))
+  assert.equal(await get('/v1/pets/2'), refused)
+
+  const [, path = ''] = request.split(' ')
+  const [, body = ''] = request.split('\n\n')
+  const curl = `curl -i -H '${authorization}' -H 'Content-Type: application/json' -d '${body}' ${host.replace('Host: ', 'http://')}${path}`
+  assert.ok(text.includes(`\n${curl}\n`), curl)
+})
+
+test('src/api/interface.md has no link that leads out of it, for it is handed out alone', () => {
+  const text = readFileSync(join(root, 'src/api/interface.md'), 'utf8')
+  const targets = Array.from(text.matchAll(/\]\(([^)]*)\)/g), ([, target = '']) => target)
+  assert.deepEqual(
+    targets.filter((target) => !/^(?:#|https:)/.test(target)),
+    [],
+  )
 })

@@ -111,9 +111,8 @@ test('src/api/interface.md and the README have each operation, with its method a
   }
 })
 
-test('src/api/interface.md has a heading for each operation, in the order of the description, and the contract suite has its sections', () => {
-  const headings = findAll(read('src/api/interface.md'), /^### (4\.\d+) .*`\w+`$/gm)
-  const named = findAll(read('src/api/interface.md'), /^### 4\.\d+ .*: `(\w+)`$/gm)
+test('src/api/interface.md has a heading for each operation, in the order of the description', () => {
+  const named = findAll(read('src/api/interface.md'), /^#### 4\.\d+ .*: `(\w+)`$/gm)
   const { paths } = JSON.parse(openApiText) as {
     paths: Record<string, Record<string, { readonly operationId: string }>>
   }
@@ -123,17 +122,26 @@ test('src/api/interface.md has a heading for each operation, in the order of the
     described.map(({ operationId }) => operationId),
     'src/api/interface.md, section 4',
   )
-  for (const section of headings)
+})
+
+test('the contract suite has a section for each operation in src/api/interface.md, and none that is not a heading there', () => {
+  const text = read('src/api/interface.md')
+  const titles = findAll(text, /^#{3,4} (\d.*?)(?:: `\w+`)?$/gm)
+  const headings = new Set(titles.map((title) => title.replace(/^(\d+)\. /, '$1 ')))
+  const operations = findAll(text, /^#### (.*): `\w+`$/gm)
+  const sections = findAll(read('test/contract-cases.ts'), /^ {2}'(\d.*)': \(/gm)
+  for (const operation of operations)
     assert.ok(
-      read('test/contract-cases.ts').includes(`'${section}'`),
-      `test/contract-cases.ts lacks ${section}`,
+      sections.includes(operation),
+      `test/contract-cases.ts has no section "${operation}"; it has ${sections.join(', ')}`,
     )
+  for (const section of sections)
+    assert.ok(headings.has(section), `src/api/interface.md has no heading "${section}"`)
 })
 
 test('src/api/interface.md demands what the contract suite fails a server for, and does not leave it open', () => {
-  const lines = read('src/api/interface.md').split('\n')
-  const demands = lines.filter((line) => !line.startsWith('|')).join(' ')
-  const open = lines.filter((line) => line.startsWith('|')).join('\n')
+  const [, demands = '', open = ''] =
+    /^## What is demanded$(.*)^## What is left open$(.*)/ms.exec(read('src/api/interface.md')) ?? []
   for (const demand of [
     /any integer from -2\^63 to 2\^63-1/,
     /a body that is no JSON object/,
@@ -145,6 +153,7 @@ test('src/api/interface.md demands what the contract suite fails a server for, a
     assert.doesNotMatch(open, demand, 'src/api/interface.md')
   }
   assert.doesNotMatch(open, /-2\^63/)
+  assert.doesNotMatch(demands, /^\|/m, 'src/api/interface.md has a table in what it demands')
 })
 
 test('src/program/README.md has each setting, with its default and its argument', () => {

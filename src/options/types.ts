@@ -74,7 +74,7 @@ export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source
   readonly port?: number
   /** 127.0.0.1 by default. */
   readonly host?: string
-  /** Replaces some of the default timeouts, which interface.md (section 8) and src/embedding.md have. */
+  /** Replaces some of the default timeouts, which interface.md (section 8.1) and src/embedding.md have. */
   readonly timeouts?: Partial<Timeouts>
 }
 
