@@ -294,10 +294,12 @@ function markOf(part: unknown): string {
   return member(part, 'required') === true ? '!' : '?'
 }
 
-/** The media type of a body, and the name of its schema. */
+/** The media type of a body, and the name of its schema. A response such as 204 has no body. */
 function mediaOf(body: unknown): string {
-  return Object.entries(resolve(member(body, 'content')))
-    .map(([type, content]) => `${type} ${nameOf(member(content, 'schema'))}`)
+  const content = member(body, 'content')
+  if (content === undefined) return 'without a body'
+  return Object.entries(resolve(content))
+    .map(([type, media]) => `${type} ${nameOf(member(media, 'schema'))}`)
     .join()
 }
 
@@ -335,7 +337,9 @@ function codesOf(response: unknown): ReadonlySet<string> {
 }
 
 function examplesOf(body: unknown): Record<string, unknown> {
-  return resolve(member(body, 'content', 'application/json', 'examples'))
+  return member(body, 'content') === undefined
+    ? {}
+    : resolve(member(body, 'content', 'application/json', 'examples'))
 }
 
 function operations(): readonly { method: string; path: string; operation: Record<string, unknown> }[] {
