@@ -26,8 +26,11 @@ test('fails every request under /v1 with a status, before anything is checked, a
   const headers = { origin: 'http://a.example', 'access-control-request-method': 'POST' }
   assert.equal((await app.send('/v1/pets', { method: 'OPTIONS', headers })).status, 204)
   assert.deepEqual(
-    log.slice(0, 4).map(({ status, code }) => [status, code]),
-    Array.from({ length: 4 }, () => [503, 'failed_on_purpose']),
+    log.map(({ status, code, isOnPurpose }) => [status, code, isOnPurpose]),
+    [
+      ...Array.from({ length: 4 }, () => [503, 'failed_on_purpose', true]),
+      ...[200, 200, 200, 204].map((status) => [status, undefined, false]),
+    ],
   )
   app.server.disturb({})
   const { text } = await app.send('/v1/pets')
@@ -73,8 +76,8 @@ test('closes the connection without a byte for drop, and logs it with the status
   const app = await startApp(t, { fail: 'drop', onResponse: (entry) => log.push(entry) })
   await assert.rejects(send(app.url, '/v1/pets'))
   assert.deepEqual(
-    log.map(({ path, status, code }) => [path, status, code]),
-    [['/v1/pets', 0, 'failed_on_purpose']],
+    log.map(({ path, status, code, isOnPurpose }) => [path, status, code, isOnPurpose]),
+    [['/v1/pets', 0, 'failed_on_purpose', true]],
   )
   const headers = { authorization }
   await assert.rejects(app.server.fetch(new Request('http://a.example/v1/pets', { headers })), TypeError)

@@ -7,7 +7,7 @@ import { type RequestListener, ServerResponse } from 'node:http'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { createPetStore, type PetStoreHandle, startPetStore } from '../src/index.ts'
+import { createPetStore, type PetStoreHandle, type RequestLog, startPetStore } from '../src/index.ts'
 import { buildOnce } from './built.ts'
 import {
   assertRefusal,
@@ -414,17 +414,25 @@ test('closes the connection, tells onError, and goes on, when a response cannot 
   assert.equal((await send(store.url, '/healthz')).status, 200)
 })
 
-test('reports every response to onResponse, without the query', async (t) => {
-  const told: string[] = []
-  const onResponse = ({ method, path, status }: { method: string; path: string; status: number }): void => {
-    told.push(`${method} ${path} ${status}`)
-  }
-  const store = await startPetStore({ ...memory, onResponse })
+test('reports every response to onResponse: who did what, and how it ended', async (t) => {
+  const told: RequestLog[] = []
+  const store = await startPetStore({ ...memory, onResponse: (entry) => told.push(entry) })
   t.after(() => store.close())
-  await send(store.url, '/v1/pets?limit=1')
+  await send(store.url, '/v1/pets?secret=hush&limit=1')
   await send(store.url, '/v1/pets', { body: {} })
+  await send(store.url, '/v1/pets', { body: { name: 'Mia', categoryId: 2 } })
   await send(store.url, '/v1/pets', { headers: { authorization: null } })
-  assert.deepEqual(told, ['GET /v1/pets 200', 'POST /v1/pets 400', 'GET /v1/pets 401'])
+  const accepted = { query: '', code: undefined, isOnPurpose: false, key: '62af87', id: undefined }
+  const usual = { client: '127.0.0.1', path: '/v1/pets', isPoll: false, isGone: false }
+  assert.deepEqual(
+    told.map(({ milliseconds: _milliseconds, ...entry }) => entry),
+    [
+      { ...usual, ...accepted, method: 'GET', status: 200, query: '?limit=1' },
+      { ...usual, ...accepted, method: 'POST', status: 400, code: 'invalid_body' },
+      { ...usual, ...accepted, method: 'POST', status: 201, id: 2 },
+      { ...usual, ...accepted, method: 'GET', status: 401, code: 'unauthorized', key: undefined },
+    ],
+  )
 })
 
 test('works as the listener of another server', async (t) => {

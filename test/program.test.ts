@@ -20,6 +20,7 @@ import os from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
+import { printEntries } from '../src/http/request-log.ts'
 import { formatUrl } from '../src/pet-store-server.ts'
 import { parseConfig, type Setting, settings } from '../src/options/settings.ts'
 import { handleArgs, formatCommand } from '../src/program/command-line.ts'
@@ -602,21 +603,63 @@ test('names the place of an error in the data file, and leaves the file alone', 
   assert.match(program.output(), /^data\/pets\.json:2:\d+: pets\[0\]\.name: expected a string, got 1\n$/)
 })
 
-test('logs one line per request: time, client, method, path, status, duration and error code, and neither query nor key', async (t) => {
+test('logs one line per request: who did what, and how it ended, with neither key nor unknown query', async (t) => {
   const program = await startProgram(t, makeFolder(), { PETSTORE_LOG: 'requests' })
-  await send(program.url, '/v1/pets?limit=1&secret=hush')
-  await send(program.url, '/v1/pets', { body: {} })
-  await send(program.url, '/nowhere', { headers: { authorization: 'Bearer hush' } })
-  await send(program.url, '/v1/pets', { headers: { 'x-petstore-page': 'poll' } })
-  const [line, time = ''] = await program.waitFor(/^(\S+Z) 127\.0\.0\.1 GET \/v1\/pets 200 \d+\.\d ms$/m)
-  assert.ok(Math.abs(Date.now() - Date.parse(time)) < 600_000, line)
-  await program.waitFor(/^\S+Z 127\.0\.0\.1 POST \/v1\/pets 400 \d+\.\d ms invalid_body$/m)
-  await program.waitFor(/^\S+Z 127\.0\.0\.1 GET \/nowhere 404 \d+\.\d ms not_found$/m)
-  await program.waitFor(/^\S+Z 127\.0\.0\.1 GET \/v1\/pets 200 \d+\.\d ms poll$/m)
+  // By `printf %s test-key | sha256sum`.
+  const shownKey = 'key=62af87'
+  const wrongKey = { headers: { authorization: 'Bearer hush' } }
+  const requests: [path: string, options: Parameters<typeof send>[2], line: string][] = [
+    [
+      '/v1/pets?after=0&secret=hush&status=sold&limit=1',
+      {},
+      `GET /v1/pets?limit=1&status=sold&after=0 200 ms ${shownKey}`,
+    ],
+    [
+      '/v1/pets?limit=hush&after=1&after=2&status=sold',
+      {},
+      `GET /v1/pets?status=sold 400 ms invalid_parameter ${shownKey}`,
+    ],
+    ['/v1/pets', { body: {} }, `POST /v1/pets 400 ms invalid_body ${shownKey}`],
+    ['/v1/pets', { body: { name: 'Rex', categoryId: 1 } }, `POST /v1/pets 201 ms ${shownKey} id=1`],
+    ['/v1/pets?limit=2', wrongKey, 'GET /v1/pets?limit=2 401 ms unauthorized'],
+    ['/nowhere?status=sold', wrongKey, 'GET /nowhere?status=sold 404 ms not_found'],
+    ['/v1/pets', { headers: { 'x-petstore-page': 'poll' } }, `GET /v1/pets 200 ms ${shownKey} poll`],
+    ['/healthz', {}, 'GET /healthz 200 ms'],
+  ]
+  for (const [path, options] of requests) await send(program.url, path, options)
   const unreadable = await connectRaw(t, program.url)
   unreadable.write('garbage\r\n\r\n')
   await program.waitFor(/^\S+Z 127\.0\.0\.1 - - 400 \d+\.\d ms malformed_request$/m)
+  const lines = [...program.output().matchAll(/^(\S+Z) 127\.0\.0\.1 (.*) \d+\.\d( ms.*)$/gm)]
+  assert.deepEqual(
+    lines.map(([, , request = '', rest = '']) => request + rest).slice(0, -1),
+    requests.map(([, , line]) => line),
+  )
+  for (const [, time = ''] of lines) assert.ok(Math.abs(Date.now() - Date.parse(time)) < 600_000, time)
   assert.doesNotMatch(program.output(), /hush|test-key/)
+})
+
+test('puts what is noted of a request in one order, poll last', () => {
+  const lines: string[] = []
+  const request = {
+    client: '::1',
+    method: 'POST',
+    path: '/v1/pets',
+    query: '',
+    status: 503,
+    milliseconds: 1.25,
+  }
+  const notes = {
+    code: 'storage_failed',
+    isOnPurpose: true,
+    key: '62af87',
+    id: 2n ** 60n,
+    isGone: true,
+    isPoll: true,
+  }
+  printEntries((line) => lines.push(line))({ ...request, ...notes, code: 'storage_failed' })
+  const expected = 'storage_failed on purpose key=62af87 id=1152921504606846976 gone poll'
+  assert.deepEqual(lines, [`::1 POST /v1/pets 503 1.3 ms ${expected}`])
 })
 
 test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
@@ -625,7 +668,7 @@ test('holds responses back for as long as PETSTORE_DELAY says', async (t) => {
     PETSTORE_LOG: 'requests',
   })
   await send(program.url, '/v1/pets')
-  const [, heldMs] = await program.waitFor(/ GET \/v1\/pets 200 (\d+\.\d) ms$/m)
+  const [, heldMs] = await program.waitFor(/ GET \/v1\/pets 200 (\d+\.\d) ms /m)
   // By this clock, a timer may fire a millisecond early.
   assert.ok(Number(heldMs) >= 299, heldMs)
 })

@@ -76,22 +76,51 @@ function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: stri
   return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
+/** Of a list, in the order of the request log and of messages. `parse` returns undefined for what is not valid. */
+const listParameters = {
+  limit: {
+    parse: parseLimit,
+    expected: `an integer from ${pageSizes.minimum} to ${pageSizes.maximum}`,
+  },
+  status: {
+    parse: (text: string) => petStatuses.find((each) => each === text),
+    expected: petStatusChoice,
+  },
+  after: {
+    // 0 is not an id; it stands for the first page, so that a client can start its loop with it.
+    parse: (text: string): Int64 | undefined => (text === '0' ? 0 : parseId(text)),
+    expected: 'the id of a pet or 0',
+  },
+} as const
+
+/** For the request log: what is given and valid, such as `?limit=20&status=sold`; or empty. `search` is a query with its `?`. */
+export function formatValidQuery(search: string): string {
+  const query = new URLSearchParams(search)
+  const valid = Object.entries(listParameters).flatMap(([name, { parse }]) => {
+    const [text = '', ...others] = query.getAll(name)
+    return others.length === 0 && parse(text) !== undefined ? `${name}=${text}` : []
+  })
+  return valid.length === 0 ? '' : `?${valid.join('&')}`
+}
+
 function parsePetQuery(query: URLSearchParams): PetQuery {
   const faults: string[] = []
-  const read = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
+  const read = <T>(
+    name: keyof typeof listParameters,
+    parse: (text: string) => T | undefined,
+  ): T | undefined => {
     const texts = query.getAll(name)
     const text = texts[0]
     if (text === undefined) return undefined
     const value = parse(text)
     if (texts.length > 1) faults.push(`${name}: is given ${texts.length} times`)
-    else if (value === undefined) faults.push(`${name}: expected ${expected}, got ${describe(text)}`)
+    else if (value === undefined)
+      faults.push(`${name}: expected ${listParameters[name].expected}, got ${describe(text)}`)
     return value
   }
-  const { minimum, maximum } = pageSizes
-  const limit = read('limit', parseLimit, `an integer from ${minimum} to ${maximum}`)
-  const status = read('status', (text) => petStatuses.find((each) => each === text), petStatusChoice)
-  // 0 is not an id; it stands for the first page, so that a client can start its loop with it.
-  const after = read<Int64>('after', (text) => (text === '0' ? 0 : parseId(text)), 'the id of a pet or 0')
+  const limit = read('limit', listParameters.limit.parse)
+  const status = read('status', listParameters.status.parse)
+  const after = read('after', listParameters.after.parse)
   if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
   return { limit: limit ?? pageSizes.default, status, after }
 }
@@ -113,7 +142,8 @@ export const createPet: Operation = {
         throw new HttpError('invalid_body', faults.join('; '))
       }
       const pet = await store.create(output)
-      return textReply(201, formatPet(pet), ['Location', `${basePath}/v1/pets/${pet.id}`])
+      const location = ['Location', `${basePath}/v1/pets/${pet.id}`]
+      return { ...textReply(201, formatPet(pet), location), id: pet.id }
     }
   },
 }

@@ -17,7 +17,7 @@ import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
 import { errorCodes, refuseWith } from './error-codes.ts'
-import { exposedHeaders, type Handle, operations } from './operations.ts'
+import { exposedHeaders, formatValidQuery, type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -102,9 +102,18 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** The reply as it is sent, for the log too. */
-  function complete(reply: Reply, start: number, client: Client, arrival?: Arrival, route?: Route): Reply {
+  function complete(
+    reply: Reply,
+    start: number,
+    client: Client,
+    arrival?: Arrival,
+    { route, key }: Found = {},
+  ): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
-    onResponse?.(createRequestLog(reply, start, client, arrival))
+    if (onResponse !== undefined) {
+      const query = formatValidQuery(/\?.*/s.exec(arrival?.target ?? '')?.[0] ?? '')
+      onResponse(createRequestLog(reply, start, client, { query, key }, arrival))
+    }
     const headers = [...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body
     const { status, encoding, code } = reply
@@ -122,7 +131,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         arrival.askForBody = undefined
         return parseBody(await arrival.readBody())
       }
-      let route: Route | undefined
+      const found: Found = {}
       let reply: Reply
       try {
         if (arrival.fault !== undefined) throw arrival.fault
@@ -133,8 +142,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         else {
           checkFraming(arrival)
           const { resource, parameter, search } = findResource(arrival)
-          route = findRoute(resource, arrival)
-          if (route.needsNoKey !== true) authenticate(arrival)
+          const route = findRoute(resource, arrival)
+          found.route = route
+          if (route.needsNoKey !== true) found.key = authenticate(arrival)
           // The operation checks the rest.
           reply = await route.handle({ parameter, search, readBody })
           if (failure !== undefined && reply.status < 300) reply = failure.reply
@@ -143,7 +153,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
-      const completed = complete(reply, start, arrival.client, arrival, route)
+      const completed = complete(reply, start, arrival.client, arrival, found)
       return reply.status === 0 ? undefined : completed
     },
     refuse(code, client) {
@@ -188,6 +198,13 @@ interface Route {
   /** Added to each of its responses, its errors included; names and values in turn. */
   readonly headers?: readonly string[] | undefined
   readonly handle: Handle
+}
+
+/** What the checks of a request have found, as far as they came. */
+interface Found {
+  route?: Route
+  /** The fingerprint of the key that was accepted. */
+  key?: string
 }
 
 /** The routes of a path by method. HEAD has that of GET. */

@@ -49,9 +49,11 @@ export function parseFailures(text: string): Failures | undefined {
 
 function failWith(status: string, headers: readonly string[] = []): Reply {
   const code = 'failed_on_purpose'
-  return status === 'drop'
-    ? { status: 0, headers, code }
-    : errorReply({ code, message: httpErrors[code].message, status: Number(status), headers })
+  const reply =
+    status === 'drop'
+      ? { status: 0, headers }
+      : errorReply({ code, message: httpErrors[code].message, status: Number(status), headers })
+  return { ...reply, code, isOnPurpose: true }
 }
 
 interface State {

@@ -1,4 +1,5 @@
-/** The request log: what is told of each response, and how the program prints it. Never a key or a query. */
+/** The request log: what is told of each response, and how the program prints it. Never a key, nor a part of a query that means nothing here. */
+import type { Int64 } from '../json/json.ts'
 import { clock } from '../system/clock.ts'
 import type { Arrival, Client } from './request.ts'
 import type { Reply } from './response.ts'
@@ -10,10 +11,18 @@ export interface RequestLog {
   readonly client: string
   readonly method: string
   readonly path: string
+  /** What was given and valid of a list's parameters, such as `?limit=20&status=sold`; empty if nothing was. */
+  readonly query: string
   /** Of the response; 0 where the connection was closed without one. */
   readonly status: number
   /** Of an error response (interface section 7.1). */
   readonly code: string | undefined
+  /** The failure is one that the setting for failures asked for. */
+  readonly isOnPurpose: boolean
+  /** Of the key, if it was accepted: the first six hexadecimal digits of its SHA-256. */
+  readonly key: string | undefined
+  /** Of the pet, if the status is 201. */
+  readonly id: Int64 | undefined
   /** Sent by an open page of the service by itself, to show what has changed. */
   readonly isPoll: boolean
   /** The client went before the response could be sent: a pet that it added is stored all the same. */
@@ -23,9 +32,10 @@ export interface RequestLog {
 
 /** `start`: by `clock.performanceNow()`. */
 export function createRequestLog(
-  { status, code }: Reply,
+  { status, code, isOnPurpose = false, id }: Reply,
   start: number,
   { remoteAddress = '-', destroyed }: Client,
+  { query, key }: Pick<RequestLog, 'query' | 'key'>,
   arrival?: Arrival,
 ): RequestLog {
   const { method = '-', target = '-', headers } = arrival ?? {}
@@ -33,18 +43,43 @@ export function createRequestLog(
     client: remoteAddress,
     method,
     path: findPath(target),
+    query,
     status,
     code,
+    isOnPurpose,
+    key,
+    id,
     isPoll: headers?.['x-petstore-page'] === 'poll',
     isGone: destroyed,
     milliseconds: clock.performanceNow() - start,
   }
 }
 
-/** For onResponse: prints lines such as `127.0.0.1 GET /v1/pets 200 0.4 ms`, with code, `poll` and `gone` behind. */
+/** For onResponse: prints lines such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll` comes last, for `grep -v 'poll$'`. */
 export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
-  return ({ client, method, path, status, code, isPoll, isGone, milliseconds: ms }) => {
-    const notes = `${code === undefined ? '' : ` ${code}`}${isPoll ? ' poll' : ''}${isGone ? ' gone' : ''}`
-    say(`${client} ${method} ${path} ${status} ${ms.toFixed(1)} ms${notes}`)
+  return ({
+    client,
+    method,
+    path,
+    query,
+    status,
+    milliseconds,
+    code,
+    isOnPurpose,
+    key,
+    id,
+    isGone,
+    isPoll,
+  }) => {
+    const notes = [
+      code,
+      isOnPurpose && 'on purpose',
+      key !== undefined && `key=${key}`,
+      id !== undefined && `id=${id}`,
+      isGone && 'gone',
+      isPoll && 'poll',
+    ]
+    const request = `${client} ${method} ${path}${query} ${status} ${milliseconds.toFixed(1)} ms`
+    say([request, ...notes.filter((note) => typeof note === 'string')].join(' '))
   }
 }

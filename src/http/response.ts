@@ -1,5 +1,5 @@
 /** A reply as a value, for each door to send; the errors of HTTP itself; and CORS, without credentials (Fetch standard). */
-import { describe } from '../json/json.ts'
+import { describe, type Int64 } from '../json/json.ts'
 import { clock } from '../system/clock.ts'
 import { maxHeadBytes } from './limits.ts'
 
@@ -13,6 +13,10 @@ export interface Reply {
   readonly encoding?: 'latin1' | 'utf8' | undefined
   /** Of an error, for the request log. */
   readonly code?: string | undefined
+  /** For the request log: the failure is one that the setting for failures asked for. */
+  readonly isOnPurpose?: boolean
+  /** For the request log: of what a 201 has created. */
+  readonly id?: Int64
   /** Nothing that follows on its HTTP/1 connection is answered. */
   readonly closes?: boolean
 }
