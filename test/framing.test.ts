@@ -167,18 +167,22 @@ describe('refuses, closes and answers the next client', () => {
     ['an empty expectation', formatRequest('GET /v1/pets', ['Expect: ']), 417, 'expectation_failed'],
   ]
   for (const [title, bytes, status = 400, code = 'malformed_request'] of cases)
-    test(`${title}: ${status}`, { skip: isLax && lax.has(title) }, async (t) => {
-      const app = await shared(t)
-      const client = await app.connect()
-      client.write(bytes)
-      const answer = await client.read()
-      assertWholeRefusal(answer, status, code)
-      assert.equal(answer.headers.get('connection'), 'close')
-      await client.closed
-      await assert.rejects(client.read(), /ended behind ""/)
-      assert.deepEqual(readPetLines(app.dataFile), [])
-      await assertAnswersNext(app)
-    })
+    test(
+      `${title}: ${status}`,
+      { skip: isLax && lax.has(title) && 'the parser of this Node lets it through' },
+      async (t) => {
+        const app = await shared(t)
+        const client = await app.connect()
+        client.write(bytes)
+        const answer = await client.read()
+        assertWholeRefusal(answer, status, code)
+        assert.equal(answer.headers.get('connection'), 'close')
+        await client.closed
+        await assert.rejects(client.read(), /ended behind ""/)
+        assert.deepEqual(readPetLines(app.dataFile), [])
+        await assertAnswersNext(app)
+      },
+    )
 })
 
 describe('refuses and keeps the connection', () => {

@@ -23,7 +23,7 @@ function runFiles(
   })
 }
 
-test('prints a line per file, failures in full and the totals where there is no terminal, and exits with 1', () => {
+test('prints a line per file, failures in full, a reason for each skip and the totals where there is no terminal, and exits with 1', () => {
   const folder = makeFolder()
   const [good = '', bad = '', broken = ''] = ['good', 'bad', 'broken'].map((name) =>
     join(folder, `${name}.test.mjs`),
@@ -32,7 +32,7 @@ test('prints a line per file, failures in full and the totals where there is no 
   writeFileSync(
     good,
     `${head}test('has no settings', () => { if (process.env.PETSTORE_URL) throw new Error() })
-    test('is not tried', { skip: true }, () => {})`,
+    test('is not tried', { skip: 'it needs a disk' }, () => {})`,
   )
   writeFileSync(
     bad,
@@ -51,6 +51,7 @@ test('prints a line per file, failures in full and the totals where there is no 
   assert.match(stdout, /^SyntaxError: /m)
   assert.match(stdout, /^✖ \S+bad\.test\.mjs: group > fails\nError: the reason\n {4}at .*bad\.test\.mjs/m)
   assert.match(stdout, /^✖ \S+bad\.test\.mjs: parent\nError: its own$/m)
+  assert.match(stdout, /^﹣ is not tried: it needs a disk$/m)
   assert.match(stdout, /\nℹ tests 6\nℹ suites 1\nℹ pass 2\nℹ fail 3\nℹ cancelled 0\nℹ skipped 1\n[^]*\n$/)
 })
 

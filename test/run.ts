@@ -1,6 +1,7 @@
 /**
  * `npm test`: builds once, runs the test files side by side, and prints every test on a terminal, as Node's own reporter does.
- * Elsewhere, such as in a pipe or in CI, it prints a line per process when that has run, then the failures in full and the totals.
+ * Elsewhere, such as in a pipe or in CI, it prints a line per process when that has run, then the failures in full, each test that was
+ * skipped with its reason, and the totals.
  *
  * Arguments: test files, instead of all; `--thorough`, which runs whole what is exhaustive. Without this script,
  * `node --import tsx --test test/one.test.ts` runs a file, and `node --test 'test/*.test.ts'` all on Node 24 and newer.
@@ -78,6 +79,7 @@ run({ files, concurrency })
 
 async function* reportFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<string, void> {
   const failures: string[] = []
+  const skipped: string[] = []
   const totals: string[] = []
   // The titles around a test: each test starts, for a reporter, just before what it contains.
   const titles: string[] = []
@@ -96,6 +98,12 @@ async function* reportFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<st
           failures.push(`✖ ${place}${title}\n${inspect(error.cause ?? error, { maxStringLength: 1000 })}\n`)
         break
       }
+      case 'test:pass':
+        if (data.skip !== undefined) {
+          const reason = typeof data.skip === 'string' && data.skip !== '' ? data.skip : 'no reason is given'
+          skipped.push(`﹣ ${[...titles.slice(0, data.nesting), data.name].join(' > ')}: ${reason}\n`)
+        }
+        break
       case 'test:complete': {
         // The runner holds each file as a test, which has the file's path as its name.
         const isFile = data.nesting === 0 && data.file !== undefined && resolve(data.name) === data.file
@@ -116,5 +124,6 @@ async function* reportFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<st
     }
   }
   if (failures.length > 0) yield `\nFailures:\n\n${failures.join('\n')}\n`
+  yield* skipped
   yield* totals
 }
