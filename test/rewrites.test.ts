@@ -181,7 +181,7 @@ test('puts the file back that a killed process had moved aside, and says so', as
   assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
   assert.deepEqual(
     [...lines],
-    [`${path}: restored: a crash had interrupted the server while it replaced this file`],
+    [`${path}: restored: a crash had interrupted the server while it rewrote this file`],
   )
 })
 

@@ -1,10 +1,11 @@
-/** Writes a new end of the data file in place. */
+/** Appends pets to the data file in place, and rolls back an append that has failed. */
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged, type Disk, type Identity, isSame, quietly } from './disk.ts'
 import { closingBrackets, type FileText, separator } from './file-text.ts'
 
+/** How a file ends that is served, and from where on an append writes over it. */
 export interface FileEnd {
   readonly identity: Identity
   /** After the last pet or, if there is none, after the `[`. */
@@ -15,15 +16,30 @@ export interface FileEnd {
   readonly closing: Buffer
 }
 
-export interface PartOfEnd {
+/** What follows the last pet since an append has failed: a mixture of the old closing brackets, of these bytes, and of NULs. */
+export interface HalfWritten {
   readonly bytes: Buffer
+  /** Undefined if it is not known how the append has left the file. */
   readonly identity: Identity
 }
 
-/** `error` is a DataFileChanged if somebody else has written the file. `part`: what is now in it, if anything was written. */
-export type Outcome =
-  | { readonly is: 'durable'; readonly identity: Identity }
-  | { readonly is: 'failed'; readonly error: unknown; readonly part: PartOfEnd | undefined }
+/**
+ * `error` is a DataFileChanged if somebody else has written the file. `halfWritten`: what is in it, if the failure came after the first call
+ * that changes it. `writtenBytes`: how many bytes of the new end have reached it.
+ */
+export type AppendOutcome =
+  | { readonly is: 'durable'; readonly end: FileEnd }
+  | {
+      readonly is: 'failed'
+      readonly error: unknown
+      readonly writtenBytes: number
+      readonly halfWritten: HalfWritten | undefined
+    }
+
+/** `error` is a DataFileChanged if somebody else has written the file, or may have. */
+export type RollBackOutcome =
+  | { readonly is: 'durable'; readonly end: FileEnd }
+  | { readonly is: 'failed'; readonly error: unknown; readonly halfWritten: HalfWritten }
 
 const comparedBytes = 256
 
@@ -45,7 +61,7 @@ export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): F
   return { identity, petsEnd, before, closing: Buffer.from(tail) }
 }
 
-export function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
+function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
   const added = bytes.subarray(0, -closingBrackets.length)
   const petsEnd = end.petsEnd + added.length
   const before = Buffer.concat([end.before, added]).subarray(-comparedBytes)
@@ -53,78 +69,169 @@ export function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileE
 }
 
 /**
- * Puts `bytes` in the place of what follows the last pet. `part`: what an earlier call has left there instead of `end.closing`.
+ * Writes `bytes` (see formatAppend) over the closing brackets.
  *
  * `: > pets.json` may fall between the look and the write, which then fills the file with NULs up to its place. So what lies before that
  * place is compared too, before the write and after it.
  */
-export async function replaceEnd(
-  disk: Disk,
-  end: FileEnd,
-  bytes: Buffer,
-  part?: PartOfEnd,
-): Promise<Outcome> {
-  const { before, petsEnd } = end
-  // A byte more than there should be.
-  const readEnd = (length: number): Buffer =>
-    disk.readAt(descriptor, petsEnd - before.length, before.length + length + 1)
-  const startMs = clock.now()
-  const wasStopped = (): boolean => clock.now() - startMs > maxGapMs
-  const changed = (): DataFileChanged => new DataFileChanged(disk.name)
+export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<AppendOutcome> {
+  const { closing, petsEnd } = end
+  let file: OpenEnd | undefined
+  let isTouched = false
+  let writtenBytes = 0
   let identity: Identity
-  let isWritten = false
-  let descriptor = -1
   try {
-    // 1. Look.
-    descriptor = await disk.open(disk.path, 'r+')
-    const { identity: known } = part ?? end
-    if (known !== undefined && !isSame(disk.fstatIdentity(descriptor), known)) throw changed()
-    // An edit may look the same where times are whole seconds.
-    if (part === undefined || known === undefined) {
-      const found = readEnd(Math.max(end.closing.length, part?.bytes.length ?? 0))
-      const isOurs = found.subarray(0, before.length).equals(before)
-      if (!isOurs || !isEndOf(end, found.subarray(before.length), part)) throw changed()
-    }
+    // 1. Look: the file is as it was left. Where times are whole seconds, only its bytes show an edit.
+    file = await OpenEnd.open(disk, end)
+    if (!isSame(file.identify(), end.identity) || !file.endsIn(closing)) throw new DataFileChanged(disk.name)
     // 2. Write. A cut would remove what an editor adds at this very moment, so only if more follows than is written.
-    isWritten = true
-    if (part !== undefined || end.closing.length > bytes.length)
-      disk.fs.ftruncateSync(descriptor, petsEnd + bytes.length)
-    disk.write(descriptor, bytes, petsEnd)
-    identity = disk.fstatIdentity(descriptor)
-    // 3. Look.
-    const isLanded = !wasStopped() && readEnd(bytes.length).equals(Buffer.concat([before, bytes]))
-    if (!isLanded) throw changed()
+    isTouched = true
+    if (closing.length > bytes.length) file.cut(petsEnd + bytes.length)
+    while (writtenBytes < bytes.length) writtenBytes += file.writeSome(bytes, writtenBytes)
+    identity = file.identify()
+    // 3. Look: nobody else has written meanwhile.
+    if (file.wasStopped() || !file.endsIn(bytes)) throw new DataFileChanged(disk.name)
     // 4. Sync. That takes milliseconds, in which the file can be edited.
-    await disk.sync('fdatasync', descriptor)
-    // 5. Look: it is still the file at the path. On Windows, times are certain only when it is closed (MSDN, File Times).
-    if (disk.isWindows) {
-      disk.close(descriptor)
-      descriptor = -1
-    }
-    const now = disk.statIdentity()
-    const isStillOurs = disk.isWindows
-      ? now?.ino === identity?.ino && now?.size === identity?.size
-      : isSame(now, identity)
-    if (known === undefined || !isStillOurs) throw changed()
-    return { is: 'durable', identity: now }
+    await file.sync()
+    // 5. Look: it is still the file at the path.
+    identity = file.closeAndFind(identity)
+    return { is: 'durable', end: endAfter(end, bytes, identity) }
   } catch (error) {
     // Even a write that fails may have changed the file.
-    quietly(() => {
-      const seen = disk.fstatIdentity(descriptor)
-      if (!wasStopped()) identity ??= seen
-    })
-    const written = isWritten ? { bytes: part?.bytes ?? bytes, identity } : undefined
-    // Some editors remove the file and write it again. And a folder may be there by now.
-    const isGone = ['ENOENT', 'EISDIR'].includes(errorCode(error))
-    return { is: 'failed', error: isGone ? changed() : error, part: written }
+    if (isTouched) identity ??= file?.identifyUnlessStopped()
+    const halfWritten = isTouched ? { bytes, identity } : undefined
+    return { is: 'failed', error: toChanged(disk, error), writtenBytes, halfWritten }
   } finally {
-    disk.close(descriptor)
+    file?.close()
   }
 }
 
-/** What was written in part is a mixture of both. */
-function isEndOf({ closing }: FileEnd, found: Buffer, part: PartOfEnd | undefined): boolean {
-  if (part === undefined) return found.equals(closing)
-  if (found.length > Math.max(closing.length, part.bytes.length)) return false
-  return found.every((byte, at) => byte === closing[at] || byte === part.bytes[at] || byte === 0)
+/** Writes the closing brackets again that were there before the append. */
+export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritten): Promise<RollBackOutcome> {
+  const { closing, petsEnd } = end
+  let file: OpenEnd | undefined
+  let isTouched = false
+  let identity: Identity
+  try {
+    // 1. Look: the file is as the append has left it.
+    file = await OpenEnd.open(disk, end)
+    const isKnown = halfWritten.identity !== undefined
+    const isUntouched = isKnown
+      ? isSame(file.identify(), halfWritten.identity)
+      : file.endsInMixtureOf(closing, halfWritten.bytes)
+    if (!isUntouched) throw new DataFileChanged(disk.name)
+    // 2. Write.
+    isTouched = true
+    file.cut(petsEnd + closing.length)
+    for (let done = 0; done < closing.length;) done += file.writeSome(closing, done)
+    identity = file.identify()
+    // 3. Look: nobody else has written meanwhile.
+    if (file.wasStopped() || !file.endsIn(closing)) throw new DataFileChanged(disk.name)
+    // 4. Sync.
+    await file.sync()
+    // 5. Look: it is still the file at the path.
+    identity = file.closeAndFind(identity)
+    // 6. Somebody may have edited its beginning since the append, which only its identity would have shown: then it has to be read.
+    if (!isKnown) throw new DataFileChanged(disk.name)
+    return { is: 'durable', end: { ...end, identity } }
+  } catch (error) {
+    if (isTouched) identity ??= file?.identifyUnlessStopped()
+    const left = isTouched ? { bytes: halfWritten.bytes, identity } : halfWritten
+    return { is: 'failed', error: toChanged(disk, error), halfWritten: left }
+  } finally {
+    file?.close()
+  }
+}
+
+/** Some editors remove the file and write it again. And a folder may be there by now. */
+function toChanged(disk: Disk, error: unknown): unknown {
+  return ['ENOENT', 'EISDIR'].includes(errorCode(error)) ? new DataFileChanged(disk.name) : error
+}
+
+/** The data file, open to be written behind its last pet. */
+class OpenEnd {
+  readonly #disk: Disk
+  readonly #end: FileEnd
+  readonly #startMs = clock.now()
+  #descriptor: number
+
+  static async open(disk: Disk, end: FileEnd): Promise<OpenEnd> {
+    return new OpenEnd(disk, end, await disk.open(disk.path, 'r+'))
+  }
+
+  constructor(disk: Disk, end: FileEnd, descriptor: number) {
+    this.#disk = disk
+    this.#end = end
+    this.#descriptor = descriptor
+  }
+
+  identify(): Identity {
+    return this.#disk.fstatIdentity(this.#descriptor)
+  }
+
+  /** Undefined, too, if it is not known. */
+  identifyUnlessStopped(): Identity {
+    let identity: Identity
+    quietly(() => {
+      identity = this.identify()
+    })
+    return this.wasStopped() ? undefined : identity
+  }
+
+  wasStopped(): boolean {
+    return clock.now() - this.#startMs > maxGapMs
+  }
+
+  /** Whether these bytes are all that follows the last pet, and what lies before them is as it was. */
+  endsIn(bytes: Buffer): boolean {
+    return this.#readEnd(bytes.length)?.equals(bytes) === true
+  }
+
+  endsInMixtureOf(a: Buffer, b: Buffer): boolean {
+    const maxLength = Math.max(a.length, b.length)
+    const found = this.#readEnd(maxLength)
+    if (found === undefined || found.length > maxLength) return false
+    return found.every((byte, at) => byte === a[at] || byte === b[at] || byte === 0)
+  }
+
+  /** What follows the last pet, and one byte more than there should be; undefined if other bytes lie before it. */
+  #readEnd(length: number): Buffer | undefined {
+    const { before, petsEnd } = this.#end
+    const found = this.#disk.readAt(this.#descriptor, petsEnd - before.length, before.length + length + 1)
+    return found.subarray(0, before.length).equals(before) ? found.subarray(before.length) : undefined
+  }
+
+  cut(length: number): void {
+    this.#disk.fs.ftruncateSync(this.#descriptor, length)
+  }
+
+  /** Writes what follows the first `from` bytes, or the beginning of that. Returns how many bytes it has written. */
+  writeSome(bytes: Buffer, from: number): number {
+    return this.#disk.writeSome(this.#descriptor, bytes, from, this.#end.petsEnd + from)
+  }
+
+  sync(): Promise<void> {
+    return this.#disk.sync('fdatasync', this.#descriptor)
+  }
+
+  /**
+   * The identity of the file at the path. Throws a DataFileChanged if it is another one, or was written since it had the identity `written`.
+   * Windows has the times of a file for certain only when it is closed
+   * (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
+   */
+  closeAndFind(written: Identity): Identity {
+    const { isWindows } = this.#disk
+    if (isWindows) this.close()
+    const found = this.#disk.statIdentity()
+    const isSameFile = isWindows
+      ? found?.ino === written?.ino && found?.size === written?.size
+      : isSame(found, written)
+    if (!isSameFile) throw new DataFileChanged(this.#disk.name)
+    return found
+  }
+
+  close(): void {
+    if (this.#descriptor !== -1) this.#disk.close(this.#descriptor)
+    this.#descriptor = -1
+  }
 }

@@ -2,12 +2,12 @@
  * The data file as lowdb's adapter. `write` appends in place; `read` returns what a person has edited, once the save is complete. Both leave
  * alone what somebody else has written meanwhile. While the file cannot be used, the pets that are served are kept beside it.
  *
- * | State        | What is known                                                   | A write                 | A look, twice a second  |
- * | ------------ | --------------------------------------------------------------- | ----------------------- | ----------------------- |
- * | unread       | somebody else has written it, or nothing was read yet           | waits for a read        | it has to be read       |
- * | served       | the file is as it was last read or written here                 | appends                 | if it differs: unread   |
- * | half-written | an append has failed, and a part of its bytes may be in the file | puts back the end first | puts back the old end   |
- * | unusable     | as it is, it cannot be used                                     | waits for a read        | if it differs: unread   |
+ * | State        | What is known                                                   | A write              | A look, twice a second  |
+ * | ------------ | --------------------------------------------------------------- | -------------------- | ----------------------- |
+ * | unread       | somebody else has written it, or nothing was read yet           | waits for a read     | it has to be read       |
+ * | served       | the file is as it was last read or written here                 | appends              | if it differs: unread   |
+ * | half-written | an append has failed, and a part of its bytes may be in the file | rolls it back first  | rolls it back: unread   |
+ * | unusable     | as it is, it cannot be used                                     | waits for a read     | if it differs: unread   |
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
@@ -17,7 +17,7 @@ import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
-import { endAfter, endOf, type FileEnd, formatAppend, type PartOfEnd, replaceEnd } from './appender.ts'
+import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
 import {
   DataFileChanged,
   DataFileUnusable,
@@ -36,10 +36,10 @@ import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import {
   findKeptPets,
   keepBeside,
-  putBackOldFile,
   refuseBesideKeptPets,
   removeLeftovers,
-  replaceFile,
+  restoreOldFile,
+  rewriteFile,
   sayKeptPets,
 } from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
@@ -51,8 +51,8 @@ const maxStartWaitMs = 30_000
 /** Nobody is still saving a file that was left alone for so long. */
 const settleMs = 400
 
-/** On some mounts a renamed file has another inode, so that each replacement seems to meet an edit. */
-const maxFailedReplacements = 10
+/** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. */
+const maxChangedRewrites = 10
 
 /** The shortest pet takes more in a file. */
 const minPetBytes = 50
@@ -67,12 +67,23 @@ const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
 type State =
   | { readonly is: 'unread' }
   | { readonly is: 'served'; readonly end: FileEnd }
-  | { readonly is: 'half-written'; readonly end: FileEnd; readonly part: PartOfEnd }
+  | { readonly is: 'half-written'; readonly end: FileEnd; readonly halfWritten: HalfWritten }
   | { readonly is: 'unusable'; readonly identity: Identity; readonly error: DataFileUnusable }
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
   pets: Pet[]
+}
+
+/** An append that was tried and has failed; `cause` is the system's error or a DataFileChanged. */
+export class AppendFailed extends Error {
+  /** Whether its pets may be in the file, or in an editor that has read them there. */
+  readonly mayBeStored: boolean
+
+  constructor(cause: unknown, mayBeStored: boolean) {
+    super('the pets could not be appended', { cause })
+    this.mayBeStored = mayBeStored
+  }
 }
 
 /** Throws a DataFileUnusable. */
@@ -99,8 +110,8 @@ export async function openDataFile(
       ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
       : error
     // What lies beside a file that another server uses is not to be renamed.
-    const isOurs = release !== undefined || isSystemError(error)
-    throw isOurs && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
+    const isLockRefused = release === undefined && !isSystemError(error)
+    throw !isLockRefused && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
   }
 }
 
@@ -115,9 +126,7 @@ function sayCoarseTimes(disk: Disk): void {
 export class DataFile implements Adapter<PetData> {
   readonly name: string
   /** Of all that were read or acknowledged: an id that an edit has removed is not given again in this run. */
-  highestId: Int64 = 0
-  /** Whether the pets of a failed `write` may be in the file, or in an editor that has read them. */
-  mayBeStored = false
+  highestGivenId: Int64 = 0
   readonly #disk: Disk
   readonly #release: FileLock
   #state: State = { is: 'unread' }
@@ -127,9 +136,9 @@ export class DataFile implements Adapter<PetData> {
   #servedIdentity: Identity
   /** Links may lead elsewhere since. */
   #servedTarget = ''
-  /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be replaced. */
+  /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be rewritten. */
   #hasFailedSync = false
-  #failedReplacements = 0
+  #changedRewrites = 0
   #keptPath: string | undefined
   #keepFailure = noKeepFailure
 
@@ -151,12 +160,15 @@ export class DataFile implements Adapter<PetData> {
 
   /** Whether the file has to be read. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone. */
   async look(): Promise<boolean> {
-    const wasHalfWritten = this.#state.is === 'half-written'
-    await this.#putBackOldEnd()
+    if (this.#state.is === 'half-written') {
+      await this.#rollBack()
+      // The disk, which had failed twice, works again. That the file can be read, too, shows that it can be used.
+      this.#become({ is: 'unread' })
+    }
     const state = this.#state
     if (state.is === 'unread') return true
     const { identity } = state.is === 'unusable' ? state : state.end
-    const isEdited = wasHalfWritten || !isSame(this.#disk.statIdentity(), identity)
+    const isEdited = !isSame(this.#disk.statIdentity(), identity)
     if (isEdited) this.#become({ is: 'unread' })
     else if (state.is === 'unusable') throw state.error
     return isEdited
@@ -169,28 +181,32 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * A file that cannot stay as it is (a damaged end, missing ids, a failed sync) is replaced and read once more: `written` is what it has to
-   * have then, and is durable. Throws a DataFileChanged when it has to be read again in a moment.
+   * A file that cannot stay as it is (a damaged end, missing ids, a failed sync) is rewritten, durably, and read once more: then it has to be
+   * as it was written. Throws a DataFileChanged when it has to be read again in a moment.
    */
-  async #readOnce(written?: readonly Buffer[]): Promise<PetData> {
-    this.#become({ is: 'unread' })
-    const { bytes, identity, fault } = await this.#disk.read()
-    if (written !== undefined && !isMadeOf(bytes, written)) throw new DataFileChanged(this.name)
-    const text = new FileText(bytes, this.highestId)
-    const unusable =
-      fault === undefined ? text.describeFaults(this.name) : DataFileUnusable.ofFile(this.name, fault)
-    if (unusable !== undefined) return this.#readOnce(await this.#recover(identity, text, unusable))
-    const canStay = text.filledIds.length === 0 && (written !== undefined || (await this.#sync()))
-    if (canStay) return this.#serve(identity, text)
-    return this.#readOnce(await this.#replace(identity, text.formatWithIds(text.tail)))
+  async #readOnce(): Promise<PetData> {
+    let written: readonly Buffer[] | undefined
+    for (;;) {
+      this.#become({ is: 'unread' })
+      const { bytes, identity, fault } = await this.#disk.read()
+      if (written !== undefined && !isMadeOf(bytes, written)) throw new DataFileChanged(this.name)
+      const text = new FileText(bytes, this.highestGivenId)
+      const unusable =
+        fault === undefined ? text.describeFaults(this.name) : DataFileUnusable.ofFile(this.name, fault)
+      const isDurable = written !== undefined
+      if (unusable !== undefined) written = await this.#recover(identity, text, unusable)
+      else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
+        return this.#serve(identity, text)
+      else written = await this.#rewrite(identity, text.formatWithIds(text.tail))
+    }
   }
 
   /**
-   * Returns what the file was replaced with, or throws `unusable`; a DataFileChanged if it is still being saved.
+   * Returns what the file was rewritten with, or throws `unusable`; a DataFileChanged if it is still being saved.
    *
    * | The file                                  | At a start                | While the server runs |
    * | ----------------------------------------- | ------------------------- | --------------------- |
-   * | was moved aside by a replacement          | is put back               | is put back           |
+   * | was moved aside by a rewrite              | is restored               | is restored           |
    * | lies beside kept pets                     | is an error with a choice | is an error           |
    * | is missing                                | is created                | is an error           |
    * | has a damaged end (see torn-end.ts)       | is repaired               | is an error           |
@@ -206,13 +222,13 @@ export class DataFile implements Adapter<PetData> {
       await delay(lookAgainMs)
       if (!isSame(this.#disk.statIdentity(), identity)) throw new DataFileChanged(this.name)
     }
-    if (await putBackOldFile(this.#disk)) {
-      if (isStart) this.#disk.say('restored: a crash had interrupted the server while it replaced this file')
+    if (await restoreOldFile(this.#disk)) {
+      if (isStart) this.#disk.say('restored: a crash had interrupted the server while it rewrote this file')
       throw new DataFileChanged(this.name)
     }
     const tornEnd = findTornEnd(text)
     if (findKeptPets(this.#disk).length === 0) {
-      if (isStart && identity === undefined) return this.#replace(undefined, [...formatFile([])])
+      if (isStart && identity === undefined) return this.#rewrite(undefined, [...formatFile([])])
       if (tornEnd && (isStart || tornEnd === 'copy')) return this.#repair(identity, text, tornEnd)
     }
     this.#become({ is: 'unusable', identity, error: unusable })
@@ -220,47 +236,48 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Appends the pets from #count on, and returns when they are durable. Throws the file system's error, or a DataFileChanged when the file
-   * has to be read first; see `mayBeStored`. Only a person changes and removes pets: anything else is a TypeError.
+   * Appends the pets from #count on, and returns when they are durable. Throws an AppendFailed; before that is tried, a DataFileChanged when
+   * the file has to be read first, or the system's error. Only a person changes and removes pets: anything else is a TypeError.
    */
   async write(data: PetData): Promise<void> {
     const added = data.pets.slice(this.#count)
     const last = added.at(-1)
     if (data !== this.#served || last === undefined)
       throw new TypeError('only new pets can be written, behind those that were read')
-    this.mayBeStored = false
-    await this.#putBackOldEnd()
+    // 1. Bring the file into a state that is known.
+    await this.#rollBack()
     const state = this.#state
     if (state.is !== 'served') throw new DataFileChanged(this.name)
     const bytes = formatAppend(added, this.#count === 0)
     if (state.end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
-    const identity = await this.#replaceEnd(state.end, bytes)
-    this.#become({ is: 'served', end: endAfter(state.end, bytes, identity) })
-    this.#count += added.length
-    this.highestId = last.id
-  }
-
-  async #replaceEnd(end: FileEnd, bytes: Buffer, part?: PartOfEnd): Promise<Identity> {
-    const outcome = await replaceEnd(this.#disk, end, bytes, part)
-    if (outcome.is === 'durable') return outcome.identity
-    if (part === undefined) this.mayBeStored = outcome.part !== undefined
-    if (isChanged(outcome.error)) this.#become({ is: 'unread' })
-    else if (outcome.part !== undefined) {
-      this.#become({ is: 'half-written', end, part: outcome.part })
-      if (part === undefined) await this.#putBackOldEnd().catch(() => {})
+    // 2. Append.
+    const outcome = await append(this.#disk, state.end, bytes)
+    if (outcome.is === 'durable') {
+      this.#become({ is: 'served', end: outcome.end })
+      this.#count += added.length
+      this.highestGivenId = last.id
+      return
     }
-    throw outcome.error
+    // 3. Undo what a failed append has left. What cannot be undone now is undone by the next look.
+    const { error, halfWritten } = outcome
+    if (isChanged(error)) this.#become({ is: 'unread' })
+    else if (halfWritten !== undefined) {
+      this.#become({ is: 'half-written', end: state.end, halfWritten })
+      await this.#rollBack().catch(() => {})
+    }
+    throw new AppendFailed(error, halfWritten !== undefined && this.#state.is !== 'served')
   }
 
-  async #putBackOldEnd(): Promise<void> {
+  /** Leads from half-written to served or, if somebody else has written the file, to unread. Throws the system's error if it cannot. */
+  async #rollBack(): Promise<void> {
     if (this.#state.is !== 'half-written') return
-    const { end, part } = this.#state
-    try {
-      const identity = await this.#replaceEnd(end, end.closing, part)
-      this.mayBeStored = false
-      this.#become({ is: 'served', end: { ...end, identity } })
-    } catch (error) {
-      if (!isChanged(error)) throw error
+    const { end } = this.#state
+    const outcome = await rollBack(this.#disk, end, this.#state.halfWritten)
+    if (outcome.is === 'durable') this.#become({ is: 'served', end: outcome.end })
+    else if (isChanged(outcome.error)) this.#become({ is: 'unread' })
+    else {
+      this.#become({ is: 'half-written', end, halfWritten: outcome.halfWritten })
+      throw outcome.error
     }
   }
 
@@ -304,8 +321,8 @@ export class DataFile implements Adapter<PetData> {
 
   async close(): Promise<void> {
     try {
-      await this.#putBackOldEnd()
-      await putBackOldFile(this.#disk)
+      await this.#rollBack()
+      await restoreOldFile(this.#disk)
     } catch {
       // The next start repairs what is left, and puts the file back.
     }
@@ -330,38 +347,59 @@ export class DataFile implements Adapter<PetData> {
     removeLeftovers(this.#disk)
     this.#become({ is: 'served', end: endOf(text, identity) })
     this.#count = text.pets.length
-    const highestId = text.pets.at(-1)?.id ?? 0
-    if (highestId > this.highestId) this.highestId = highestId
-    return (this.#served = { pets: text.pets })
+    const highestListedId = text.pets.at(-1)?.id ?? 0
+    if (highestListedId > this.highestGivenId) this.highestGivenId = highestListedId
+    this.#served = { pets: text.pets }
+    return this.#served
   }
 
-  async #replace(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {
+  async #rewrite(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {
     try {
-      await this.#disk.retryWhileHeld(() => replaceFile(this.#disk, expected, next))
+      await this.#disk.retryWhileHeld(() => rewriteFile(this.#disk, expected, next))
     } catch (error) {
-      const code = errorCode(error)
-      const isLost = isChanged(error) && ++this.#failedReplacements % maxFailedReplacements === 0
-      const isMount = code === 'EBUSY' && !this.#disk.isWindows
-      const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error)
-      if (expected === undefined || !(isLost || isMount || isRefused)) throw error
-      let why = `it or its folder cannot be written: ${this.#disk.describeError(error)}`
-      if (isLost) why = 'is another file whenever it is moved'
-      if (isMount) why = 'is a mount of its own; mount its folder instead'
-      const unusable = DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${why}`)
-      // A folder may be mended, without a change in the file.
-      if (!isRefused) this.#become({ is: 'unusable', identity: this.#disk.statIdentity(), error: unusable })
+      if (isChanged(error)) this.#changedRewrites++
+      const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
+      if (obstacle === undefined) throw error
+      const unusable = DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${obstacle.words}`)
+      if (obstacle.isOfFile)
+        this.#become({ is: 'unusable', identity: this.#disk.statIdentity(), error: unusable })
       throw unusable
     }
-    this.#failedReplacements = 0
+    this.#changedRewrites = 0
     this.#hasFailedSync = false
     return next
+  }
+
+  /**
+   * What keeps the file from being rewritten, if it is none of the disk's failures.
+   *
+   * | Cause                                     | It is tried again            |
+   * | ----------------------------------------- | ---------------------------- |
+   * | it changes whenever it is moved           | when somebody has written it |
+   * | it is a mount of its own                  | when somebody has written it |
+   * | it, or its folder, is read-only, or held  | by each look                 |
+   */
+  #findObstacle(error: unknown): { words: string; isOfFile: boolean } | undefined {
+    const code = errorCode(error)
+    if (isChanged(error)) {
+      const isAlways = this.#changedRewrites % maxChangedRewrites === 0
+      return isAlways ? { words: 'is another file whenever it is moved', isOfFile: true } : undefined
+    }
+    if (code === 'EBUSY' && !this.#disk.isWindows)
+      return { words: 'is a mount of its own; mount its folder instead', isOfFile: true }
+    if (['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error))
+      return {
+        words: `it or its folder cannot be written: ${this.#disk.describeError(error)}`,
+        isOfFile: false,
+      }
+    return undefined
   }
 
   async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<readonly Buffer[]> {
     const isKept = cause !== 'brackets'
     const keptPath = isKept ? await keepBeside(this.#disk, this.#disk.target, 'torn', [text.tail]) : ''
     const repaired = text.formatWithIds(closingBrackets)
-    await this.#replace(identity, repaired).catch((error: unknown) => {
+    await this.#rewrite(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
       if (isKept && isAsBefore) this.#disk.remove(keptPath)
       throw error
@@ -375,5 +413,9 @@ export class DataFile implements Adapter<PetData> {
 
 function isMadeOf(bytes: Buffer, parts: readonly Buffer[]): boolean {
   let at = 0
-  return parts.every((part) => part.equals(bytes.subarray(at, (at += part.length)))) && at === bytes.length
+  for (const part of parts) {
+    if (!part.equals(bytes.subarray(at, at + part.length))) return false
+    at += part.length
+  }
+  return at === bytes.length
 }

@@ -130,13 +130,15 @@ export class Disk {
     return bytes.subarray(0, this.fs.readSync(descriptor, bytes, 0, length, position))
   }
 
-  /** One call may write less than it was asked to. Throws EIO when it writes nothing. */
   write(descriptor: number, bytes: Buffer, position: number): void {
-    for (let done = 0; done < bytes.length;) {
-      const count = this.fs.writeSync(descriptor, bytes, done, bytes.length - done, position + done)
-      if (count === 0) throw systemFailure('EIO')
-      done += count
-    }
+    for (let done = 0; done < bytes.length;) done += this.writeSome(descriptor, bytes, done, position + done)
+  }
+
+  /** Writes what follows the first `from` bytes, or the beginning of that. Returns how many bytes it has written: never none, which is EIO. */
+  writeSome(descriptor: number, bytes: Buffer, from: number, position: number): number {
+    const count = this.fs.writeSync(descriptor, bytes, from, bytes.length - from, position)
+    if (count === 0) throw systemFailure('EIO')
+    return count
   }
 
   sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {

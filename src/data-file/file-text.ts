@@ -60,8 +60,8 @@ export class FileText {
   readonly #seeds = new SeedList()
   readonly #seenMembers = new Set<string>()
 
-  /** Ids that are filled in are above `highestId`. */
-  constructor(bytes: Buffer, highestId: Int64 = 0) {
+  /** Ids that are filled in are above `highestGivenId`. */
+  constructor(bytes: Buffer, highestGivenId: Int64 = 0) {
     this.bytes = bytes
     this.#reader = new JsonReader(bytes)
     this.#reader.at = byteOrderMarkLength(bytes)
@@ -75,7 +75,7 @@ export class FileText {
       this.#addFault(error.message, error.offset)
       this.syntaxFault = error
     }
-    const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestId)
+    const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestGivenId)
     this.pets = pets
     this.filledIds = filledIds
     if (noIdLeft !== undefined)

@@ -1,5 +1,5 @@
 /**
- * Replaces the data file while editors may save it at any moment, and keeps beside it what would otherwise be lost: the damaged end that a
+ * Rewrites the data file while editors may save it at any moment, and keeps beside it what would otherwise be lost: the damaged end that a
  * repair cuts off, and the pets that are served while the file cannot be used.
  *
  * An editor may save between our last look at the file and the rename of a new file over it. So the old file is first moved aside and looked
@@ -53,7 +53,7 @@ export async function createWhole<T>(
 }
 
 /** `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. */
-export async function replaceFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
+export async function rewriteFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
   const { target } = disk
   try {
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
@@ -61,7 +61,7 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
     if (old !== undefined) disk.close(disk.fs.openSync(target, 'r+'))
     await createWhole(disk, target, next, old, (newPath) => {
       if (expected !== undefined) {
-        // 1. Move the old file aside. A crash may leave it there: see putBackOldFile.
+        // 1. Move the old file aside. A crash may leave it there: see restoreOldFile.
         disk.fs.renameSync(target, oldName(target))
         // 2. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
         if (!hasSameContent(disk.statIdentity(oldName(target)), expected))
@@ -71,14 +71,14 @@ export async function replaceFile(disk: Disk, expected: Identity, next: Iterable
       if (!linkIfMissing(disk, newPath, target)) throw new DataFileChanged(disk.name)
     })
   } catch (error) {
-    await putBackOldFile(disk).catch(() => {})
+    await restoreOldFile(disk).catch(() => {})
     // Some editors remove the file and write it again. But where there was none, none can be made, such as `pets?.json` on Windows.
     throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged(disk.name) : error
   }
 }
 
-/** Whether an interrupted replacement had left the old file aside, and no file is at the path. */
-export async function putBackOldFile(disk: Disk): Promise<boolean> {
+/** Whether an interrupted rewrite had left the old file aside, and no file is at the path. */
+export async function restoreOldFile(disk: Disk): Promise<boolean> {
   const { target } = disk
   const oldPath = oldName(target)
   try {

@@ -3,7 +3,7 @@
  * so they cannot interleave.
  */
 import { Low } from 'lowdb'
-import { openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
+import { AppendFailed, openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/json.ts'
@@ -108,13 +108,14 @@ export class FileStore implements Store {
     const file = this.#file
     // In the file, or in an editor that has read them and may save them again.
     let mayBeStored = false
-    let results = fillIds(newPets, file.highestId)
+    let results = fillIds(newPets, file.highestGivenId)
     for (let edits = 0; ; edits++) {
       try {
         await this.#append(results)
         return results.map((pet) => pet ?? noIdLeft())
-      } catch (error) {
-        mayBeStored ||= file.mayBeStored
+      } catch (failure) {
+        const error = failure instanceof AppendFailed ? failure.cause : failure
+        if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
         // Once a mode is put right, creations are possible at once.
         if (isSystemError(error)) this.#fail(error, file.isReadOnly() ? 0 : failureKnownMs)
         if (!(error instanceof DataFileChanged) || edits === maxEdits) throw toRefusal(error, mayBeStored)
@@ -126,7 +127,7 @@ export class FileStore implements Store {
           return listed?.name === pet?.name ? listed : undefined
         })
         const pets = newPets.map((newPet, index) => stored[index] ?? newPet)
-        results = fillIds(pets, file.highestId)
+        results = fillIds(pets, file.highestGivenId)
       }
     }
   }

@@ -68,7 +68,7 @@ export class MemoryStore implements Store {
   }
 
   async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
-    const results = fillIds(newPets, this.#index.highestId)
+    const results = fillIds(newPets, this.#index.highestListedId)
     this.#pets.push(...results.filter((pet) => pet !== undefined))
     this.#index.showAdded()
     this.version++

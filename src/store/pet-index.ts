@@ -18,7 +18,7 @@ export class PetIndex {
     return this.#size
   }
 
-  get highestId(): Int64 {
+  get highestListedId(): Int64 {
     return this.#pets[this.#size - 1]?.id ?? 0
   }
 
