@@ -102,7 +102,6 @@ export async function openDataFile(
     const writeError = disk.findWriteError()
     if (writeError !== undefined)
       disk.say(`cannot be written: ${disk.describeError(writeError)}; pets can be listed, but not added`)
-    sayCoarseTimes(disk)
     return { file, data }
   } catch (error) {
     await release?.()
@@ -113,14 +112,6 @@ export async function openDataFile(
     const isLockRefused = release === undefined && !isSystemError(error)
     throw !isLockRefused && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
   }
-}
-
-/** As FAT does, and some network file systems. */
-function sayCoarseTimes(disk: Disk): void {
-  const { mtimeNs, ctimeNs } = disk.statIdentity() ?? { mtimeNs: 1n, ctimeNs: 1n }
-  const consequence = 'an edit that keeps its length goes unnoticed in the two seconds after a creation'
-  if (mtimeNs % 1_000_000_000n === 0n && ctimeNs % 1_000_000_000n === 0n)
-    disk.say(`its file system keeps times in whole seconds: ${consequence}`)
 }
 
 export class DataFile implements Adapter<PetData> {
