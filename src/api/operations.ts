@@ -59,7 +59,7 @@ export const listPets: Operation = {
 
 /** Clients send few different queries. */
 const maxCachedReplies = 64
-/** A name can be long, so a large reply is not kept. In bytes: only a short one is text. */
+/** In characters: a name can be long, so a large reply is not kept. */
 const maxCachedLength = 65_536
 
 function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: string): Reply {

@@ -116,9 +116,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     }
     const headers = [...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body
-    const { status, encoding, code } = reply
+    const { status, code } = reply
     const closes = reply.closes === true || isClosing || (arrival !== undefined && isLast(arrival))
-    return { status, headers, body, encoding, code, closes }
+    return { status, headers, body, code, closes }
   }
 
   return {

@@ -86,7 +86,7 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       else if (socket.writable) {
         // Node only reads the headers.
         response.writeHead(reply.status, reply.headers as string[])
-        if (reply.body !== undefined) response.write(reply.body, reply.encoding ?? 'utf8')
+        if (reply.body !== undefined) response.write(reply.body)
         // Faster: all requests of this turn are handled before the first response is sent.
         clock.nextTick(() => response.end())
       }
