@@ -199,6 +199,39 @@ describe('a response in right HTTP', () => {
       )
     })
 
+  test('is read when it comes byte by byte, and its status line is judged when that has ended', async (t) => {
+    const bytes = Buffer.from(`HTTP/1.1 200 OK\r\n${type}Content-Length: 15\r\n\r\n${json}`)
+    const server = createServer((socket) => {
+      socket.setNoDelay(true)
+      socket.on('error', () => {})
+      const sendFrom = (index: number): void => {
+        if (index === bytes.length) socket.end()
+        else socket.write(bytes.subarray(index, index + 1), () => setImmediate(sendFrom, index + 1))
+      }
+      socket.once('data', () => sendFrom(0))
+    })
+    server.listen(0, '127.0.0.1')
+    t.after(() => server.close())
+    await once(server, 'listening')
+    // A server that listens on a port has an address of this form (Node's documentation of server.address).
+    const { port } = server.address() as AddressInfo
+    const client = createClient(`http://127.0.0.1:${port}/v1`, 'k')
+    const answer = await client.list()
+    assert.deepEqual([answer.status, answer.json], [200, { name: 'Zoë' }])
+    assert.deepEqual(client.faults, new Map())
+  })
+
+  for (const begin of [
+    'H',
+    'HTTP/1.',
+    'HTTP/1.1 200 OK\r\nContent-Le',
+    'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n',
+  ])
+    test(`is waited for beyond a pause within its head: ${JSON.stringify(begin)}`, async (t) => {
+      const client = createClient(await serve(t, begin, 'open'), 'k', createHttpTransport(200, 20))
+      await assert.rejects(client.list(), { isLate: true })
+    })
+
   test('may have no length when the connection is closed behind it', () => {
     const bytes = Buffer.from(`HTTP/1.1 200 OK\r\n${type}\r\n${json}`)
     assert.equal(readResponse(bytes), undefined)

@@ -95,9 +95,11 @@ export function createHttpTransport(limitMs: number, idleMs = 2000): Transport {
       socket.on('data', (chunk) => {
         bytes = Buffer.concat([bytes, chunk])
         clearTimeout(idle)
-        if (settle() || tryRead('open')?.mayBeWhole !== true) return
+        if (settle()) return
+        // A server may send byte by byte. What has come is judged as the whole only when nothing more comes.
         idle = setTimeout(
           () => {
+            if (tryRead('open')?.mayBeWhole !== true) return
             idleCount += 1
             settle('open')
           },
@@ -129,7 +131,10 @@ export function readResponse(
 ): (Response & { readonly mayBeWhole: boolean }) | undefined {
   // Latin-1 has a character for each byte, so that an index is the same in both.
   const raw = bytes.toString('latin1')
-  if (!'HTTP/'.startsWith(raw.slice(0, 5))) throw new NotHttpError(bytes.toString())
+  // The rest of a status line may come a moment later.
+  const isStatusLine = 'HTTP/'.startsWith(raw.slice(0, 5))
+  if (!raw.includes('\n') && end !== 'closed' && (isStatusLine || end === undefined)) return undefined
+  if (!isStatusLine) throw new NotHttpError(bytes.toString())
   const emptyLine = /\r?\n\r?\n/.exec(raw)
   if (emptyLine === null && end === undefined) return undefined
 
@@ -219,7 +224,7 @@ export function readResponse(
     contentType: headers.get('content-type') ?? '',
     text,
     fault,
-    mayBeWhole: !isBounded || isJson(text) || body.length >= Number(length),
+    mayBeWhole: isJson(text) || (emptyLine !== null && (!isBounded || body.length >= Number(length))),
   }
 }
 
