@@ -85,6 +85,9 @@ test('takes no other value of ready than none and write, and each once', async (
     assert.equal(await ask(store.fetch, `/healthz${query}`), '200', query)
   for (const query of ['?ready=read', '?ready=Write', '?ready&ready', '?ready=write&ready=write'])
     assert.equal(await ask(store.fetch, `/healthz${query}`), '400 invalid_parameter', query)
+  const refused = await store.fetch(new Request('http://pets.test/healthz?ready=read'))
+  const { errors } = (await refused.json()) as { readonly errors: unknown }
+  assert.deepEqual(errors, [{ field: 'ready', message: 'expected no value or write, once' }])
 })
 
 for (const [name, code, answer] of [

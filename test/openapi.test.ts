@@ -226,7 +226,7 @@ test('marks its extensions, and nothing else, as such', () => {
     for (const [name, child] of Object.entries(part)) visit(child, `${path}/${name}`)
   }
   visit(document(), '')
-  assert.equal(marked.length, 4)
+  assert.equal(marked.length, 5)
   assert.deepEqual(marked, described)
 })
 

@@ -339,6 +339,19 @@ describe('createPet (interface 4.2)', () => {
     ],
     'a name beyond any number': ['{"name":1e999,"categoryId":1}', 'name: expected a string, got 1e999'],
   }
+  test('tells each fault apart for programs, also where a value looks like another fault', async (t) => {
+    const app = await startApp(t)
+    const { text } = await app.send('/v1/pets', { body: '{"name":1,"categoryId":"x; name: y"}' })
+    assert.deepEqual(JSON.parse(text).errors, [
+      { field: 'name', message: 'expected a string, got 1' },
+      { field: 'categoryId', message: 'expected an int64 integer, got "x; name: y"' },
+    ])
+    const { text: list } = await app.send('/v1/pets', { body: '[]' })
+    assert.deepEqual(JSON.parse(list).errors, [
+      { field: 'body', message: 'expected a JSON object, got an array' },
+    ])
+  })
+
   for (const [title, [body, expected]] of Object.entries(faults))
     test(`refuses ${title}, and tells all faults at once`, async (t) => {
       const app = await startApp(t)

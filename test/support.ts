@@ -456,6 +456,17 @@ export function takeAnswer(bytes: Buffer, isHead: boolean): (RawAnswer & { lengt
   return { status: Number(status), reason, headers, headerLines, body, length }
 }
 
+/** What `errors` of an Error says, in the form of its message; fails where it has other members. */
+function joinErrors(errors: unknown): string {
+  assert.ok(Array.isArray(errors) && errors.length > 0)
+  return errors
+    .map((error: Readonly<Record<string, unknown>>) => {
+      assert.deepEqual(Object.keys(error), ['field', 'message'])
+      return `${String(error['field'])}: ${String(error['message'])}`
+    })
+    .join('; ')
+}
+
 /** Asserts that the answer is a refusal in the interface's form (section 7), and gives its message. */
 export function assertRefusal(answer: RawAnswer | ReceivedAnswer, status: number, code: string): string {
   const text = 'text' in answer ? answer.text : answer.body
@@ -464,7 +475,11 @@ export function assertRefusal(answer: RawAnswer | ReceivedAnswer, status: number
     typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string',
     text,
   )
-  assert.deepEqual({ ...error, message: '' }, { code, message: '', status }, text)
+  const { errors, ...others } = { errors: undefined, ...error }
+  assert.deepEqual({ ...others, message: '' }, { code, message: '', status }, text)
+  if (code === 'invalid_body' || code === 'invalid_parameter')
+    assert.equal(error.message, joinErrors(errors), text)
+  else assert.equal(errors, undefined, text)
   assert.equal(answer.status, status)
   assert.equal(answer.headers.get('content-type'), 'application/json')
   assert.equal(answer.headers.get('content-length'), String(Buffer.byteLength(text)))

@@ -3,7 +3,7 @@
  * come before them are in request-handler.ts.
  */
 import * as v from 'valibot'
-import { HttpError, textReply, type Reply } from '../http/response.ts'
+import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
 import { describe, escapeNonAscii, parseId, type Int64 } from '../json/json.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
@@ -104,7 +104,7 @@ export function formatValidQuery(search: string): string {
 }
 
 function parsePetQuery(query: URLSearchParams): PetQuery {
-  const faults: string[] = []
+  const errors: FieldError[] = []
   const read = <T>(
     name: keyof typeof listParameters,
     parse: (text: string) => T | undefined,
@@ -113,15 +113,16 @@ function parsePetQuery(query: URLSearchParams): PetQuery {
     const text = texts[0]
     if (text === undefined) return undefined
     const value = parse(text)
-    if (texts.length > 1) faults.push(`${name}: is given ${texts.length} times`)
+    const { expected } = listParameters[name]
+    if (texts.length > 1) errors.push({ field: name, message: `is given ${texts.length} times` })
     else if (value === undefined)
-      faults.push(`${name}: expected ${listParameters[name].expected}, got ${describe(text)}`)
+      errors.push({ field: name, message: `expected ${expected}, got ${describe(text)}` })
     return value
   }
   const limit = read('limit', listParameters.limit.parse)
   const status = read('status', listParameters.status.parse)
   const after = read('after', listParameters.after.parse)
-  if (faults.length > 0) throw new HttpError('invalid_parameter', faults.join('; '))
+  if (errors.length > 0) throw new InvalidValues('invalid_parameter', errors)
   return { limit: limit ?? pageSizes.default, status, after }
 }
 
@@ -138,8 +139,11 @@ export const createPet: Operation = {
     return async ({ readBody }) => {
       const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
       if (!success) {
-        const faults = issues.map(({ path, message }) => `${path?.[0].key ?? 'body'}: ${message}`)
-        throw new HttpError('invalid_body', faults.join('; '))
+        const errors = issues.map(({ path, message }) => ({
+          field: String(path?.[0].key ?? 'body'),
+          message,
+        }))
+        throw new InvalidValues('invalid_body', errors)
       }
       const pet = await store.create(output)
       const location = ['Location', `${basePath}/v1/pets/${pet.id}`]

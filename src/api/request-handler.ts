@@ -8,7 +8,7 @@ import { createDisturbances, type Disturbances } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { checkBodyHead, checkFraming, clientGone, isPreflight, parseBody } from '../http/request.ts'
 import type { Arrival, Client, Core } from '../http/request.ts'
-import { createCors, HttpError, errorReply, textReply, type Reply } from '../http/response.ts'
+import { createCors, HttpError, InvalidValues, errorReply, textReply, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { builtPage } from '../page/load-page.ts'
@@ -237,7 +237,9 @@ async function describeHealth(store: Store, ready: readonly string[]): Promise<R
   const [value, ...others] = ready
   if (value === undefined) return healthy
   if (others.length > 0 || !['', 'write'].includes(value))
-    throw new HttpError('invalid_parameter', 'ready: expected no value or write, once')
+    throw new InvalidValues('invalid_parameter', [
+      { field: 'ready', message: 'expected no value or write, once' },
+    ])
   try {
     await store.list({ limit: 1 })
   } catch (error) {

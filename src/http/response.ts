@@ -41,20 +41,28 @@ export function formatReply({ status, headers, body = '' }: Reply, phrases: Node
   return `HTTP/1.1 ${status} ${phrases[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${body}`
 }
 
+/** One thing that is wrong with a request, and where: in a member of the body, a query parameter, or `body` for all of it. */
+export interface FieldError {
+  readonly field: string
+  readonly message: string
+}
+
 /** What a response with an Error body says. */
 export interface Refusal {
   /** Interface section 7.1. */
   readonly code: string
   readonly status: number
   readonly message: string
+  /** An extension: what the message says, for programs. */
+  readonly errors?: readonly FieldError[]
   /** Names and values in turn. */
   readonly headers?: readonly string[]
   readonly closes?: boolean
 }
 
 /** The Error body of interface section 2; its `status` member repeats the response's status. */
-export function errorReply({ code, message, status, headers, closes = false }: Refusal): Reply {
-  const text = JSON.stringify({ code, message, status })
+export function errorReply({ code, message, status, errors, headers, closes = false }: Refusal): Reply {
+  const text = JSON.stringify({ code, message, status, errors })
   return { ...textReply(status, text, headers), code, closes }
 }
 
@@ -108,6 +116,16 @@ export class HttpError extends Error implements Refusal {
     this.status = httpErrors[code].status
     this.headers = headers
     this.closes = closes
+  }
+}
+
+/** Names all that is wrong with the values of a request, in its message for people and in `errors` for programs. */
+export class InvalidValues extends HttpError {
+  readonly errors: readonly FieldError[]
+
+  constructor(code: 'invalid_body' | 'invalid_parameter', errors: readonly FieldError[]) {
+    super(code, errors.map(({ field, message }) => `${field}: ${message}`).join('; '))
+    this.errors = errors
   }
 }
 

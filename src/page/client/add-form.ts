@@ -16,7 +16,6 @@ import {
   readError,
   readListResponse,
   readPetResponse,
-  splitMessage,
 } from './pets.ts'
 import type { WireView } from './wire-view.ts'
 import { base, type Exchange, send, type WireResponse } from './wire.ts'
@@ -102,12 +101,14 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
   }
 
   function showError(response: WireResponse | undefined): void {
-    const { code, message } =
+    const { code, message, errors } =
       response === undefined
-        ? { code: '', message: 'No response: it is not known whether the pet was added.' }
+        ? { code: '', message: 'No response: it is not known whether the pet was added.', errors: [] }
         : readError(response)
-    if (response?.status === 400) return showFieldErrors(splitMessage(message, fields))
+    if (errors.length > 0) return showFieldErrors(errors)
     setText(error, message)
+    // No other state of the service makes this request a good one.
+    if (response?.status === 400) return
     // A proxy's error has no code: it could not reach the service.
     if (code === '' || code === 'shutting_down') errorCause = 'server'
     else if (code === 'data_file_invalid') errorCause = 'data file'
@@ -124,11 +125,12 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
   /** Shows each error at the field that it names. */
   function showFieldErrors(errors: readonly FieldError[]): void {
     for (const field of fields) {
-      const messages = messagesFor(errors, field)
-      setText(getElement(`${field}-error`, HTMLElement), messages.join('; '))
-      markInvalid(getElement(field, HTMLElement), messages.length > 0)
+      const message = errors.find((each) => each.field === field)?.message ?? ''
+      setText(getElement(`${field}-error`, HTMLElement), message)
+      markInvalid(getElement(field, HTMLElement), message !== '')
     }
-    setText(error, messagesFor(errors, undefined).join('; '))
+    const others = errors.filter((each) => !fields.includes(each.field))
+    setText(error, others.map((each) => `${each.field}: ${each.message}`).join('; '))
     form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }
 
@@ -176,10 +178,6 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
     clearMessages,
     clear,
   }
-}
-
-function messagesFor(errors: readonly FieldError[], field: string | undefined): readonly string[] {
-  return errors.filter((error) => error.field === field).map(({ message }) => message)
 }
 
 function formatBody(): string {

@@ -23,8 +23,8 @@ export interface PetPage {
 }
 
 export interface FieldError {
-  /** The form field with the error; undefined when it is about none of them. */
-  readonly field: string | undefined
+  /** The member of the body that is wrong, or `body` for all of it. */
+  readonly field: string
   readonly message: string
 }
 
@@ -49,8 +49,7 @@ export function creationRequest(body: string): WireRequest {
 }
 
 export function readListResponse(response: WireResponse, url: URL): PetPage {
-  const items = parse(response.body)
-  const pets = (Array.isArray(items) ? items : []).map(readPet)
+  const pets = readItems(parse(response.body)).map(readPet)
   const next = /<([^>]*)>\s*;\s*rel="?next"?/.exec(findHeader(response, 'link') ?? '')?.[1]
   const total = findHeader(response, 'x-total-count')
   const dataFileError = findHeader(response, 'x-data-file-error')
@@ -76,19 +75,33 @@ function readPet(item: unknown): Pet {
 }
 
 function readMember(item: unknown, name: string): string {
-  if (typeof item !== 'object' || item === null) return ''
-  return String(Object.getOwnPropertyDescriptor(item, name)?.value ?? '')
+  return String(readValue(item, name) ?? '')
+}
+
+function readValue(item: unknown, name: string): unknown {
+  if (typeof item !== 'object' || item === null) return undefined
+  return Object.getOwnPropertyDescriptor(item, name)?.value
+}
+
+function readItems(list: unknown): readonly unknown[] {
+  return Array.isArray(list) ? list : []
 }
 
 /** What an Error body says. A proxy's error response may have another body: then the status is all there is to say. */
 export function readError({ status, reason, body }: WireResponse): {
   readonly code: string
   readonly message: string
+  /** Each fault that the message names, if it names the fields. */
+  readonly errors: readonly FieldError[]
 } {
   const error = parse(body)
   const code = readMember(error, 'code')
   const message = readMember(error, 'message') || `The response is ${status} ${reason}.`
-  return { code, message: code === 'data_file_invalid' ? decodeEscapes(message) : message }
+  const errors = readItems(readValue(error, 'errors')).map((item) => ({
+    field: readMember(item, 'field'),
+    message: readMember(item, 'message'),
+  }))
+  return { code, message: code === 'data_file_invalid' ? decodeEscapes(message) : message, errors }
 }
 
 /**
@@ -111,22 +124,4 @@ function parse(body: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** Splits a message such as `name: is required; categoryId: expected …` into one error for each field that it names. */
-export function splitMessage(message: string, fields: readonly string[]): readonly FieldError[] {
-  return splitOutsideQuotes(message).map((text) => {
-    const field = fields.find((name) => text.startsWith(`${name}: `))
-    return { field, message: field === undefined ? text : text.slice(field.length + 2) }
-  })
-}
-
-/** Splits at `; `, but not inside a quoted value. A long value is quoted in part, and then ends with `…` instead of a quote. */
-function splitOutsideQuotes(message: string): readonly string[] {
-  const parts = ['']
-  for (const [token] of message.matchAll(/"(?:\\.|[^"\\])*?(?:"|…(?=; |$))|; |./gs)) {
-    if (token === '; ') parts.push('')
-    else parts[parts.length - 1] += token
-  }
-  return parts
 }
