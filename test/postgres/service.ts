@@ -92,14 +92,14 @@ export async function stopServer({ child }: Server): Promise<void> {
 /** Runs the contract suite on all servers at once. */
 export async function assertContract(servers: readonly Server[]): Promise<void> {
   const suites = servers.map(async ({ url }) => {
-    const env = { ...cleanEnvironment, PETSTORE_URL: `${url}/v1`, PETSTORE_API_KEY: key }
-    const args = [...loader, '--test', '--test-reporter=spec', join(root, 'test/contract.test.ts')]
-    const suite = spawn(process.execPath, args, { env })
+    // All cases, however slow a busy machine makes the server.
+    const args = [...loader, join(root, 'test/contract.test.ts'), `${url}/v1`, key, '--all']
+    const suite = spawn(process.execPath, args, { env: cleanEnvironment })
     let output = ''
     suite.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
     const [code]: unknown[] = await once(suite, 'close')
     assert.equal(code, 0, output)
-    assert.match(output, /pass [1-9]/)
+    assert.match(output, /^Passed: all /m)
   })
   await Promise.all(suites)
 }
