@@ -17,7 +17,9 @@ const full = {
   options: '',
   application_name: 'petstore',
   connectionTimeoutMillis: 10_000,
-  binding: 'disable',
+  enableChannelBinding: false,
+  max: 10,
+  notes: [],
   session: 'any',
   shown: 'postgres://ann@db.test:6000/pets',
 } as const
@@ -66,7 +68,20 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
     { PGCONNECT_TIMEOUT: '5' },
     { connectionTimeoutMillis: 0 },
   ],
-  ['postgres://ann:hush@db.test:6000/pets?channel_binding=require', {}, { binding: 'require' }],
+  [
+    'postgres://ann:hush@db.test:6000/pets?channel_binding=require',
+    {},
+    {
+      enableChannelBinding: true,
+      notes: ['channel_binding=require: used where the database offers it, as with prefer'],
+    },
+  ],
+  ['postgres://ann:hush@db.test:6000/pets?connection_limit=3', {}, { max: 3 }],
+  [
+    'postgres://ann:hush@db.test:6000/pets',
+    { PGSERVICE: 'shop', PGPASSFILE: '', PGSSLKEY: 'hush.pem' },
+    { notes: ['Set, but not read by this program: PGSERVICE, PGSSLKEY'] },
+  ],
   ['postgres://ann:hush@db.test:6000/pets?application_name=my%20shop', {}, { application_name: 'my shop' }],
   ['postgres://ann:hush@db.test:6000/pets?target_session_attrs=primary', {}, { session: 'primary' }],
   [
@@ -77,7 +92,12 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
       PGAPPNAME: 'shop',
       PGTARGETSESSIONATTRS: 'standby',
     },
-    { connectionTimeoutMillis: 5_000, binding: 'prefer', application_name: 'shop', session: 'standby' },
+    {
+      connectionTimeoutMillis: 5_000,
+      enableChannelBinding: true,
+      application_name: 'shop',
+      session: 'standby',
+    },
   ],
 ]
 
@@ -120,12 +140,9 @@ for (const [query, env, expected] of [
   ['sslmode=prefer', {}, /^sslmode: expected disable, require, verify-ca, verify-full$/],
   ['', { PGSSLMODE: 'allow' }, /^PGSSLMODE: expected disable, .*$/],
   ['connect_timeout=-1', {}, /^connect_timeout: expected seconds$/],
+  ['connection_limit=0', {}, /^connection_limit: expected a number from 1 to 9999$/],
   ['channel_binding=yes', {}, /^channel_binding: expected disable, prefer, require$/],
-  [
-    'pgbouncer=true',
-    {},
-    /^"pgbouncer": expected no parameters but sslmode, .*target_session_attrs, each once$/,
-  ],
+  ['pgbouncer=true', {}, /^"pgbouncer": expected no parameters but sslmode, .*connection_limit, each once$/],
   ['hush', {}, /^the address: expected no parameters but /],
   ['__proto__=true', {}, /^"__proto__": expected no parameters but /],
   ['sslmode=require&sslmode=disable', {}, /^"sslmode": expected no parameters but .*, each once$/],

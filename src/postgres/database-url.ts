@@ -16,7 +16,7 @@ const expected =
   'expected postgres://user:password@host:5432/database, in which "@", "/", "?", "#" and "%" of the user and the password are %40, %2F, %3F, %23 and %25'
 
 const sessionKinds = 'any|read-write|read-only|primary|standby|prefer-standby'
-/** The parameters of libpq that are taken: the variable, the default, and a pattern of the values. */
+/** The parameters that are taken, libpq's but for the last, which is Prisma's: the variable, the default, and a pattern of the values. */
 const parameters = {
   sslmode: ['PGSSLMODE', 'disable', 'disable|require|verify-ca|verify-full'],
   sslrootcert: ['PGSSLROOTCERT', 'system', '.*'],
@@ -25,11 +25,23 @@ const parameters = {
   connect_timeout: ['PGCONNECT_TIMEOUT', '10', '[0-9]{1,4}'],
   channel_binding: ['PGCHANNELBINDING', 'disable', 'disable|prefer|require'],
   target_session_attrs: ['PGTARGETSESSIONATTRS', 'any', sessionKinds],
+  connection_limit: ['', '10', '[1-9][0-9]{0,3}'],
 } as const
+type ParameterName = keyof typeof parameters
+/** The values in words, where the pattern is not a list of them. */
+const words: { readonly [name in ParameterName]?: string } = {
+  connect_timeout: 'seconds',
+  connection_limit: 'a number from 1 to 9999',
+}
+
+/** Variables of libpq's whose meaning is not known here. */
+const unreadVariables =
+  'PGSERVICE PGSERVICEFILE PGPASSFILE PGHOSTADDR PGREQUIREAUTH PGSSLCERT PGSSLKEY'.split(' ')
 
 /**
  * Reads a URL in which databaseUrlFault finds nothing, and libpq's variables (PGHOST and its like) for what it leaves out. The `address` is
- * as pg takes it. Throws a DatabaseUnusable, or the file system's error for the file of `sslrootcert`.
+ * as a pool of pg's takes it; `notes` are sentences about what was asked for and is not done. Throws a DatabaseUnusable, or
+ * the file system's error for the file of `sslrootcert`.
  */
 export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const parts = urlPattern.exec(text)?.groups ?? {}
@@ -43,12 +55,12 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
       )
   const read = (name: string, variable: string, fallback = ''): string =>
     unescape(parts[name] ?? '') || env[variable] || fallback
-  const readParameter = (name: keyof typeof parameters): string => {
+  const readParameter = (name: ParameterName): string => {
     const [variable, fallback, pattern] = parameters[name]
     const value = given.get(name) || env[variable] || fallback
     if (new RegExp(`^(?:${pattern})$`, 's').test(value)) return value
-    const words = name === 'connect_timeout' ? 'seconds' : pattern.replaceAll('|', ', ')
-    throw new DatabaseUnusable(`${given.get(name) ? name : variable}: expected ${words}`)
+    const expectedValues = words[name] ?? pattern.replaceAll('|', ', ')
+    throw new DatabaseUnusable(`${given.get(name) ? name : variable}: expected ${expectedValues}`)
   }
 
   const user = read('user', 'PGUSER', env['USER'] || 'postgres')
@@ -64,14 +76,29 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const [shownUser, shownHost, shownDatabase] = [user, host, database].map(encodeURIComponent)
   const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
   const rest = `${ssl ? '&sslmode=verify-full' : ''}${options && `&options=${encodeURIComponent(options)}`}`
-  const application_name = readParameter('application_name')
-  const connectionTimeoutMillis = Number(readParameter('connect_timeout')) * 1_000
+  const binding = readParameter('channel_binding')
+  const unread = unreadVariables.filter((variable) => env[variable])
+  const notes: string[] = []
+  if (unread.length > 0) notes.push(`Set, but not read by this program: ${unread.join(', ')}`)
+  if (binding === 'require')
+    notes.push('channel_binding=require: used where the database offers it, as with prefer')
   return {
-    address: { user, host, port, database, options, ssl, application_name, connectionTimeoutMillis },
+    address: {
+      user,
+      host,
+      port,
+      database,
+      options,
+      ssl,
+      application_name: readParameter('application_name'),
+      connectionTimeoutMillis: Number(readParameter('connect_timeout')) * 1_000,
+      enableChannelBinding: binding !== 'disable',
+      max: Number(readParameter('connection_limit')),
+    },
     password: read('password', 'PGPASSWORD'),
-    binding: readParameter('channel_binding'),
     session: readParameter('target_session_attrs'),
     shown: `postgres://${place}${rest.replace('&', '?')}`,
+    notes,
   }
 }
 

@@ -1,10 +1,10 @@
 /** Opens the database of the program: waits for one that is not there yet, and says what a person should know of it. */
-import type { EventEmitter } from 'node:events'
-import type { ClientBase, ClientConfig } from 'pg'
+import type { ClientBase } from 'pg'
 import { clock, delay } from '../system/clock.ts'
 import { describeError, errorCode, isError } from '../system/errors.ts'
+import { query, type PostgresPool } from './connections.ts'
 import { DatabaseUnusable, parseDatabaseUrl } from './database-url.ts'
-import { createPostgresStorage, prepareTables, query, type PostgresPool } from './postgres-storage.ts'
+import { createPostgresStorage, prepareTables } from './postgres-storage.ts'
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
 
@@ -15,8 +15,9 @@ const retryMs = 500
  * before, by its statement_timeout.
  */
 const limits = { query_timeout: 10_000, statement_timeout: 8_000 }
+/** Long before a request of another server gives up that waits for a connection: one that is idle here may be the last of the database. */
+const idleTimeoutMillis = 4_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
-const noBinding = 'channel_binding: it offers none'
 
 /** Gives a row if the session is as target_session_attrs says. A single host is its own second choice. */
 const checkSession = `SELECT WHERE $1 IN ('prefer-standby',
@@ -32,10 +33,10 @@ const lookForWarnings = `
 
 /** Also gives `shown`, the address without the password. Throws a DatabaseUnusable. */
 export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (message: string) => void) {
-  const { address, password, binding, session, shown } = parseDatabaseUrl(url, env)
+  const { address, password, session, shown, notes } = parseDatabaseUrl(url, env)
+  for (const note of notes) say(note)
   // Half of the built file: evaluated only now.
-  const { Client, Pool } = await import('pg')
-  const bound = new WeakSet<ClientBase>()
+  const { Pool } = await import('pg')
   const config = {
     // What is not said here, or is empty, pg takes from the environment.
     ...address,
@@ -43,23 +44,12 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
       if (password === '') throw new DatabaseUnusable(noPassword)
       return password
     },
-    enableChannelBinding: binding !== 'disable',
     sslnegotiation: 'postgres' as const,
     ...limits,
+    idleTimeoutMillis,
     // A start that fails, an import and an export end by themselves.
     allowExitOnIdle: true,
-    Client: class extends Client {
-      constructor(settings?: ClientConfig) {
-        super(settings)
-        // pg does not tell whether it binds the channel. Its types leave out the connection.
-        const { connection } = this as unknown as { connection: EventEmitter }
-        connection.on('authenticationSASL', ({ mechanisms }) => {
-          if (mechanisms.includes('SCRAM-SHA-256-PLUS')) bound.add(this)
-        })
-      }
-    },
     async onConnect(client: ClientBase) {
-      if (binding === 'require' && !bound.has(client)) throw new DatabaseUnusable(noBinding)
       if (session === 'any') return
       const { rows } = await client.query(checkSession, [session])
       if (rows.length === 0) throw new Error(`target_session_attrs: it is not ${session}`)

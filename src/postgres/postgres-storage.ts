@@ -3,6 +3,7 @@ import { escapeNonAscii } from '../json/json.ts'
 import { petStatuses, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 import { describeError, errorCode } from '../system/errors.ts'
+import { ignoreBreaks, query, waitInLine, type Connections, type PostgresPool } from './connections.ts'
 import { DatabaseUnusable } from './database-url.ts'
 
 /**
@@ -85,11 +86,13 @@ const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
 
 /** Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README). */
 export function createPostgresStorage(pool: PostgresPool): PetStorage {
+  ignoreBreaks(pool)
+  const connections = waitInLine(pool)
   let isChecked = false
   async function ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    if (!isChecked) await refuseEncoding(pool)
+    if (!isChecked) await refuseEncoding(connections)
     isChecked = true
-    return query<Row>(pool, text, values)
+    return query<Row>(connections, text, values)
   }
 
   return {
@@ -119,6 +122,7 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
 
 /** Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what to run. */
 export async function prepareTables(pool: PostgresPool): Promise<void> {
+  ignoreBreaks(pool)
   await refuseEncoding(pool)
   const look = () => query(pool, checkTables)
   await look().catch(async (error: unknown) => {
@@ -133,8 +137,8 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
   )
 }
 
-async function refuseEncoding(pool: PostgresPool): Promise<void> {
-  const [wrong] = await query<{ fault: string }>(pool, checkEncoding)
+async function refuseEncoding(connections: Connections): Promise<void> {
+  const [wrong] = await query<{ fault: string }>(connections, checkEncoding)
   if (wrong !== undefined) throw new DatabaseUnusable(wrong.fault)
 }
 
@@ -147,42 +151,3 @@ async function explain(pool: PostgresPool, error: unknown): Promise<never> {
   const grants = `GRANT SELECT, INSERT ON pets TO ${row?.role};\nGRANT SELECT, UPDATE ON pet_counter TO ${row?.role};\n`
   throw new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
 }
-
-/** The parsers of columns, also where the app's connections are binary and give buffers. */
-const texts = { getTypeParser: () => String }
-
-type Emitter = Pick<NodeJS.EventEmitter, 'off' | 'on'>
-
-export interface PostgresClient extends Emitter {
-  query(statement: { text: string; values: unknown[]; types: typeof texts }): Promise<{ rows: unknown[] }>
-  release(isBroken: boolean): void
-}
-
-/** A `new Pool()` of pg. */
-export interface PostgresPool extends Emitter {
-  connect(): Promise<PostgresClient>
-}
-
-/** Without a listener for connections that break, Node would end the process. */
-const ignore = (): void => {}
-
-/** A connection on which something failed is closed, so that the database rolls back what was begun. */
-export async function withClient<T>(pool: PostgresPool, use: (client: PostgresClient) => Promise<T>) {
-  pool.off('error', ignore).on('error', ignore)
-  const client = await pool.connect().catch((cause: unknown) => {
-    throw new DatabaseUnusable(describeError(cause), { cause })
-  })
-  client.off('error', ignore).on('error', ignore)
-  const result = use(client)
-  client.release(await result.then(() => false).catch(() => true))
-  return result
-}
-
-export async function send<Columns>(client: PostgresClient, text: string, values: readonly unknown[] = []) {
-  const statement = { text, values: [...values], types: texts }
-  // Whoever wrote the statement knows the columns.
-  return (await client.query(statement)).rows as readonly Columns[]
-}
-
-export const query = <Columns>(pool: PostgresPool, text: string, values?: readonly unknown[]) =>
-  withClient(pool, (client) => send<Columns>(client, text, values))

@@ -4,9 +4,10 @@ import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
 import { createWhole, linkIfMissing, restoreOldFile } from '../data-file/new-files.ts'
 import type { Pet } from '../pet/pet.ts'
+import { send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
 import { DatabaseUnusable } from './database-url.ts'
-import { checkCreated, raiseCounter, send, toColumns, withClient } from './postgres-storage.ts'
+import { checkCreated, raiseCounter, toColumns } from './postgres-storage.ts'
 
 const batchPets = 2_000
 const insert = `

@@ -1,4 +1,5 @@
 /** A PostgreSQL for the tests: installed from Debian if it is missing, and run in a folder of its own. */
+import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -29,6 +30,8 @@ export interface Database {
   kill(): Promise<void>
   /** Stops all its processes without ending them, or lets them go on. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void
+  /** Resolves when it writes into its log what the pattern matches. */
+  untilLogged(pattern: RegExp): Promise<void>
   /** Starts PgBouncer in transaction mode, and gives the address of a database through it. `settings` are lines of its configuration. */
   startPooler(name: string, settings: string): Promise<string>
 }
@@ -87,6 +90,10 @@ export async function startDatabase({ hasTls = false } = {}): Promise<Database> 
     stop: () => end(() => child?.kill('SIGINT')),
     kill: () => end(() => killAll(data)),
     signal: (signal) => void signalAll(data, signal),
+    async untilLogged(pattern) {
+      let text = ''
+      while (!pattern.test(text)) text += String(await once(child?.stderr ?? assert.fail(), 'data'))
+    },
     async createDatabase(name, encoding = 'UTF8') {
       const template = `TEMPLATE template0 ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`
       await runSql(urlOf('postgres'), `CREATE DATABASE ${name} ${template}`)
