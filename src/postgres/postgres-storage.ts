@@ -80,7 +80,7 @@ const maxAttempts = 20
  */
 const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['insufficient_storage', /^53100$/],
-  ['nothing_stored', /^(?:40(?:001|P01)|25006|55P03)$/],
+  ['nothing_stored', /^(?:40(?:001|P01)|25006|55P03|57014)$/],
   ['pet_refused', /^(?!08|25|28|40|42(?!501)|53|57|58|XX|E[A-Z])[\dA-Z]{5}$/],
 ]
 
