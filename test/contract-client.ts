@@ -46,12 +46,14 @@ export class PlainError extends Error {
 
 /** What was wrong with an exchange, in words. */
 export class Finding extends PlainError {
+  readonly sent: string
   readonly operation: string
   readonly expected: string
   readonly received: string
 
   constructor({ sent, operation }: Asked, expected: string, received: string) {
     super(`  sent:     ${sent}\n  expected: ${expected}\n  received: ${received}`)
+    this.sent = sent
     this.operation = operation
     this.expected = expected
     this.received = received
@@ -60,6 +62,7 @@ export class Finding extends PlainError {
 
 /** No response came: refused, dropped, or too late. */
 export class NoAnswer extends Finding {
+  override readonly cause: Error
   /** Why, in a few words. */
   readonly reason: string
   /** As Node names it, such as ECONNREFUSED; empty if there is none. */
@@ -69,13 +72,22 @@ export class NoAnswer extends Finding {
   /** The time limit was over. */
   readonly isLate: boolean
 
-  constructor(asked: Asked, error: Error) {
-    const reason = nameFailure(error)
+  constructor(asked: Asked, error: Error, reason = nameFailure(error)) {
     super(asked, 'a response', `none, ${reason}`)
     this.reason = reason
+    this.cause = error
     this.code = codeOf(error)
     this.isUnreachable = this.code in unreachableCodes
     this.isLate = error instanceof LateError
+  }
+
+  /** The same, when nothing listens there any more. */
+  asEnd(): NoAnswer {
+    const asked = { sent: this.sent, operation: this.operation }
+    const reason = this.isUnreachable
+      ? 'your server has ended, perhaps at the request before: read its window'
+      : `your server ended while it handled ${this.operation}: read its window`
+    return new NoAnswer(asked, this.cause, reason)
   }
 }
 

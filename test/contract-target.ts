@@ -1,17 +1,17 @@
 /** The server that the contract suite verifies, by arguments or by the environment, and what can be said of it before the first case. */
+import { connect } from 'node:net'
 import { basename, relative } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { parseArgs } from 'node:util'
 import { type Answer, type Client, createClient, Finding, NoAnswer, PlainError } from './contract-client.ts'
 import { startOwnServer } from './contract-own-server.ts'
-import { describeSlowness } from './contract-verdict.ts'
+import { describeSlowness, type Scope } from './contract-verdict.ts'
 
 export interface Target {
   client: Client
   /** Which server it is, and what is special about it, in sentences, to be printed first. */
   words: string
-  /** Try all cases, and print each failure in full. */
-  isAll: boolean
+  scope: Scope
   close(): Promise<void>
 }
 
@@ -20,18 +20,40 @@ interface Named {
   readonly key: string | undefined
   /** Where the key came from, as messages name it. */
   readonly keySource: string
-  readonly isAll: boolean
+  readonly scope: Scope
+}
+
+/** Arguments that take no value. */
+const flags = ['all', 'basics', 'help']
+
+/** What the suite takes and prints; undefined if the arguments do not ask for it. */
+export function readHelp(argv: readonly string[]): string | undefined {
+  if (!argv.slice(2).some((arg) => arg === '--help' || arg === '-h')) return undefined
+  const { command, verify, keys } = findCommand(argv)
+  return `Usage: ${command} ${verify}http://127.0.0.1:4000/v1 ${keys}my-key [--basics] [--all]
+
+Verifies any server of the pet store interface, in any language, and says what to fix first.
+
+  The first argument is its address, and the second a key that it knows. They may come by PETSTORE_URL and
+  PETSTORE_API_KEY instead.
+  --basics    tries what a first server must do, without integers beyond 2^53 and what is rarely met
+  --all       prints each failure in full, and tries all cases of a server that is slow, too
+  -h, --help  prints this text
+
+It adds pets, some 140 in the first run. Ctrl-C ends it, and prints what was found so far.
+The exit code is 0 if all was tried and passed, 1 if something failed, and 2 if nothing failed and something was
+not tried. With --basics, it is 0 if all of the basics passed.`
 }
 
 /** `argv` as process.argv. Throws a PlainError that says why there is no server to verify, in a few lines. */
 export async function openTarget(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<Target> {
   const usage = formatUsage(argv)
   const named = readNames(argv.slice(2), env, usage)
-  const { address, isAll } = named
+  const { address, scope } = named
   if (!address && !named.key && startOwnServer !== null) {
     const server = await startOwnServer()
     const client = createClient(`${server.address}/v1`, server.key)
-    return { client, isAll, words: `Verifying this project's service at ${client.base}`, close: server.close }
+    return { client, scope, words: `Verifying this project's service at ${client.base}`, close: server.close }
   }
   if (!address) throw new PlainError(`Which server is to be verified? ${usage}`)
   // It would be printed.
@@ -46,43 +68,62 @@ export async function openTarget(argv: readonly string[], env: NodeJS.ProcessEnv
   const client = createClient(parseBase(address, usage), key)
   await reach(client, named.keySource)
   const words = [`Verifying ${client.base}`]
-  const slowness = isAll ? undefined : describeSlowness(client)
+  const loopback = await describeLoopback(client.base)
+  if (loopback !== undefined) words.push(loopback)
+  const slowness = scope.isPatient ? undefined : describeSlowness(client)
   if (slowness !== undefined) words.push(slowness)
-  return { client, isAll, words: words.join('\n'), close: async () => {} }
+  return { client, scope, words: words.join('\n'), close: async () => {} }
 }
 
 function readNames(args: readonly string[], env: NodeJS.ProcessEnv, usage: string): Named {
   const { values, positionals, tokens } = parseArgs({
     args: [...args],
-    options: { verify: { type: 'string' }, keys: { type: 'string' }, all: { type: 'boolean' } },
+    options: {
+      verify: { type: 'string' },
+      keys: { type: 'string' },
+      ...Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' } as const])),
+    },
     strict: false,
     tokens: true,
   })
   for (const token of tokens)
-    if (token.kind === 'option' && !['verify', 'keys', 'all'].includes(token.name))
+    if (token.kind === 'option' && !['verify', 'keys', ...flags].includes(token.name))
       throw new PlainError(`${token.rawName}: does not go with this. ${usage}`)
   const texts = [...(typeof values['verify'] === 'string' ? [values['verify']] : []), ...positionals]
   const [address = env['PETSTORE_URL'], positionalKey] = texts
   const keyVariable = env['PETSTORE_API_KEY'] ? 'PETSTORE_API_KEY' : 'PETSTORE_API_KEYS'
   if (texts.length > 2) throw new PlainError(`One address and one key are enough. ${usage}`)
-  const isAll = values['all'] !== undefined
-  if (typeof values['keys'] === 'string') return { address, key: values['keys'], keySource: '--keys', isAll }
+  const scope = { isPatient: values['all'] !== undefined, isBasic: values['basics'] !== undefined }
+  if (typeof values['keys'] === 'string') return { address, key: values['keys'], keySource: '--keys', scope }
   return positionalKey === undefined
-    ? { address, key: env[keyVariable], keySource: keyVariable, isAll }
-    : { address, key: positionalKey, keySource: 'the second argument', isAll }
+    ? { address, key: env[keyVariable], keySource: keyVariable, scope }
+    : { address, key: positionalKey, keySource: 'the second argument', scope }
 }
 
-/** The line to type. */
-function formatUsage([, script = '', ...args]: readonly string[]): string {
+interface Command {
+  readonly command: string
+  /** What stands before the address and the key, if the program was started and not the suite. */
+  readonly verify: string
+  readonly keys: string
+}
+
+function findCommand([, script = '', ...args]: readonly string[]): Command {
   const path = relative('', script)
   const command =
     basename(script) === 'petstore' ? 'npx petstore' : `node ${path.startsWith('..') ? script : path}`
   const isProgram = args.some((arg) => arg.startsWith('--verify'))
-  const [verify, keys] = isProgram ? ['--verify ', '--keys '] : ['', '']
+  return isProgram ? { command, verify: '--verify ', keys: '--keys ' } : { command, verify: '', keys: '' }
+}
+
+/** The line to type. */
+function formatUsage(argv: readonly string[]): string {
+  const { command, verify, keys } = findCommand(argv)
   return `Type its address and a key that it knows, such as:\n  ${command} ${verify}http://127.0.0.1:4000/v1 ${keys}my-key`
 }
 
 function parseBase(address: string, usage: string): string {
+  const [, port = ''] = /^https?:\/\/[^/]*:(\d+)(?:\/|$)/.exec(address) ?? []
+  if (Number(port) > 65_535) throw new PlainError(`${address}: ports end at 65535. ${usage}`)
   if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(address) || !URL.canParse(address))
     throw new PlainError(`${address} is no address such as http://127.0.0.1:4000/v1. ${usage}`)
   const base = address.replace(/(?:\/pets)?\/*$/, '')
@@ -93,11 +134,11 @@ function parseBase(address: string, usage: string): string {
 async function reach(client: Client, keySource: string): Promise<void> {
   const { base } = client
   let answer = await client.list().catch(async (error: unknown) => {
-    throw error instanceof NoAnswer ? new PlainError(await explain(base, error)) : error
+    throw error instanceof NoAnswer ? new PlainError(await explain(client, error)) : error
   })
   // Some servers take HTTP there, to say that it is none.
-  if (answer.status === 400 && (await speaksTls(base)))
-    throw new PlainError(`${new URL(base).origin} ${isTls}`)
+  const tls = answer.status === 400 ? await findTls(base) : undefined
+  if (tls !== undefined) throw new PlainError(tls)
   // A server may look at the path first or at the key.
   if (answer.status === 404) answer = await findOtherAddress(client, answer)
   if (answer.status === 401 || answer.status === 403) {
@@ -152,34 +193,75 @@ async function findOtherKeyForm(client: Client, answer: Answer, keySource: strin
 }
 
 /** Why there is nothing to verify, in a sentence or two. */
-async function explain(base: string, { reason, code, isLate, isUnreachable }: NoAnswer): Promise<string> {
+async function explain(client: Client, error: NoAnswer): Promise<string> {
+  const { reason, code, isLate, isUnreachable, operation } = error
+  const { base } = client
   const { protocol, origin } = new URL(base)
   if (protocol === 'https:' && /^(?:EPROTO|ERR_SSL)/.test(code))
     return `${origin} does not speak TLS. Is it http:// and not https://?`
+  if (protocol === 'https:' && /CERT|SIGNATURE/.test(code))
+    return `${origin} has a certificate that Node does not trust (${error.cause.message}). ${withoutTls}`
   // An alert of TLS begins with U+0015.
   if (code === 'NOT_HTTP' && !reason.includes('"U+0015')) return `${origin} does not speak HTTP: ${reason}.`
-  if (!isUnreachable && !isLate && (await speaksTls(base))) return `${origin} ${isTls}`
+  if (isUnreachable)
+    return (await findOtherLoopback(base)) ?? `${base} does not respond: ${reason}. ${isItRunning}`
+  const tls = isLate ? undefined : await findTls(base)
+  if (tls !== undefined) return tls
   if (isLate) return `${origin} takes a connection, but does not respond: ${reason}.`
-  return `${base} does not respond: ${reason}. Is your server running, and is this its address?`
+  const next = await client.list().catch((second: unknown) => second)
+  if (next instanceof NoAnswer && next.isUnreachable)
+    return `${origin}: your server ended while it handled ${operation}: read its window.`
+  return `${origin} closed the connection without a response to ${operation}: the window of your server may say why.`
 }
 
-const isTls = 'speaks TLS. Is it https:// and not http://?'
+const isItRunning = 'Is your server running, and is this its address?'
+const withoutTls = 'Start your server without TLS, and use http.'
 
-/** Whether there is TLS at an address of http. */
-function speaksTls(base: string): Promise<boolean> {
-  const { protocol, hostname, port } = new URL(base)
-  if (protocol === 'https:') return Promise.resolve(false)
+/** What is there at an address of http, in a sentence, if it is TLS. */
+function findTls(base: string): Promise<string | undefined> {
+  const { protocol, hostname, port, origin } = new URL(base)
+  if (protocol === 'https:') return Promise.resolve(undefined)
   return new Promise((resolve) => {
     const host = hostname.replaceAll(/[[\]]/g, '')
     const socket = connectTls({ host, port: Number(port) || 80, rejectUnauthorized: false, timeout: 2000 })
+    const end = (advice?: string) => {
+      socket.destroy()
+      resolve(advice && `${origin} speaks TLS. ${advice}`)
+    }
+    socket.on('secureConnect', () => end(socket.authorized ? 'Is it https:// and not http://?' : withoutTls))
+    socket.on('timeout', () => end())
+    // An alert of the other side is TLS, too. What is no TLS at all gives a wrong version.
+    socket.on('error', (error) => end(/alert/i.test(error.message) ? withoutTls : undefined))
+    socket.on('close', () => end())
+  })
+}
+
+/** "localhost" is 127.0.0.1 for one program and ::1 for another. In a sentence, if something listens on the one that was not meant. */
+async function findOtherLoopback(base: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(base)
+  const other = { '127.0.0.1': '::1', '[::1]': '127.0.0.1' }[hostname]
+  if (other === undefined || !(await isListening(other, port))) return undefined
+  const shown = other === '::1' ? '[::1]' : other
+  return `Nothing listens on ${hostname}:${port}, but something does on ${shown}:${port}, which may be what "localhost" is there. Use ${base.replace(hostname, shown)}, or have your server listen on ${hostname.replaceAll(/[[\]]/g, '')}.`
+}
+
+/** In a sentence, if what answers as localhost cannot be reached at 127.0.0.1, as a page or another program may try. */
+async function describeLoopback(base: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(base)
+  if (hostname !== 'localhost' || !(await isListening('::1', port)) || (await isListening('127.0.0.1', port)))
+    return undefined
+  return 'localhost is [::1] here: nothing listens on 127.0.0.1.'
+}
+
+function isListening(host: string, port: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port: Number(port) || 80, timeout: 2000 })
     const end = (answer: boolean) => {
       socket.destroy()
       resolve(answer)
     }
-    socket.on('secureConnect', () => end(true))
+    socket.on('connect', () => end(true))
     socket.on('timeout', () => end(false))
-    // An alert of the other side is TLS, too. What is no TLS at all gives a wrong version.
-    socket.on('error', (error) => end(/alert/i.test(error.message)))
-    socket.on('close', () => end(false))
+    socket.on('error', () => end(false))
   })
 }

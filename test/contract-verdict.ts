@@ -1,45 +1,50 @@
 /**
- * What becomes of the cases of the contract suite: which failed and why, when the rest is skipped, and at the end what to fix first.
- * Knows no case.
+ * What becomes of the cases of the contract suite: which passed, failed, were not tried or could not be judged, and when the rest is
+ * skipped. Knows no case. What is said of it in the end is made by `contract-summary.ts`.
  */
 import { type Client, type FaultKind, Finding, NoAnswer, PlainError } from './contract-client.ts'
-import { Blocked, FormViolation, NotTried, TooSlow } from './contract-expect.ts'
+import { Blocked, NotTried } from './contract-expect.ts'
+import {
+  causeOf,
+  type Conclusion,
+  type Failure,
+  faultKinds,
+  type Level,
+  numberOf,
+  type Paint,
+  summarize,
+} from './contract-summary.ts'
 
 export interface Case {
   /** Such as `4.1 List pets`. */
   readonly section: string
   readonly title: string
+  readonly level: Level
   /** Gives the reason if the case was not tried or cannot be judged. Rejects when it fails. */
   run(): Promise<string | undefined>
 }
 
-export interface Conclusion {
-  /** Whether all was tried, and passed. */
-  readonly isGood: boolean
-  /** The causes, those that may be behind others first. The last line says how many cases passed, failed and were not tried. */
-  readonly text: string
+export interface Scope {
+  /** Tries all cases, however slow the server is. */
+  readonly isPatient: boolean
+  /** Tries the basic cases alone. */
+  readonly isBasic: boolean
 }
 
 export interface Verdict {
   /** Defines the cases of a section. */
-  createTest(section: string): (title: string, run: () => Promise<void>) => void
+  createTest(section: string, level: Level): (title: string, run: () => Promise<void>) => void
+  /** Defines the cases of what may be wrong with every response. To be called after all others are defined. */
+  defineFaultCases(): void
   readonly cases: readonly Case[]
   /** The sections are given by their numbers. */
   hasFailed(...numbers: readonly string[]): boolean
   /** Whether the server has stopped responding. */
   isGone(): boolean
-  /** To be called after the last case. */
-  conclude(): Conclusion
+  /** To be called after the last case, or when the rest is given up. Without `paint`, the text has no colors. */
+  conclude(paint?: Paint): Conclusion
 }
 
-interface Failure {
-  readonly section: string
-  readonly title: string
-  readonly error: unknown
-}
-
-const shownCauses = 10
-const shownTitles = 3
 const maxHangs = 3
 /** About as many requests as all cases send, but for the pets that fill a page. */
 const requestCount = 350
@@ -64,14 +69,35 @@ export function describeSlowness(client: Client): string | undefined {
   return `Each response takes ${(paceMs / 1000).toFixed(1)} s, so only some cases are tried. --all tries all, which takes ${minutes} minutes or more.`
 }
 
-/** `isPatient` tries all cases, however slow the server is. */
-export function createVerdict(client: Client, isPatient: boolean): Verdict {
+/** What may be wrong with every response is a case of its own, which looks back at all of them. */
+const faultTitles: Record<FaultKind, { readonly section: string; readonly title: string }> = {
+  address: { section: '9 Versions', title: 'has its operations under /v1, at their paths' },
+  key: { section: '5 Keys', title: 'takes the key as "Authorization: Bearer <key>"' },
+  http: { section: '1 The service', title: 'sends every response in right HTTP' },
+  json: { section: '1 The service', title: 'sends every body as JSON, and nothing else' },
+}
+
+/** A server that has neither operation there was started with other paths, or without any. */
+function noteMissingPath({ base, faults, refusals, succeeded }: Client): void {
+  if (faults.has('address') || succeeded.size > 0) return
+  const find = (wanted: string) =>
+    refusals.find(({ operation, status }) => operation === wanted && status === 404)
+  const answer = find('GET /pets')
+  if (answer === undefined || find('POST /pets') === undefined) return
+  const path = new URL(`${base}/pets`).pathname
+  faults.set('address', new Finding(answer, 'a list', `nothing is at ${path}: ${answer.received}`))
+}
+
+export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Verdict {
   const cases: Case[] = []
+  const leftOut: Case[] = []
   const failures: Failure[] = []
   const blocked: (Failure & { readonly error: Blocked })[] = []
+  /** How many cases were not tried, by the reason. */
   const notTried = new Map<string, number>()
+  /** The case in which each fault was noted first: its level, and how many failures there were before. */
+  const faultPlaces = new Map<FaultKind, { readonly level: Level; readonly at: number }>()
   let passedCount = 0
-  let leftOutCount = 0
   let stopWords: string | undefined
   let hangCount = 0
   /** How many cases in a row got no response in time, the last of them in this section. */
@@ -90,169 +116,107 @@ export function createVerdict(client: Client, isPatient: boolean): Verdict {
     return saved >= 1 ? undefined : 'the server is slow, so only some cases are tried'
   }
 
-  /** A server may be dead, or may only fail at this request: a list tells which. */
-  async function noteNoAnswer(section: string, error: NoAnswer): Promise<void> {
+  /**
+   * A server may have ended, or may only fail at this request: a list tells which. Gives the error to report: of a server that has ended, its
+   * author has to know that it is its own window that says why.
+   */
+  async function judgeNoAnswer(section: string, error: NoAnswer): Promise<Finding> {
     if (error.isLate) hangCount += 1
     late = { count: error.isLate ? late.count + 1 : 0, section }
     const next = error.isUnreachable ? error : await client.list().catch((second: unknown) => second)
     if (next instanceof NoAnswer) stopWords = `the server no longer responds: ${next.reason}`
     else if (hangCount >= maxHangs) stopWords = `the server left ${maxHangs} requests without a response`
+    return next instanceof NoAnswer && next.isUnreachable ? error.asEnd() : error
   }
 
   const hasFailed: Verdict['hasFailed'] = (...numbers) =>
     failures.some(({ section }) => numbers.includes(numberOf(section)))
 
-  const run = async (section: string, title: string, body: () => Promise<void>) => {
+  const skip = (reason: string): string => {
+    notTried.set(reason, (notTried.get(reason) ?? 0) + 1)
+    return reason
+  }
+
+  const noteFaults = (level: Level, at: number): void => {
+    noteMissingPath(client)
+    for (const kind of client.faults.keys()) if (!faultPlaces.has(kind)) faultPlaces.set(kind, { level, at })
+  }
+
+  const failFault = (kind: FaultKind, error: Finding): Failure => {
+    const { level, at } = faultPlaces.get(kind) ?? { level: 'basic', at: 0 }
+    return { ...faultTitles[kind], level, at, error, kind }
+  }
+
+  const run = async ({ section, title, level }: Omit<Case, 'run'>, body: () => Promise<void>) => {
     const skipReason = findSkipReason(section)
-    if (skipReason !== undefined) {
-      leftOutCount += 1
-      notTried.set(skipReason, (notTried.get(skipReason) ?? 0) + 1)
-      return skipReason
-    }
+    if (skipReason !== undefined) return skip(skipReason)
+    // What is wrong with the address or the key was noted before the first case.
+    noteFaults('basic', 0)
+    const at = failures.length
     try {
       await body()
       passedCount += 1
       late.count = 0
       return undefined
     } catch (error) {
-      if (error instanceof NotTried) {
-        if (error instanceof TooSlow) leftOutCount += 1
-        notTried.set(error.message, (notTried.get(error.message) ?? 0) + 1)
-        return error.message
-      }
+      if (error instanceof NotTried) return skip(error.message)
       // In its own section it is a failure, unless it was told already.
       const isTold = failures.some((other) => causeOf(other.error, client) === causeOf(error, client))
       if (error instanceof Blocked && (error.section !== numberOf(section) || isTold)) {
-        blocked.push({ section, title, error })
+        blocked.push({ section, title, level, at, error })
         return `not judged, see section ${error.section}: ${error.reason}`
       }
-      failures.push({ section, title, error })
-      if (error instanceof NoAnswer) await noteNoAnswer(section, error)
-      else late.count = 0
-      throw error instanceof PlainError ? new PlainError(`${section}: ${title}\n${error.message}`) : error
+      if (!(error instanceof NoAnswer)) late.count = 0
+      const found = error instanceof NoAnswer ? await judgeNoAnswer(section, error) : error
+      failures.push({ section, title, level, at, error: found })
+      throw found instanceof PlainError ? new PlainError(`${section}: ${title}\n${found.message}`) : found
+    } finally {
+      noteFaults(level, at)
     }
+  }
+
+  const runFaultCase = async (kind: FaultKind): Promise<string | undefined> => {
+    const { section, title } = faultTitles[kind]
+    const error = client.faults.get(kind)
+    if (error === undefined) {
+      if (stopWords !== undefined) return skip(stopWords)
+      passedCount += 1
+      return undefined
+    }
+    failures.push(failFault(kind, error))
+    throw new PlainError(`${section}: ${title}\n${error.message}`)
   }
 
   return {
     cases,
-    createTest: (section) => (title, body) => {
-      cases.push({ section, title, run: () => run(section, title, body) })
+    createTest: (section, level) => (title, body) => {
+      const each = { section, title, level }
+      const list = isBasic && level !== 'basic' ? leftOut : cases
+      list.push({ ...each, run: () => run(each, body) })
+    },
+    defineFaultCases() {
+      for (const kind of faultKinds)
+        cases.push({ ...faultTitles[kind], level: 'basic', run: () => runFaultCase(kind) })
     },
     hasFailed,
     isGone: () => stopWords !== undefined,
-    conclude() {
-      // What was noted stands before the failures of the same cause.
-      const all: Failure[] = []
-      for (const [kind, error] of client.faults) all.push({ ...faultTitles[kind], error })
-      all.push(...failures)
+    conclude(paint) {
+      const all = [...failures]
+      const told = new Set(failures.map(({ kind }) => kind))
+      for (const [kind, error] of client.faults) if (!told.has(kind)) all.push(failFault(kind, error))
       // A case that builds on what no case has found broken has found it.
       const unexplained = blocked.find(({ error }) => !hasFailed(error.section))
       if (unexplained !== undefined) all.push(unexplained)
-      const causes = groupByCause(all, client)
-      const lines = causes.slice(0, shownCauses).map(formatCause)
-      if (causes.length > shownCauses) lines.push(`And ${count(causes.length - shownCauses, 'more cause')}.`)
-      for (const [reason, number] of notTried) lines.push(`${count(number, 'case')} not tried: ${reason}.`)
-      if (causes.length > 1)
-        lines.unshift('Fix the first cause first, and run this again: it may be behind others.')
-      const isGood = all.length === 0 && leftOutCount === 0
-      const kinds = Object.keys(faultTitles).length
-      const passed = passedCount + kinds - client.faults.size
-      const total = count(cases.length + kinds, 'case')
-      const parts = [
-        passed === cases.length + kinds ? `all ${total}` : `${passed} of ${total} passed`,
-        ...(all.length > 0 ? [`${all.length} failed (${count(causes.length, 'cause')})`] : []),
-        ...(blocked.length > 0 ? [`${blocked.length} cannot be judged before these are fixed`] : []),
-        ...(leftOutCount > 0 ? [`${leftOutCount} not tried`] : []),
-      ]
-      return {
-        isGood,
-        text: [...lines, `${isGood ? 'Passed' : 'Not passed'}: ${parts.join(', ')}.`].join('\n'),
-      }
+      return summarize({
+        client,
+        failures: all,
+        notJudgedCount: blocked.length - (unexplained === undefined ? 0 : 1),
+        notTried,
+        passedCount,
+        caseCount: cases.length,
+        leftOut: leftOut.map(({ section }) => section),
+        ...(paint && { paint }),
+      })
     },
   }
-}
-
-export function numberOf(section: string): string {
-  return section.split(' ', 1)[0] ?? section
-}
-
-/** What was noted is told as a failure of a case of its own. */
-const faultTitles: Record<FaultKind, { readonly section: string; readonly title: string }> = {
-  address: { section: '9 Versions', title: 'has its operations under /v1, at their paths' },
-  key: { section: '5 Keys', title: 'takes the key as "Authorization: Bearer <key>"' },
-  http: { section: '1 The service', title: 'sends every response in right HTTP' },
-  json: { section: '1 The service', title: 'sends every body as JSON, and nothing else' },
-}
-
-/** What comes first may be behind what comes later: a pet that is not stored cannot be fetched or listed. */
-const kindOrder: readonly FaultKind[] = ['address', 'key', 'http', 'json']
-const sectionOrder = ['1', '4.2', '2', '3', '4.3', '4.1', '8', '9', '4.4', '5', '7']
-
-function rankOf({ section, error }: Failure, { faults }: Client): number {
-  for (const [kind, fault] of faults) if (fault === error) return kindOrder.indexOf(kind)
-  if (error instanceof NoAnswer) return kindOrder.indexOf('http')
-  const afterKinds = kindOrder.length
-  if (error instanceof FormViolation) return afterKinds
-  const afterForms = afterKinds + 1 + sectionOrder.indexOf(numberOf(section))
-  // What should have been refused is behind nothing else.
-  const isAboutRefusal =
-    error instanceof Finding && /^(?:4\d\d|a refusal|an Error body)\b/.test(error.expected)
-  return afterForms + (isAboutRefusal || section.startsWith('7') ? sectionOrder.length : 0)
-}
-
-interface Cause {
-  readonly failures: [Failure, ...Failure[]]
-  rank: number
-}
-
-function groupByCause(failures: readonly Failure[], client: Client): readonly Cause[] {
-  const causes = new Map<string, Cause>()
-  for (const failure of failures) {
-    const key = causeOf(failure.error, client)
-    const rank = rankOf(failure, client)
-    const cause = causes.get(key)
-    if (cause === undefined) causes.set(key, { failures: [failure], rank })
-    else {
-      cause.failures.push(failure)
-      cause.rank = Math.min(cause.rank, rank)
-    }
-  }
-  return [...causes.values()].toSorted((a, b) => a.rank - b.rank || b.failures.length - a.failures.length)
-}
-
-/** The same for failures that differ only in values, or in which success it was. */
-function causeOf(error: unknown, { succeeded }: Client): string {
-  if (!(error instanceof Finding)) return String(error)
-  const { operation, expected, received } = error
-  const [status] = /^[345]\d\d /.exec(received) ?? []
-  // An operation that never succeeds is one cause, whatever was expected of it. How it takes keys is another.
-  if (status !== undefined && !/^40[13]/.test(status) && !succeeded.has(operation))
-    return `${operation}: ${status}`
-  return [expected, received].map(generalize).join(' / ')
-}
-
-function generalize(text: string): string {
-  return text
-    .replace(/^2\d\d .*/s, 'success')
-    .replace(/^([345]\d\d) .*/s, '$1')
-    .replace(/: [1-5]\d\d .*/s, '')
-    .replaceAll(/ ?\([^)]*\)/g, '')
-    .replaceAll(/"(?:[^"\\]|\\.)*"/g, '"…"')
-    .replaceAll('pets', 'pet')
-    .replaceAll(/\b(?:available|pending|sold)\b/g, 'STATUS')
-    .replaceAll(/-?\d+/g, (digits, at) => (at === 0 && /^\d{3}(?::|$)/.test(text) ? digits : 'N'))
-}
-
-function formatCause({ failures }: Cause, index: number): string {
-  const [{ error }] = failures
-  const sections = [...new Set(failures.map(({ section }) => section))].join(', ')
-  const titles = failures.slice(0, shownTitles).map(({ title }) => title)
-  if (failures.length > shownTitles) titles.push(`${failures.length - shownTitles} more`)
-  const message = error instanceof Error ? error.message : String(error)
-  const lines = [`${index + 1}. ${sections}: ${titles.join('; ')}`, ...message.split('\n')]
-  return lines.map((line) => line.replace(/^(.{299}).+$/, '$1…')).join('\n')
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }

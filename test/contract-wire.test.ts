@@ -264,7 +264,7 @@ describe('what is no pet store at all', () => {
   test('is named in one line: a server that closes each connection', async (t) => {
     const address = await serve(t, '', 'close')
     await assert.rejects(open(address), {
-      message: `${address} does not respond: the server closed the connection without a response: it may have crashed on this request. Is your server running, and is this its address?`,
+      message: `${new URL(address).origin} closed the connection without a response to GET /pets: the window of your server may say why.`,
     })
   })
 
@@ -277,7 +277,8 @@ describe('what is no pet store at all', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const origin = `http://127.0.0.1:${port}`
-    await assert.rejects(open(origin), { message: `${origin} speaks TLS. Is it https:// and not http://?` })
+    const message = `${origin} speaks TLS. Start your server without TLS, and use http.`
+    await assert.rejects(open(origin), { message })
   })
 
   test('is named in one line: HTTP where TLS was expected', async (t) => {

@@ -2,7 +2,7 @@
  * The interface as a black-box suite: every sentence of it that a response can keep or break, under its section.
  *
  * `node contract.test.js http://127.0.0.1:4000/v1 my-key` verifies any running implementation, and says at the end what to fix
- * first; with `--all`, it prints each failure in full. So does `node --test contract.test.js`, with the address (`/v1` is appended
+ * first; `--help` has more. So does `node --test contract.test.js`, with the address (`/v1` is appended
  * when it does not end so) in `PETSTORE_URL` and the key in `PETSTORE_API_KEY`. Within this project, and with neither, it verifies
  * the service of this project. Where the interface is silent, any success and any 4xx is accepted.
  *
@@ -11,9 +11,11 @@
  * suite tries DELETE, which some servers offer.
  */
 import { after, describe, test } from 'node:test'
+import { styleText } from 'node:util'
 import { createSuite, type Suite } from './contract-cases.ts'
 import { PlainError } from './contract-client.ts'
-import { openTarget, type Target } from './contract-target.ts'
+import type { Paint } from './contract-summary.ts'
+import { openTarget, readHelp, type Target } from './contract-target.ts'
 import { limitEachTest } from './time-limit.ts'
 
 // Set by Node's test runner (Node's documentation of the command line); without isolation, it is an argument.
@@ -32,13 +34,15 @@ if (isTestRun) {
 } else {
   // Whoever reads the output may stop reading (`| head -5`).
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  void runAlone()
+  const help = readHelp(process.argv)
+  if (help === undefined) void runAlone()
+  else console.log(help)
 }
 
 function defineTests(target: Target): void {
-  const { words, client, isAll, close } = target
+  const { words, client, scope, close } = target
   console.log(words)
-  const { cases, conclude, cleanUp } = createSuite(client, isAll)
+  const { cases, conclude, cleanUp } = createSuite(client, scope)
   for (const section of new Set(cases.map((each) => each.section)))
     describe(section, () => {
       for (const { title, run } of cases.filter((each) => each.section === section))
@@ -49,8 +53,8 @@ function defineTests(target: Target): void {
     })
   // A runner prints failures at the very end, the last one last.
   test('Summary', () => {
-    const { isGood, text } = conclude()
-    if (!isGood) throw new PlainError(text)
+    const { exitCode, text } = conclude()
+    if (exitCode !== 0) throw new PlainError(text)
   })
   after(async () => {
     await cleanUp()
@@ -60,15 +64,24 @@ function defineTests(target: Target): void {
 
 async function runAlone(): Promise<void> {
   try {
-    const { words, client, isAll, close } = await openTarget(process.argv, process.env)
+    const { words, client, scope, close } = await openTarget(process.argv, process.env)
     console.log(words)
-    const suite = createSuite(client, isAll)
-    await runCases(suite, isAll)
+    const suite = createSuite(client, scope)
+    const conclude = (): number => {
+      showProgress('')
+      const { exitCode, text } = suite.conclude(choosePaint())
+      console.log(text)
+      return exitCode
+    }
+    process.once('SIGINT', () => {
+      conclude()
+      // As a shell has it for a program that Ctrl-C has ended.
+      process.exit(130)
+    })
+    await runCases(suite, scope.isPatient)
     await suite.cleanUp()
     await close()
-    const { isGood, text } = suite.conclude()
-    console.log(text)
-    if (!isGood) process.exitCode = 1
+    process.exitCode = conclude()
   } catch (error) {
     console.error(error instanceof PlainError ? error.message : error)
     process.exitCode = 1
@@ -87,10 +100,15 @@ async function runCases({ cases }: Suite, isAll: boolean): Promise<void> {
       if (isAll) console.log(`✖ ${error instanceof PlainError ? error.message : String(error)}\n`)
     }
   }
-  showProgress('')
 }
 
 /** In the last line of a terminal, which the next one replaces. */
 function showProgress(line: string): void {
   if (process.stdout.isTTY) process.stdout.write(`\r\u001B[K${line}`)
+}
+
+/** Colors on a terminal that has them. `hasColors` respects NO_COLOR (Node's documentation of tty). */
+function choosePaint(): Paint {
+  const hasColors = process.stdout.isTTY && process.stdout.hasColors()
+  return hasColors ? styleText : (_color, text) => text
 }

@@ -115,7 +115,7 @@ test('prints usage and all settings at --help, in lines that fit a window, and s
   )
   assert.ok(
     lines.includes(
-      '  --verify URL   test another server against the interface, with its key by --keys; --all prints every failure',
+      '  --verify URL   test another server against the interface, with its key by --keys; --verify --help says more',
     ),
   )
   assert.ok(lines.includes('  -h, --help     print this text'))

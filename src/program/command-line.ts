@@ -92,7 +92,7 @@ In the log of requests, those that an open page sends by itself have the word po
 Options:
   --import FILE  store the pets of a data file in the database, which has none, and exit
   --export FILE  write the pets of the database into a new data file, and exit
-  --verify URL   test another server against the interface, with its key by --keys; --all prints every failure
+  --verify URL   test another server against the interface, with its key by --keys; --verify --help says more
   -h, --help     print this text
   -v, --version  print the version`
 }
