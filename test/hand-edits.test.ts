@@ -358,6 +358,20 @@ describe('an edit that has read a pet in flight', () => {
     assert.deepEqual(namesIn(store), ['Rex', 'Mia', 'Olaf', 'Kit'])
     assert.deepEqual(namesInFile(path), ['Rex', 'Mia', 'Olaf', 'Kit'])
   })
+
+  test('gives its id to a pet of the same name in another category: each is listed with its own id', async (t) => {
+    const path = makeDataFile([rex, mia])
+    const gate = createSyncGate()
+    const { store } = await openStore(t, path, gate.fileSystem)
+    gate.hold()
+    const creation = store.create({ ...newPet('Kit'), categoryId: 2 })
+    await gate.reached
+    writeFileSync(path, formatDataFile(rex, mia, petLine(3, 'Kit')))
+    gate.open()
+    assert.deepEqual(await creation, { id: 4, ...newPet('Kit'), categoryId: 2 })
+    assert.deepEqual(store.get(3), { id: 3, ...newPet('Kit') })
+    assert.deepEqual(namesInFile(path), ['Rex', 'Mia', 'Kit', 'Kit'])
+  })
 })
 
 test("takes over an edit in place that is made right after the first write over a person's closing brackets", async (t) => {

@@ -116,7 +116,7 @@ export async function openDataFile(
 
 export class DataFile implements Adapter<PetData> {
   readonly name: string
-  /** Of all that were read or acknowledged: an id that an edit has removed is not given again in this run. */
+  /** Of all pets that were read, or of which a byte was written: an id that an edit has removed is not given again in this run. */
   highestGivenId: Int64 = 0
   readonly #disk: Disk
   readonly #release: FileLock
@@ -249,14 +249,16 @@ export class DataFile implements Adapter<PetData> {
       this.highestGivenId = last.id
       return
     }
-    // 3. Undo what a failed append has left. What cannot be undone now is undone by the next look.
-    const { error, halfWritten } = outcome
+    // 3. While its bytes were there, an editor may have read these pets, and may save them at any time: their ids are given.
+    const { error, writtenBytes, halfWritten } = outcome
+    if (writtenBytes > 0) this.highestGivenId = last.id
+    // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look.
     if (isChanged(error)) this.#become({ is: 'unread' })
     else if (halfWritten !== undefined) {
       this.#become({ is: 'half-written', end: state.end, halfWritten })
       await this.#rollBack().catch(() => {})
     }
-    throw new AppendFailed(error, halfWritten !== undefined && this.#state.is !== 'served')
+    throw new AppendFailed(error, writtenBytes > 0)
   }
 
   /** Leads from half-written to served or, if somebody else has written the file, to unread. Throws the system's error if it cannot. */

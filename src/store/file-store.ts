@@ -120,16 +120,31 @@ export class FileStore implements Store {
         if (isSystemError(error)) this.#fail(error, file.isReadOnly() ? 0 : failureKnownMs)
         if (!(error instanceof DataFileChanged) || edits === maxEdits) throw toRefusal(error, mayBeStored)
         await this.#reload({ mayBeStored })
-        // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status,
-        // but with their ids and names: another name is a person's own pet, who took the next id.
-        const stored = results.map((pet) => {
-          const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
-          return listed?.name === pet?.name ? listed : undefined
-        })
-        const pets = newPets.map((newPet, index) => stored[index] ?? newPet)
-        results = fillIds(pets, file.highestGivenId)
+        results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }
     }
+  }
+
+  /** What a creation that met an edit is to append: pets of which `results` were not stored, unless they are listed. */
+  #giveIdsAgain(
+    newPets: readonly PetWithoutId[],
+    results: readonly (Pet | undefined)[],
+    mayBeStored: boolean,
+  ): readonly (Pet | undefined)[] {
+    // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status,
+    // but with their ids, names and categories: anything else is a person's own pet, who took the next id.
+    const stored = results.map((pet) => {
+      const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
+      return listed?.name === pet?.name && listed?.categoryId === pet?.categoryId ? listed : undefined
+    })
+    // The others keep their ids, unless a pet is listed that has one of these or a higher one.
+    const { highestListedId } = this.#index
+    const areTaken = results.some((pet, index) => {
+      return stored[index] === undefined && pet !== undefined && pet.id <= highestListedId
+    })
+    const kept = areTaken ? stored : results.map((pet, index) => stored[index] ?? pet)
+    const pets = newPets.map((newPet, index) => kept[index] ?? newPet)
+    return fillIds(pets, this.#file.highestGivenId)
   }
 
   async #append(results: readonly (Pet | undefined)[]): Promise<void> {
