@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage } from 'node:http'
 import { connect as connectTo } from 'node:net'
 import { after, describe, test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { createPetStore, startPetStore } from '../src/pet-store-server.ts'
 import type { RequestLog, Timeouts } from '../src/options/types.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   assertAnswersAtLast,
   assertRefusal,
@@ -406,6 +408,52 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     await client.closed
     await assert.rejects(client.read(), /ended behind ""/)
     await assertAnswersNext(app)
+  })
+
+  test('bodies beyond 128 KiB that wait for their turn are not read before it, and each is answered', async (t) => {
+    // The timeouts of the service end when the test says so.
+    const held: (() => void)[] = []
+    let isHeld = true
+    t.mock.method(clock, 'setTimeout', (call: () => void) => {
+      if (isHeld) held.push(call)
+      else setImmediate(call)
+    })
+    const { server, url, send: ask } = await startApp(t, { delayMs: 10_000 })
+    const client = await connectRaw(t, url)
+    let begun = 0
+    const count = (message: unknown): void => {
+      const { socket } = (message as { request: IncomingMessage }).request
+      if (socket.remotePort === client.socket.localPort) begun++
+    }
+    subscribe('http.server.request.start', count)
+    t.after(() => unsubscribe('http.server.request.start', count))
+    const body = `{"name":"${'x'.repeat(65_000)}","categoryId":1}`
+    for (const lines of [[], [chunked]]) {
+      const sent = lines.length === 0 ? body : `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+      client.write(formatRequest('POST /v1/pets', lines, sent).repeat(16))
+    }
+    // What would be read is read by then.
+    for (let i = 0; i < 100; i++) await ask('/healthz')
+    assert.ok(begun >= 2 && begun <= 4, `${begun} requests were begun`)
+    isHeld = false
+    for (const call of held) call()
+    for (let i = 0; i < 32; i++) assert.equal((await client.read()).status, 201)
+    assert.equal(server.countPets(), 32)
+  })
+
+  test('bodies behind a response that closes are dropped, and the client can send them to the end', async (t) => {
+    const { connect } = await shared(t)
+    const client = await connect()
+    // No time passes.
+    holdTimeouts(t)
+    const errors: Error[] = []
+    client.socket.on('error', (error) => errors.push(error))
+    const write = promisify<string, void>(client.socket.write.bind(client.socket))
+    const large = formatRequest('POST /v1/pets', [], `{"name":"${'x'.repeat(65_000)}","categoryId":1}`)
+    const isWritten = write(formatRequest('GET /v1/pets', ['Connection: close']) + large.repeat(30))
+    assert.equal((await client.read()).status, 200)
+    await isWritten
+    assert.deepEqual(errors, [])
   })
 
   test('as many as may wait, with a fault in the body of the last: it is refused in its turn', async (t) => {

@@ -10,6 +10,7 @@ import { Pool } from 'pg'
 import { openApiText } from '../src/system/bundled-texts.ts'
 import { operations as allOperations } from '../src/api/operations.ts'
 import { errorCodes } from '../src/api/error-codes.ts'
+import { defaultTimeouts } from '../src/http/limits.ts'
 import { createRouter } from '../src/http/router.ts'
 import { createPetStore } from '../src/index.ts'
 import { petStoreSchemas, petStoreServerSchemas } from '../src/options/embedding-options.ts'
@@ -247,4 +248,12 @@ test('the picture in src/README.md has the imports between the rooms, and no arr
   }
   for (const [from, to] of arrows) assert.ok(imports.has(`${from} --> ${to}`), `${from} --> ${to}`)
   assert.ok(imports.size > arrows.length)
+})
+
+test('an idle connection outlives those of common proxies, and the documents say for how long', () => {
+  const { idleMs } = defaultTimeouts
+  // That of Caddy, the longest of them.
+  assert.ok(idleMs > 120_000)
+  for (const file of ['src/api/interface.md', 'src/program/README.md'])
+    assert.ok(read(file).includes(`${idleMs / 1_000} s`), file)
 })

@@ -8,6 +8,12 @@ export const maxHeadBytes = 16_384
 /** Requests of a connection without a response; one more ends it. Load generators pipeline up to 16. */
 export const maxUnanswered = 32
 
+/**
+ * Of the bodies that wait for their turn on a connection: beyond it, nothing more is read there. Each counts with its length, or with
+ * `maxBodyBytes` if it does not say it.
+ */
+export const maxWaitingBodyBytes = 131_072
+
 /** Requests in a turn of the event loop; then nobody is read from until it ends. */
 export const maxArrivalsInTurn = 10_000
 
@@ -29,8 +35,8 @@ export interface Timeouts {
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
-  // Longer than the 60 s of most proxies, so that they close first.
-  idleMs: 75_000,
+  // Longer than nginx (60 s), Traefik (90 s) and Caddy (120 s) keep a connection, so that they close first.
+  idleMs: 125_000,
   closeMs: 5_000,
 }
 

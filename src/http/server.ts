@@ -3,8 +3,17 @@ import { once } from 'node:events'
 import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
-import { backlog, defaultTimeouts, lingerMs, maxArrivalsInTurn, maxUnanswered, nodeLimits } from './limits.ts'
-import { createArrival, failBody, findParserFault, type Arrival, type Core } from './request.ts'
+import {
+  backlog,
+  defaultTimeouts,
+  lingerMs,
+  maxArrivalsInTurn,
+  maxBodyBytes,
+  maxUnanswered,
+  maxWaitingBodyBytes,
+  nodeLimits,
+} from './limits.ts'
+import { clientGone, createArrival, failBody, findParserFault, type Arrival, type Core } from './request.ts'
 import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
@@ -32,6 +41,10 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     const leave = (): void => connections.get(socket)?.[0]?.arrival.onGone?.()
     socket.on('end', leave).on('close', leave)
     socket.on('close', () => connections.delete(socket))
+    // Node resumes a connection whenever a body is read, and when a request has ended.
+    socket.on('resume', () => {
+      if (!mayBeRead(socket)) socket.pause()
+    })
     // Behind a CONNECT, Node no longer looks after a connection, nor reads it.
     socket.on('timeout', () => socket.destroy()).on('error', () => {})
   })
@@ -56,19 +69,34 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     if (exchanges.push(exchange) === 1) due.push(exchange)
     response.on('close', () => {
       exchanges.shift()
+      socket.resume()
       if (exchanges[0] !== undefined) void handle(exchanges[0])
       else if (state === 'stopping') end(socket)
     })
     if (headers.expect !== undefined && httpVersion === '1.1')
       arrival.askForBody = () => response.writeContinue()
-    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
-      arrival.readBody().catch(() => {})
+    const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    if (!hasBody) return
+    // Nobody waits for what comes behind the last response.
+    if (!socket.writable) return void request.resume()
+    arrival.readBody().catch(() => {})
+    if (!mayBeRead(socket)) socket.pause()
+  }
+
+  function mayBeRead(socket: Socket): boolean {
+    // Bodies that wait are collected, so a client must not be able to make them wait in numbers.
+    const [, ...waiting] = connections.get(socket) ?? []
+    let bytes = 0
+    for (const { arrival } of waiting) bytes += countBodyBytes(arrival)
+    if (socket.writable && bytes > maxWaitingBodyBytes) return false
+    // The bytes of a client that does not read its responses would count as a sign of life.
+    return arrivedInTurn < maxArrivalsInTurn && !socket.writableNeedDrain
   }
 
   function endTurn(): void {
-    if (arrivedInTurn >= maxArrivalsInTurn)
-      for (const each of connections.keys()) if (!each.writableNeedDrain) each.resume()
+    const isFlooded = arrivedInTurn >= maxArrivalsInTurn
     arrivedInTurn = 0
+    if (isFlooded) for (const each of connections.keys()) each.resume()
     if (state !== 'held') for (const exchange of due.splice(0)) void handle(exchange)
   }
 
@@ -95,7 +123,6 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
       core?.reportError(error, arrival)
       socket.destroy()
     }
-    // The bytes of a client that does not read would count as a sign of life.
     if (socket.writableNeedDrain) socket.pause().once('drain', () => socket.resume())
   }
 
@@ -109,6 +136,19 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
     // The fault is in another head. This comes before Node's own listener, which closes if the client has closed its half.
     else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
     else failBody(last.arrival, new HttpError(code))
+  }
+
+  /**
+   * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last is
+   * sent as a text: behind one of its own, Node would cut off the client.
+   */
+  function end(socket: Socket, last?: Reply): void {
+    if (!socket.writable) return
+    const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
+    socket.end(last ? formatReply(last, STATUS_CODES) : '').once('close', () => clock.clearTimeout(timer))
+    const [, ...waiting] = connections.get(socket) ?? []
+    for (const { arrival } of waiting) arrival.stopBody(clientGone)
+    socket.resume()
   }
 
   return {
@@ -152,12 +192,8 @@ export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {})
   }
 }
 
-/**
- * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last is
- * sent as a text: behind one of its own, Node would cut off the client.
- */
-function end(socket: Socket, last?: Reply): void {
-  if (!socket.writable) return
-  const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
-  socket.end(last ? formatReply(last, STATUS_CODES) : '').once('close', () => clock.clearTimeout(timer))
+/** The most that a body may take in memory; more is dropped. */
+function countBodyBytes({ headers }: Arrival): number {
+  const { 'content-length': length, 'transfer-encoding': coding } = headers
+  return coding === undefined ? Math.min(Number(length ?? 0), maxBodyBytes) : maxBodyBytes
 }
