@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { makeFolder, runProgram } from './support.ts'
+import { makeFolder, runProgram, withoutTimes } from './support.ts'
 
 /** The text of an ErrorResponse (PostgreSQL, message formats): severity, SQLSTATE and message. */
 function formatError(code: string, message: string): Buffer {
@@ -48,7 +48,7 @@ async function runToEnd(
   const { code } = await program.ended
   assert.doesNotMatch(program.output(), /hush/)
   assert.equal(existsSync(join(folder, 'data')), false)
-  return { output: program.output(), code }
+  return { output: withoutTimes(program.output()), code }
 }
 
 for (const [code, message] of [
@@ -85,7 +85,7 @@ test('ends at once, and says why, when a database asks for a password and none w
   const program = runProgram(t, makeFolder(), { PETSTORE_API_KEYS: 'a', PETSTORE_DATABASE_URL: shown })
   assert.equal((await program.ended).code, 1)
   const fault = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
-  assert.equal(program.output(), `the database ${shown}: ${fault}\n`)
+  assert.equal(withoutTimes(program.output()), `the database ${shown}: ${fault}\n`)
 })
 
 test('refuses a certificate that cannot be read in a line that names it', async (t) => {

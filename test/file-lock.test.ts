@@ -22,6 +22,7 @@ import {
   listFolder,
   isThorough,
   root,
+  withoutTimes,
 } from './support.ts'
 
 async function assertLocked(path: string): Promise<void> {
@@ -167,7 +168,7 @@ test('a second program says so in one line and exits with 1; a killed one blocks
   const second = runProgram(t, folder, { PETSTORE_API_KEYS: 'k' })
   assert.deepEqual(await second.ended, { code: 1, signal: null })
   assert.equal(
-    second.output(),
+    withoutTimes(second.output()),
     'data/pets.json: is in use by another server; stop that one, or give this one a file of its own\n',
   )
   for (let kills = 0; kills < (isThorough ? 100 : 2); kills++) {

@@ -38,6 +38,7 @@ import {
   share,
   startProgram,
   type StartedProgram,
+  withoutTimes,
 } from './support.ts'
 
 const entry = join(buildOnce(), 'server.js')
@@ -62,7 +63,7 @@ async function runToEnd(
 ): Promise<{ output: string; code: number | null }> {
   const program = runProgram(t, makeFolder(), env)
   const { code } = await program.ended
-  return { output: program.output(), code }
+  return { output: withoutTimes(program.output()), code }
 }
 
 /** Runs the program with arguments that make it end by itself. */
@@ -73,7 +74,7 @@ function runWithArguments(args: readonly string[]): readonly (string | number | 
   const options = { cwd: folder, env, encoding: 'utf8', timeout: 60_000 } as const
   const { stdout, stderr, status } = spawnSync(process.execPath, ['server.js', ...args], options)
   assert.deepEqual(readdirSync(folder), ['server.js'])
-  return [stdout, stderr, status]
+  return [stdout, withoutTimes(stderr), status]
 }
 
 test('prints the version at --version, and starts nothing', () => {
@@ -549,7 +550,7 @@ test('says in one plain line that the port is taken, by the name by which it cam
   const folder = makeFolder()
   const byArgument = runProgram(t, folder, {}, [], ['--port', port])
   assert.equal((await byArgument.ended).code, 1)
-  assert.equal(byArgument.output(), `--port: ${sentence}`)
+  assert.equal(withoutTimes(byArgument.output()), `--port: ${sentence}`)
   assert.deepEqual(readdirSync(folder), [], 'no data file is left behind')
 })
 
@@ -558,7 +559,7 @@ test('says in one plain line that another server uses the file', async (t) => {
   await startProgram(t, folder)
   const second = runProgram(t, folder)
   assert.equal((await second.ended).code, 1)
-  assert.match(second.output(), /^data\/pets\.json: .*\n$/)
+  assert.match(withoutTimes(second.output()), /^data\/pets\.json: .*\n$/)
 })
 
 const refusedStarts: readonly (readonly [string, NodeJS.ProcessEnv, RegExp])[] = [
@@ -600,7 +601,10 @@ test('names the place of an error in the data file, and leaves the file alone', 
   writeFileSync(join(folder, 'data/pets.json'), '{"pets":[\n{"name":1,"categoryId":1}\n]}')
   const program = runProgram(t, folder)
   assert.equal((await program.ended).code, 1)
-  assert.match(program.output(), /^data\/pets\.json:2:\d+: pets\[0\]\.name: expected a string, got 1\n$/)
+  assert.match(
+    withoutTimes(program.output()),
+    /^data\/pets\.json:2:\d+: pets\[0\]\.name: expected a string, got 1\n$/,
+  )
 })
 
 test('logs one line per request: who did what, and how it ended, with neither key nor unknown query', async (t) => {
@@ -837,22 +841,66 @@ test('begins each line after the start text with the time, unless the journal do
     const stdio = ['ignore', descriptor, descriptor] as const
     const child = spawn(process.execPath, [entry], { cwd: folder, env, stdio: [...stdio] })
     t.after(() => child.kill('SIGKILL'))
-    const read = (): string => readFileSync(log, 'utf8')
-    while (!start.test(read())) {
-      assert.equal(child.exitCode, null, read())
-      await pause()
+    const waitFor = async (pattern: RegExp): Promise<string> => {
+      for (;;) {
+        const text = readFileSync(log, 'utf8')
+        if (pattern.test(text)) return text
+        assert.equal(child.exitCode, null, text)
+        await pause()
+      }
     }
-    await send(/listens on (\S+)/.exec(read())?.[1] ?? '', '/healthz')
+    const startText = await waitFor(start)
+    await send(/listens on (\S+)/.exec(startText)?.[1] ?? '', '/healthz')
+    writeFileSync(join(folder, 'data/pets.json'), '{"pets":[\n{"name":1,"categoryId":"x"}\n]}')
+    await waitFor(/pets\.json:2:.*name.*\n.*pets\.json:2:.*categoryId.*\n/)
     child.kill('SIGTERM')
     await once(child, 'exit')
-    return read().replace(start, '')
+    return readFileSync(log, 'utf8').replace(start, '')
   }
   const lines = (await run(({ dev, ino }) => `${dev}:${ino + 1}`)).trimEnd().split('\n')
-  assert.equal(lines.length, 2)
   for (const line of lines)
-    assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?:127\.0\.0\.1 GET \/healthz 200 |stopped$)/)
+    assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?:127\.0\.0\.1 GET|.*pets\.json|stopped$)/)
   const bare = await run(({ dev, ino }) => `${dev}:${ino}`)
-  assert.match(bare, /^127\.0\.0\.1 GET \/healthz 200 \d+\.\d ms\nstopped\n$/)
+  assert.match(bare, /^127\.0\.0\.1 GET \/healthz 200 \d+\.\d ms\n/)
+  assert.equal(withoutTimes(bare), bare)
+})
+
+test('begins each line of a refused start with the time in a file, but not under the journal or on a terminal', () => {
+  const [fault, others] = [
+    'PORT: expected a port from 0 to 65535, got "x"',
+    'PETSTORE_LOG: expected one of .*',
+  ]
+  const folder = makeFolder()
+  const run = (findStream: (place: Stats) => string): string => {
+    const log = join(folder, 'log')
+    const descriptor = openSync(log, 'w')
+    const wrong = { PORT: 'x', PETSTORE_LOG: 'y', JOURNAL_STREAM: findStream(fstatSync(descriptor)) }
+    const env = { ...cleanEnvironment(), ...wrong }
+    const { status } = spawnSync(process.execPath, [entry], {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 1, descriptor],
+    })
+    assert.equal(status, 1)
+    return readFileSync(log, 'utf8')
+  }
+  const time = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z `
+  assert.match(
+    run(({ dev, ino }) => `${dev}:${ino + 1}`),
+    new RegExp(`^${time}${fault}\n${time}${others}\n$`),
+  )
+  assert.match(
+    run(({ dev, ino }) => `${dev}:${ino}`),
+    new RegExp(`^${fault}\n${others}\n$`),
+  )
+  const env = { ...cleanEnvironment(), PORT: 'x', PETSTORE_LOG: 'y' }
+  const command = `"${process.execPath}" "${entry}"`
+  const { stdout, error } = spawnSync('script', ['-qefc', command, '/dev/null'], {
+    cwd: folder,
+    env,
+    encoding: 'utf8',
+  })
+  if (error === undefined) assert.match(stdout, new RegExp(`^${fault}\r\n${others}\r\n$`))
 })
 
 test('ends after a refused start even where something else keeps the process alive', async (t) => {
@@ -861,7 +909,7 @@ test('ends after a refused start even where something else keeps the process ali
   const env = { NODE_OPTIONS: '--require ./keep.cjs', PORT: 'x' }
   const program = runProgram(t, folder, env)
   assert.deepEqual(await program.ended, { code: 1, signal: null })
-  assert.equal(program.output(), 'PORT: expected a port from 0 to 65535, got "x"\n')
+  assert.equal(withoutTimes(program.output()), 'PORT: expected a port from 0 to 65535, got "x"\n')
 })
 
 test("says in words that Node's permission model forbids what makes a pet durable", async (t) => {

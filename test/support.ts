@@ -316,6 +316,11 @@ export function runProgram(
   return { child, output: () => output, waitFor, ended }
 }
 
+/** What the program printed, without the time before each line. */
+export function withoutTimes(output: string): string {
+  return output.replaceAll(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /gm, '')
+}
+
 /** Runs the program and waits until it listens. */
 export async function startProgram(
   t: TestContext,

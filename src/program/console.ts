@@ -25,25 +25,28 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     const place = journal === undefined ? undefined : fstatSync(standard.fd)
     const isJournal = place !== undefined && journal === `${place.dev}:${place.ino}`
     let dropped = 0
-    const print = (message: string): void => {
-      const time = hasTimes && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''
+    const print = (message: string, isTimed = hasTimes): void => {
+      const time = isTimed && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''
+      const lines = message.split('\n')
       if (dropped === 0 && stream.writableLength < maxWaitingBytes)
-        return void stream.write(`${time}${message}\n`)
+        return void stream.write(lines.map((line) => `${time}${line}\n`).join(''))
       if (dropped === 0) stream.once('drain', tellDropped)
-      dropped += message.split('\n').length
+      dropped += lines.length
     }
     const tellDropped = (): void => {
       const message = `${dropped} lines were dropped here, since nobody read them`
       dropped = 0
       print(message)
     }
-    return { print, stream }
+    return { print, stream, isTTY: standard.isTTY }
   }
   const [output, errors] = [open(process.stdout), open(process.stderr)]
   return {
     say: output.print,
     sayError: errors.print,
-    /** From now on, unless the journal adds them. */
+    /** With the time, unless on a terminal: who finds it in a file asks when that was. */
+    sayRefusal: (message: string) => errors.print(message, !errors.isTTY),
+    /** Before each line from now on, unless the journal adds them. */
     addTimes: () => void (hasTimes = true),
     /** Exits once all is written, or after maxMs. */
     exit: async (code: number, maxMs: number): Promise<never> => {

@@ -45,7 +45,7 @@ export async function runProgram(): Promise<void> {
     if (message === undefined) throw error
     const name = /^(PORT|HOST):/.exec(message)?.[1]?.toLowerCase() ?? ''
     // The sentence about an address begins with the variable.
-    console.sayError(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
+    console.sayRefusal(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
     await console.exit(1, 1_000)
   }
 }

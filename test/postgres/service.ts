@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build } from '../built.ts'
-import { key, type ReceivedAnswer, root, send } from '../support.ts'
+import { key, type ReceivedAnswer, root, send, withoutTimes } from '../support.ts'
 import { cleanEnvironment, makeFolder } from './processes.ts'
 
 const loader = ['--import', import.meta.resolve('tsx')]
@@ -80,7 +80,7 @@ export async function runToEnd(
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (output += text))
   const [code]: (number | null)[] = await once(child, 'close')
-  return { code: code ?? null, output }
+  return { code: code ?? null, output: withoutTimes(output) }
 }
 
 export async function stopServer({ child }: Server): Promise<void> {

@@ -170,5 +170,5 @@ test('a second SIGHUP, which Windows cannot send to a process, ends the program 
 test('a wrong setting ends the program with exit code 1 and a sentence', async (t) => {
   const { ended, output } = runProgram(t, makeFolder(), { PORT: 'x' })
   assert.equal((await ended).code, 1)
-  assert.match(output(), /^PORT: expected a port/m)
+  assert.match(output(), /^\S+Z PORT: expected a port/m)
 })
