@@ -40,6 +40,9 @@ const bundledValues = {
   'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
 }
 
+/** Otherwise, Node opens its debugger on port 9229 at SIGUSR1, to whoever is on the machine. */
+const closeDebugger = 'process.on("SIGUSR1", function () {});'
+
 /** Beside a package.json with `"type": "module"`, Node runs a copied program as an ES module, which has no `require`. */
 const requireAnywhere = `var require = typeof require === "function" ? require :
   process.getBuiltinModule("module").createRequire(process.argv[1]);`
@@ -101,7 +104,7 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
     // A directive has to come before all other statements.
     '"use strict";',
     formatNodeCheck(isProgram),
-    ...(isProgram ? [requireAnywhere] : []),
+    ...(isProgram ? [closeDebugger, requireAnywhere] : []),
   ]
   write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }

@@ -58,9 +58,12 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 const bunSentence =
   'Bun does not run the server of Petstore: pass the fetch of createPetStore to Bun.serve, or start it with Node'
 
-/** A server's address as a URL for a client on this machine: every address (`0.0.0.0`, `::`) is reached by loopback. */
+/**
+ * A server's address as a URL for a client on this machine: every address (`0.0.0.0`, `::`) is reached by loopback. That of IPv4, since
+ * `::` accepts it as well, and a machine may have no other. The `%` before a zone is escaped (RFC 6874), as curl expects it.
+ */
 export function formatUrl(address: string, port: number | string): string {
-  const reachable = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
+  const reachable = ['0.0.0.0', '::'].includes(address) ? '127.0.0.1' : address.replace('%', '%25')
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
@@ -84,6 +87,10 @@ export function explainListenError(error: unknown, port: number, host: string): 
         ? `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
         : // Windows sets ranges of ports aside (netsh interface ipv4 show excludedportrange protocol=tcp).
           `PORT: ${port} is reserved by the system; choose another port`,
+    EAFNOSUPPORT: `HOST: ${host} is an address of IPv6, which this system does not have; 0.0.0.0 listens on all of its addresses`,
+    EINVAL: /^fe[89ab]/i.test(host)
+      ? `HOST: ${host} is a link-local address, which needs an interface of this machine behind it, such as ${host.replace(/%.*/, '')}%eth0`
+      : undefined,
     EADDRNOTAVAIL: `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`,
     ENOTFOUND: unknownHost,
     EAI_AGAIN: unknownHost,

@@ -23,6 +23,21 @@ test('names the setting to change for each error that a person can mend, and kee
     assert.match(error.message, sentence)
     assert.equal(error.cause, cause)
   }
+  for (const [code, host, sentence] of [
+    [
+      'EAFNOSUPPORT',
+      '::',
+      /^HOST: :: is an address of IPv6, which this system does not have; 0\.0\.0\.0 listens/,
+    ],
+    ['EINVAL', 'fe80::1', /^HOST: fe80::1 is a link-local address, .* such as fe80::1%eth0$/],
+    ['EINVAL', 'FE80::1%none', /^HOST: FE80::1%none is a link-local address, .* such as FE80::1%eth0$/],
+  ] as const) {
+    const error = explainListenError(systemError(code), 80, host)
+    assert.ok(error instanceof Error)
+    assert.match(error.message, sentence)
+  }
+  const unexplained = systemError('EINVAL')
+  assert.equal(explainListenError(unexplained, 80, 'pets.test'), unexplained)
   const reserved = explainListenError(systemError('EACCES'), 5000, 'pets.test')
   assert.ok(reserved instanceof Error)
   assert.equal(reserved.message, 'PORT: 5000 is reserved by the system; choose another port')

@@ -292,11 +292,25 @@ test('says that other machines can reach it, and where, when it listens on every
     const text = formatStartText(config, formatUrl(host, 3000), '', undefined)
     mock.restore()
     const [first, second] = text.split('\n')
-    assert.equal(first, `Petstore listens on http://${host === '::' ? '[::1]' : '127.0.0.1'}:3000`)
+    assert.equal(first, 'Petstore listens on http://127.0.0.1:3000')
     assert.equal(second, `Other machines can reach it too, ${expected}`)
   }
   const alone = formatStartText(parseConfig({}), 'http://127.0.0.1:3000', '', 'a')
   assert.doesNotMatch(alone, /Other machines/)
+})
+
+test('prints addresses that curl takes: of IPv4 for `::`, where there may be no other, and with an escaped zone', async (t) => {
+  const everywhere = await startProgram(t, makeFolder(), { HOST: '::' })
+  assert.match(everywhere.url, /^http:\/\/127\.0\.0\.1:\d+$/)
+  assert.equal(pasteCurl(everywhere.output(), key), '[]')
+  const [name, [local] = []] =
+    Object.entries(os.networkInterfaces())
+      .map(([each, list = []]) => [each, list.filter(({ address }) => address.startsWith('fe80:'))] as const)
+      .find(([, list]) => list.length > 0) ?? []
+  if (local === undefined) return t.skip('needs an interface with a link-local address')
+  const { output } = await startProgram(t, makeFolder(), { HOST: `${local.address}%${name}` })
+  assert.ok(output().includes(`http://[${local.address}%25${name}]:`), output())
+  assert.equal(pasteCurl(output(), key), '[]')
 })
 
 function formatWithKeys(host: string, isTerminal: boolean): string {
@@ -313,6 +327,31 @@ test('prints a key of the environment on a terminal only, and only if no other m
   assert.doesNotMatch(shown, /for this run|other/)
   for (const hidden of [formatWithKeys('127.0.0.1', false), formatWithKeys('192.0.2.7', true)])
     assert.doesNotMatch(hidden, /mine|other/)
+})
+
+test('names at the start what is done to responses on purpose, and prints addresses without the base path', () => {
+  const config = parseConfig({
+    PETSTORE_API_KEYS: 'a',
+    PETSTORE_FAIL: '10%:503',
+    PETSTORE_DELAY: '200-800',
+    PETSTORE_BASE_PATH: '/store',
+  })
+  const text = formatStartText(config, 'http://a', 'Data file: p', undefined)
+  assert.match(
+    text,
+    /^Failures on purpose: 10%:503\nDelay: 200-800 ms\nBase path: \/store\nPage: http:\/\/a\/\n/m,
+  )
+  assert.match(text, /"http:\/\/a\/v1\/pets"$/)
+  const plain = parseConfig({ PETSTORE_API_KEYS: 'a', PETSTORE_DELAY: '0' })
+  assert.doesNotMatch(formatStartText(plain, 'http://a', '', undefined), /Failures|Delay|Base path/)
+})
+
+test('prints of each key that is set the digits that its requests have in the log', () => {
+  // By `printf %s KEY | sha256sum`.
+  const config = parseConfig({ PETSTORE_API_KEYS: 'test-key,mine' })
+  const text = formatStartText(config, 'http://a', '', undefined)
+  assert.match(text, /^API keys, by the first digits of their SHA-256: 62af87, 3fd305$/m)
+  assert.doesNotMatch(formatStartText(parseConfig({}), 'http://a', '', 'made'), /SHA-256/)
 })
 
 test('prints a curl and a link to the page that work with the created key', async (t) => {
@@ -524,6 +563,16 @@ test('takes the Ctrl-C that npm passes on for the same one', async (t) => {
   client.write('{}')
   assert.equal((await client.read()).status, 400)
   assert.deepEqual(await program.ended, { code: 0, signal: null })
+})
+
+test('opens no debugger at SIGUSR1, and goes on serving', async (t) => {
+  const program = await startProgram(t, makeFolder())
+  program.child.kill('SIGUSR1')
+  for (let i = 0; i < 5; i++) assert.equal((await send(program.url, '/v1/pets')).status, 200)
+  program.child.kill('SIGTERM')
+  assert.equal((await program.ended).code, 0)
+  // Also where another program has the debugger's port.
+  assert.doesNotMatch(program.output(), /debugger|inspector/i)
 })
 
 /** Resolves when nobody listens at the address any more. */
@@ -825,8 +874,39 @@ test('responds and stops while its terminal is stopped, and says how many lines 
   assert.deepEqual(await once(terminal, 'exit'), [0, null])
 })
 
+test('prints on the terminal of its output, and on no other, where there is no /proc, as on macOS', async (t) => {
+  if (spawnSync('script', ['--version']).error !== undefined) return t.skip('needs script of util-linux')
+  const folder = makeFolder()
+  const noProc = `const fs = require('node:fs')
+    const { existsSync, openSync } = fs
+    const isProc = (path) => String(path).startsWith('/proc/')
+    fs.existsSync = (path) => !isProc(path) && existsSync(path)
+    fs.openSync = (path, ...rest) => openSync(isProc(path) ? '/none' : path, ...rest)
+    require('node:module').syncBuiltinESMExports()`
+  writeFileSync(join(folder, 'no-proc.cjs'), noProc)
+  const env = {
+    ...cleanEnvironment(),
+    PORT: '0',
+    PETSTORE_API_KEYS: key,
+    NODE_OPTIONS: '--require ./no-proc.cjs',
+  }
+  const open = (command: string) => {
+    const terminal = spawn('script', ['-qefc', command, '/dev/null'], { cwd: folder, env })
+    t.after(() => terminal.kill('SIGKILL'))
+    return follow(terminal.stdout)
+  }
+  const other = open('tty; exec sleep 600')
+  const path = await other.read(/(\/dev\/\S+)\r\n/)
+  const own = open(`"${process.execPath}" "${entry}" >${path} & echo "pid $!."; wait $!`)
+  const pid = Number(await own.read(/pid (\d+)\./))
+  t.after(() => process.kill(pid, 'SIGKILL'))
+  assert.match(await other.read(/listens on (\S+)\r\n/), /^http:/)
+  assert.doesNotMatch(own.text(), /Petstore/)
+})
+
 test('begins each line after the start text with the time, unless the journal does', async (t) => {
-  const start = /^Petstore listens on \S+\nVersion: .*\nData file: .*\nPage: .*\nTry.*\n {2}curl .*\n/
+  const start =
+    /^Petstore listens on \S+\nVersion: .*\nData file: .*\nAPI keys, .*\nPage: .*\nTry.*\n {2}curl .*\n/
   const run = async (findStream: (place: Stats) => string): Promise<string> => {
     const folder = makeFolder()
     const log = join(folder, 'log')

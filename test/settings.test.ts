@@ -337,6 +337,12 @@ test('takes a setting whose name is written in other letters for the setting whe
   assert.deepEqual(findUnknown(false), ['PETSTORE_delay'])
 })
 
+test('refuses a name that begins with the byte order mark of its file, which would leave its setting unset', () => {
+  const errors = errorsOf({ '\uFEFFPORT': '4000', '\uFEFFPETSTORE_API_KEYS': 'hush' })
+  const fault = 'its name begins with a byte order mark; save the file that sets it as UTF-8 without one'
+  assert.deepEqual(errors, [`PORT: ${fault}`, `PETSTORE_API_KEYS: ${fault}`])
+})
+
 test('requires keys for a host that others can reach, and for a run that would not print a created key', () => {
   for (const HOST of ['0.0.0.0', '::', '192.0.2.1', 'pets.test']) {
     assert.match(errorsOf({ HOST }).join('\n'), /^PETSTORE_API_KEYS: is required because HOST \(.+\) is not /)

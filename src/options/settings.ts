@@ -262,9 +262,13 @@ const foreignAssignments: readonly RegExp[] = [
 /** A line for each variable that may be misspelled. On Windows, case does not count in names. */
 export function findUnknownVariables(env: NodeJS.ProcessEnv, isCaseless = process.platform === 'win32') {
   const known = Object.values<Setting>(settings).map(({ variable }) => variable)
-  return Object.entries(env)
+  // Of the first line of an `--env-file` that an editor saved with one: Node takes it for a part of the name.
+  const marked = Object.keys(env).filter((name) => name.startsWith('\uFEFF'))
+  const unknown = Object.entries(env)
     .map(([name, value]) => [isCaseless ? name.toUpperCase() : name, value] as const)
     .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))
     .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
     .map(([name]) => `${name}: is not a setting; the settings are ${known.join(', ')}`)
+  const markFault = 'its name begins with a byte order mark; save the file that sets it as UTF-8 without one'
+  return [...marked.map((name) => `${name.slice(1)}: ${markFault}`), ...unknown]
 }

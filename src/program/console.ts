@@ -2,9 +2,10 @@
  * What the program prints: the start text, and lines. A stopped terminal (Ctrl-S, a stalled ssh) and a pipe that nobody reads hold up no
  * response and no stop: lines beyond a bound are dropped, and a line says how many.
  */
-import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { constants, existsSync, fstatSync, openSync, readdirSync, statSync, writeSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { Writable } from 'node:stream'
+import { fingerprint } from '../http/bearer-auth.ts'
 import { formatUrl } from '../pet-store-server.ts'
 import { isLoopback, type Config } from '../options/settings.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
@@ -59,15 +60,23 @@ export function openConsole(env: NodeJS.ProcessEnv) {
 
 /** A stream to a terminal that waits without blocking; undefined where that cannot be had, as on Windows. */
 function openTerminal(fd: number): Writable | undefined {
-  for (const path of [`/proc/self/fd/${fd}`, '/dev/tty']) {
-    try {
-      // Opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell.
-      return createTerminal(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY))
-    } catch {
-      // There is no /proc on macOS, and after `su` the terminal is another user's.
-    }
+  try {
+    // Opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell.
+    const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY
+    return createTerminal(openSync(findTerminal(fd), flags))
+  } catch {
+    // After `su`, the terminal is another user's.
+    return undefined
   }
-  return undefined
+}
+
+/** The path of a terminal. There is no /proc on macOS, and /dev/tty may be another terminal than that of the descriptor. */
+function findTerminal(fd: number): string {
+  const path = `/proc/self/fd/${fd}`
+  if (existsSync(path)) return path
+  const { rdev } = fstatSync(fd)
+  const paths = readdirSync('/dev').map((name) => `/dev/${name}`)
+  return paths.find((each) => each.startsWith('/dev/ttys') && statSync(each).rdev === rdev) ?? path
 }
 
 function createTerminal(fd: number): Writable {
@@ -89,12 +98,13 @@ function createTerminal(fd: number): Writable {
  * are set. Those are shown only on a terminal, where no log keeps them, and only if others cannot reach the service.
  */
 export function formatStartText(
-  { hints, host, apiKeys }: Config,
+  { hints, host, apiKeys, fail, delayMs, basePath }: Config,
   url: string,
   pets: string,
   createdKey: string | undefined,
   isTerminal = false,
 ): string {
+  const heldMs = [delayMs].flat().join('-')
   const key = createdKey ?? (isTerminal && isLoopback(host) ? apiKeys[0] : undefined)
   // In PowerShell, `curl` may be a command of its own.
   const curl = process.platform === 'win32' ? 'curl.exe' : 'curl'
@@ -106,6 +116,12 @@ export function formatStartText(
     pets,
     createdKey !== undefined &&
       `API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`,
+    createdKey === undefined &&
+      `API keys, by the first digits of their SHA-256: ${apiKeys.map(fingerprint).join(', ')}`,
+    // These are easily left in a file of settings.
+    fail !== '' && fail !== 'none' && `Failures on purpose: ${fail}`,
+    /[1-9]/.test(heldMs) && `Delay: ${heldMs} ms`,
+    basePath !== '' && `Base path: ${basePath}`,
     ...hints.map((hint) => `Note: ${hint}`),
     // A browser never sends the part after `#`; the page reads the key from it.
     `Page: ${url}/${key === undefined ? '' : `#key=${key}`}`,
