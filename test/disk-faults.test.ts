@@ -882,7 +882,7 @@ test('answers 507 while a real disk is full, keeps every pet, and goes on when t
   assert.ok(Number(id) > count, `${id}`)
   assert.match(
     said.join('\n'),
-    /no space left on device \(ENOSPC\); no pet can be added until this is fixed[^]*can be used again/,
+    /has too little room: no space left on device \(ENOSPC\); pets that do not fit are refused[^]*can be used again/,
   )
   assert.deepEqual(listFolder(folder), ['pets.json'])
   await server.close()

@@ -13,6 +13,7 @@ import {
   statSync,
   symlinkSync,
   utimesSync,
+  chmodSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -161,10 +162,13 @@ test('begins no look for edits while another is under way', async (t) => {
   assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
 })
 
-test('reads it again after a touch, without a change', async (t) => {
+test('reads it again after a touch, without a change, and says nothing of another mode', async (t) => {
   const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)
-  utimesSync(path, 1, 1)
+  chmodSync(path, 0o600)
+  await store.reset()
+  assert.deepEqual([...lines], [])
+  utimesSync(path, 2, 2)
   assert.equal(await lines.next(/./), 'reloaded 1 pet: 0 added, 0 removed, 0 changed')
   await store.create(newPet('Mia'))
   assert.deepEqual(readPetLines(path), [rex, mia])

@@ -46,11 +46,20 @@ async function openFaulty(t: TestContext) {
   const look = holdLooks(t)
   const path = makeDataFile([petLine(1, 'Rex')])
   const fault: { name: string; code: string } = { name: '', code: '' }
+  /** NaN: the system does not tell. */
+  const room = { freeBytes: 2 ** 30 }
+  const opened: string[] = []
   const fileSystem = watchFileSystem({
     before({ name, path: place, args }) {
+      if (name === 'statfsSync') {
+        const blocks = Number.isNaN(room.freeBytes) ? 0 : 2 ** 20
+        return { blocks, bavail: Math.floor(room.freeBytes / 4096), bsize: 4096 }
+      }
       const isOpenToWrite = name === 'openSync' && args[1] === 'r+'
+      if (isOpenToWrite) opened.push(place)
       if (place === path && (name === fault.name || (isOpenToWrite && fault.name === 'r+')))
         throw systemError(fault.code)
+      return undefined
     },
   })
   const said: string[] = []
@@ -63,7 +72,12 @@ async function openFaulty(t: TestContext) {
       await new Promise((resolve) => void setImmediate(resolve))
     }
   }
-  return { path, fault, lookUntil, fetch: serve(store) }
+  /** A look begins when the one before it has ended. */
+  const lookOften = async (): Promise<void> => {
+    await store.reset().catch(() => {})
+    await store.reset().catch(() => {})
+  }
+  return { path, fault, room, opened, said, lookUntil, lookOften, fetch: serve(store) }
 }
 
 test('asks a storage for one pet to see whether it is ready', async (t) => {
@@ -116,14 +130,90 @@ for (const [name, code, answer] of [
 }
 
 for (const code of ['EACCES', 'EPERM', 'EROFS']) {
-  test(`is red while the file may not be written (${code}), and green once it may`, async (t) => {
-    const { fault, fetch } = await openFaulty(t)
-    Object.assign(fault, { name: 'r+', code })
+  test(`is red once a look finds that the file may not be written (${code}), and green once it may; the log agrees`, async (t) => {
+    const { fault, lookUntil, fetch, said } = await openFaulty(t)
+    Object.assign(fault, { name: 'accessSync', code })
+    await lookUntil(/: cannot be written: .*; pets can be listed, but not added$/)
     assert.deepEqual(await askAll(fetch), readOnly)
+    fault.name = ''
+    await lookUntil(/: can be used again$/)
+    assert.deepEqual(await askAll(fetch), green)
+    assert.equal(said.length, 1, 'nothing was reloaded')
+  })
+
+  test(`is red once a creation finds that the file cannot be written (${code}), and green once a look finds that it can`, async (t) => {
+    const { fault, lookUntil, fetch } = await openFaulty(t)
+    Object.assign(fault, { name: 'r+', code })
     assert.equal(await create(fetch), '503 storage_failed')
     assert.deepEqual(await askAll(fetch), readOnly)
     fault.name = ''
+    await lookUntil(/: can be used again$/)
     assert.deepEqual(await askAll(fetch), green)
+  })
+}
+
+test('opens no file for writing to see whether it may be written', async (t) => {
+  const { lookOften, opened } = await openFaulty(t)
+  opened.length = 0
+  await lookOften()
+  assert.deepEqual(opened, [])
+})
+
+test('is red while less than 1 MiB is free after a creation that found no room, and says one pair of lines a minute at most', async (t) => {
+  const { path, fault, lookOften, fetch, said, room } = await openFaulty(t)
+  let now = Math.floor(clock.performanceNow())
+  t.mock.method(clock, 'performanceNow', () => now)
+  room.freeBytes = 2 ** 20 - 4096
+  Object.assign(fault, { name: 'writeSync', code: 'ENOSPC' })
+  assert.equal(await create(fetch), '507 insufficient_storage')
+  fault.name = ''
+  assert.equal(await create(fetch), '201', 'a small pet fits')
+  assert.deepEqual(await askAll(fetch), failed)
+  now += 3_600_000
+  writeFileSync(path, `{"pets":[${petLine(1, 'Kit')}]}`)
+  await lookOften()
+  assert.deepEqual(await askAll(fetch), failed)
+  const lines = () => said.filter((line) => !line.startsWith('reloaded'))
+  const full = `${path}: has too little room: no space left on device (ENOSPC); pets that do not fit are refused`
+  assert.deepEqual(lines(), [full])
+  room.freeBytes = 2 ** 20
+  await lookOften()
+  assert.deepEqual(await askAll(fetch), green)
+  assert.deepEqual(lines(), [full, `${path}: can be used again`])
+  // Somebody fills the disk and makes room on it all the time.
+  for (let second = 0; second < 120; second++) {
+    now += 1_000
+    room.freeBytes = 0
+    fault.name = 'writeSync'
+    await create(fetch)
+    assert.deepEqual(await askAll(fetch), failed)
+    room.freeBytes = 2 ** 20
+    fault.name = ''
+    await create(fetch)
+    assert.deepEqual(await askAll(fetch), green)
+  }
+  assert.ok(lines().length <= 8, lines().join('\n'))
+})
+
+for (const [what, freeBytes] of [
+  ['is not known', NaN],
+  ['seems to be there', 2 ** 30],
+] as const) {
+  test(`is red for a minute after a creation that found no room where the room ${what}`, async (t) => {
+    const { path, fault, lookOften, fetch, said, room } = await openFaulty(t)
+    let now = Math.floor(clock.performanceNow())
+    t.mock.method(clock, 'performanceNow', () => now)
+    room.freeBytes = freeBytes
+    Object.assign(fault, { name: 'writeSync', code: 'EDQUOT' })
+    assert.equal(await create(fetch), '507 insufficient_storage')
+    fault.name = ''
+    now += 59_999
+    await lookOften()
+    assert.deepEqual(await askAll(fetch), failed)
+    now += 1
+    await lookOften()
+    assert.deepEqual(await askAll(fetch), green)
+    assert.equal(said.at(-1), `${path}: no creation has failed for a minute`)
   })
 }
 

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { describe, test } from 'node:test'
-import { openFileStore } from '../src/store/file-store.ts'
+import { describe, test, type TestContext } from 'node:test'
+import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
   holdLooks,
@@ -82,6 +82,20 @@ function findKept(path: string): readonly string[] {
   return names.map((name) => join(dirname(path), name))
 }
 
+function replace(path: string, text: string): void {
+  nodeFs.writeFileSync(`${path}.saved`, text)
+  nodeFs.renameSync(`${path}.saved`, path)
+}
+
+/** What a start says of the file, as the store leaves it when it is closed. */
+async function refuseKilled(store: FileStore, path: string): Promise<string> {
+  await store.close()
+  return openFileStore(path).then(
+    () => assert.fail('it starts'),
+    (error: Error) => error.message,
+  )
+}
+
 /** Renames in the folder what the last line of a refusal says: to go on with the kept pets, or with the data file. */
 function follow(refusal: string, folder: string, choice: 'kept pets' | 'data file'): void {
   const path = join(folder, 'pets.json')
@@ -105,19 +119,81 @@ function follow(refusal: string, folder: string, choice: 'kept pets' | 'data fil
   nodeFs.renameSync(join(folder, kept), path)
 }
 
-test('keeps the pets of a linked file beside the file, and a start by the link finds them there', async (t) => {
-  const path = join(makeFolder(), 'pets.json')
-  nodeFs.writeFileSync(path, whole)
-  const link = join(makeFolder(), 'pets.json')
-  nodeFs.symlinkSync(path, link)
-  const { store, lines } = await openStore(t, link)
-  nodeFs.truncateSync(path)
-  await lines.next(/no pet can be added/)
-  const [kept = ''] = findKept(path)
-  assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
-  assert.deepEqual(findKept(link), [])
-  await store.close()
-  await assert.rejects(openFileStore(link), ({ message }: Error) => message.includes(basename(kept)))
+describe('keeps the pets of a linked file beside the link and beside the file', { concurrency: true }, () => {
+  for (const [what, happen] of [
+    ['the file is emptied', (path) => nodeFs.truncateSync(path)],
+    ['the link is removed', (_, link) => nodeFs.rmSync(link)],
+    ['a cut-off file is moved over the link', (_, link) => replace(link, whole.slice(0, 60))],
+    ['a mistake is moved over the link', (_, link) => replace(link, whole.replace(':', ''))],
+  ] satisfies [string, (path: string, link: string) => void][]) {
+    test(`when ${what}, and a restart offers them`, async (t) => {
+      const path = join(makeFolder(), 'store.json')
+      nodeFs.writeFileSync(path, whole)
+      const link = join(makeFolder(), 'pets.json')
+      nodeFs.symlinkSync(path, link)
+      const { store, lines } = await openStore(t, link)
+      happen(path, link)
+      const line = await lines.next(/no pet can be added/)
+      const [atLink = ''] = findKept(link)
+      const [atFile = ''] = findKept(path)
+      assert.ok(line.endsWith(`are kept in ${basename(atLink)} and ${atFile} until then`), line)
+      for (const kept of [atLink, atFile]) {
+        assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
+        assert.equal(nodeFs.statSync(kept).mode & 0o777, 0o600)
+      }
+      const refusal = await refuseKilled(store, link)
+      assert.ok(refusal.includes(`: ${basename(atLink)}, which was kept last, has 2 pets; `), refusal)
+      follow(refusal, dirname(link), 'kept pets')
+      const { store: again } = await openStore(t, link)
+      assert.deepEqual(namesIn(again), ['Rex', 'Mia'])
+    })
+  }
+
+  test('and removes both when the file can be used again', async (t) => {
+    const path = join(makeFolder(), 'pets.json')
+    nodeFs.writeFileSync(path, whole)
+    const link = join(makeFolder(), 'pets.json')
+    nodeFs.symlinkSync(path, link)
+    const { lines } = await openStore(t, link)
+    nodeFs.truncateSync(path)
+    await lines.next(/are kept in/)
+    nodeFs.writeFileSync(path, formatDataFile(rex))
+    await lines.next(/is valid again/)
+    assert.deepEqual([...findKept(path), ...findKept(link)], [])
+  })
+
+  test('or beside one of them, if nothing can be kept beside the other', async (t) => {
+    const path = join(makeFolder(), 'pets.json')
+    nodeFs.writeFileSync(path, whole)
+    const link = join(makeFolder(), 'pets.json')
+    nodeFs.symlinkSync(path, link)
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (name === 'openSync' && place.startsWith(`${link}.`)) throw systemError('EROFS')
+      },
+    })
+    const { lines } = await openStore(t, link, fileSystem)
+    nodeFs.truncateSync(path)
+    const line = await lines.next(/are kept in/)
+    const [kept = ''] = findKept(path)
+    assert.ok(line.endsWith(`are kept in ${kept} until then`), line)
+    assert.deepEqual(findKept(link), [])
+  })
+})
+
+test('keeps the pets where the path leads now when the link of its folder was switched, and makes no folder anew', async (t) => {
+  const releases = makeFolder()
+  const current = join(releases, 'current')
+  for (const name of ['1', '2']) nodeFs.mkdirSync(join(releases, name))
+  nodeFs.writeFileSync(join(releases, '1/pets.json'), whole)
+  nodeFs.symlinkSync('1', current)
+  const { lines } = await openStore(t, join(current, 'pets.json'))
+  nodeFs.symlinkSync('2', `${current}.new`)
+  nodeFs.rmSync(join(releases, '1'), { recursive: true })
+  nodeFs.renameSync(`${current}.new`, current)
+  await lines.next(/is missing; .* are kept in \S+ until then$/)
+  assert.deepEqual(namesInFile(findKept(join(releases, '2/pets.json'))[0] ?? ''), ['Rex', 'Mia'])
+  assert.equal(nodeFs.existsSync(join(releases, '1')), false)
 })
 
 describe(
@@ -140,8 +216,7 @@ describe(
         assert.deepEqual(others, [])
         assert.ok(line.includes(`are kept in ${basename(kept)} until then`), line)
         assert.equal(nodeFs.readFileSync(kept, 'utf8'), whole)
-        const isFile = nodeFs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
-        assert.equal(nodeFs.statSync(kept).mode & 0o777, isFile ? 0o640 : 0o600)
+        assert.equal(nodeFs.statSync(kept).mode & 0o777, 0o600)
         assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
         // As a kill leaves it: in a copy, since this process goes on.
         const killed = join(makeFolder(), 'data', 'pets.json')
@@ -369,14 +444,14 @@ test('keeps pets a second time without writing over the first, and a start takes
 
 test('serves a usable file beside kept pets, and says how many they are', async (t) => {
   const path = makeDataFile([rex])
-  nodeFs.writeFileSync(`${path}.kept-2026`, formatDataFile(rex, mia, petLine(3, 'Kit')))
-  nodeFs.writeFileSync(`${path}.kept-2027`, 'nonsense')
+  nodeFs.writeFileSync(`${path}.kept-2026-11-27T09-00-00.000Z`, formatDataFile(rex, mia, petLine(3, 'Kit')))
+  nodeFs.writeFileSync(`${path}.kept-2027-11-27T09-00-00.000Z`, 'nonsense')
   const { store, lines } = await openStore(t, path)
   assert.deepEqual(
     [...lines],
     [
-      `${path}: pets.json.kept-2026 has 3 pets that an earlier run has kept; delete it once they are in pets.json, or not wanted`,
-      `${path}: pets.json.kept-2027 has an unknown number of pets that an earlier run has kept; delete it once they are in pets.json, or not wanted`,
+      `${path}: pets.json.kept-2026-11-27T09-00-00.000Z has 3 pets that an earlier run has kept; delete it once they are in pets.json, or not wanted`,
+      `${path}: pets.json.kept-2027-11-27T09-00-00.000Z has an unknown number of pets that an earlier run has kept; delete it once they are in pets.json, or not wanted`,
     ],
   )
   assert.equal((await store.create(newPet('Otto'))).id, 2)
@@ -385,68 +460,148 @@ test('serves a usable file beside kept pets, and says how many they are', async 
 test('repairs no damaged end beside kept pets', async (t) => {
   const torn = `${whole.slice(0, -7)},\n    {"id":3,"name":"Cut o`
   const path = makeDataFile(torn)
-  nodeFs.writeFileSync(`${path}.kept-2026`, whole)
+  nodeFs.writeFileSync(`${path}.kept-2026-11-27T09-00-00.000Z`, whole)
   await assert.rejects(
     openFileStore(path),
     /; to go on with pets\.json, mend it, or delete it .*, and rename each pets\.json\.kept-… to another name$/,
   )
   assert.equal(nodeFs.readFileSync(path, 'utf8'), torn)
-  nodeFs.rmSync(`${path}.kept-2026`)
+  nodeFs.rmSync(`${path}.kept-2026-11-27T09-00-00.000Z`)
   const { store } = await openStore(t, path)
   assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
 })
 
-test('writes nothing while there cannot be room to keep the pets, and looks ever more seldom, but at the stop', async (t) => {
+/** A store whose pets find no room to be kept while `disk.isFull`, with a clock of its own. `look` looks at the file so much later. */
+async function openFull(t: TestContext) {
   holdLooks(t)
   const path = makeDataFile([rex, mia])
-  let looks = 0
-  let writes = 0
+  const disk = { isFull: true, asked: 0, writes: 0 }
   const fileSystem = watchFileSystem({
     before({ name }) {
-      if (name === 'writeSync') writes++
+      if (name === 'writeSync') disk.writes++
       if (name !== 'statfsSync') return undefined
-      looks++
-      return { bavail: 0, bsize: 4096 }
+      disk.asked++
+      return { bavail: disk.isFull ? 0 : 1_000, blocks: 1_000, bsize: 4096 }
     },
   })
   let ms = 0
   t.mock.method(clock, 'performanceNow', () => (ms += 20))
   const store = await openFileStore(path, { fileSystem })
-  nodeFs.truncateSync(path)
-  const look = () => store.reset().catch(() => {})
-  for (let second = 0; second < 300; second++, ms += 1_000) await look()
-  // After a second, two, four, … 32, and then each minute.
-  assert.ok(looks > 7 && looks < 13, `${looks} looks`)
-  const before = looks
-  await store.close()
-  assert.deepEqual([looks, writes], [before + 1, 0])
-})
-
-test('looks for room a second after it lacked, in each accident anew', async (t) => {
-  holdLooks(t)
-  const path = makeDataFile([rex, mia])
-  let isFull = true
-  const fileSystem = watchFileSystem({
-    before: ({ name }) => (isFull && name === 'statfsSync' ? { bavail: 0, bsize: 4096 } : undefined),
-  })
-  let ms = 0
-  t.mock.method(clock, 'performanceNow', () => (ms += 20))
-  const store = await openFileStore(path, { fileSystem })
   t.after(() => store.close())
-  const lookAfter = (seconds: number): Promise<unknown> => {
+  nodeFs.truncateSync(path)
+  const look = (seconds = 0): Promise<unknown> => {
     ms += 1_000 * seconds
     return store.reset().catch(() => {})
   }
-  nodeFs.truncateSync(path)
-  for (const seconds of [0, 1, 2, 4, 8, 16]) await lookAfter(seconds)
-  nodeFs.writeFileSync(path, whole)
-  await lookAfter(0)
-  nodeFs.truncateSync(path)
-  await lookAfter(0)
-  isFull = false
+  return { path, disk, store, look }
+}
+
+test('writes nothing while there cannot be room to keep the pets, and looks once in 10 s, and at the stop', async (t) => {
+  const { disk, store, look } = await openFull(t)
+  for (let second = 0; second < 100; second++) await look(1)
+  assert.ok(disk.asked > 8 && disk.asked < 12, `${disk.asked} looks`)
+  const before = disk.asked
+  await store.close()
+  assert.deepEqual([disk.asked, disk.writes], [before + 1, 0])
+})
+
+test('keeps the pets 10 s after there was no room, and in another accident at once', async (t) => {
+  const { path, disk, look } = await openFull(t)
+  await look()
+  disk.isFull = false
+  await look(8)
   assert.deepEqual(findKept(path), [])
-  await lookAfter(1)
+  await look(2)
   assert.equal(findKept(path).length, 1)
+  nodeFs.writeFileSync(path, whole)
+  await look()
+  disk.isFull = true
+  nodeFs.truncateSync(path)
+  await look()
+  nodeFs.writeFileSync(path, whole)
+  await look()
+  disk.isFull = false
+  nodeFs.truncateSync(path)
+  await look()
+  assert.equal(findKept(path).length, 1)
+})
+
+test('keeps the pets on a file system that reports zeros for its room', async (t) => {
+  const path = makeDataFile([rex])
+  const fileSystem = watchFileSystem({
+    before: ({ name }) => (name === 'statfsSync' ? { bavail: 0, blocks: 0, bsize: 4096 } : undefined),
+  })
+  const { lines } = await openStore(t, path, fileSystem)
+  nodeFs.truncateSync(path)
+  await lines.next(/are kept in pets\.json\.kept-/)
+})
+
+test('keeps the pets at a stop before another server may have the file', async () => {
+  const path = makeDataFile([rex])
+  let others = 0
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (name !== 'fsync' || place === dirname(path)) return undefined
+      others++
+      return assert.rejects(openFileStore(path), /is in use by another server/)
+    },
+  })
+  const store = await openFileStore(path, { fileSystem })
+  nodeFs.truncateSync(path)
+  await store.close()
+  assert.equal(others, 1)
+  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
+})
+
+describe('takes only what is named as it names a kept file for one', () => {
+  const kept = 'pets.json.kept-2026-11-27T09-00-00.000Z'
+  for (const name of [
+    'pets.json.kept-old',
+    'pets.json.kept-2026',
+    `${kept}.bak`,
+    `${kept}~`,
+    'pets.json.kept-2026-11-27T09:00:00.000Z',
+    'pets.json.kept-2026-02-30T09-00-00.000Z',
+    'pets.json.kept-\x1b]0;title\x07',
+    'other.json.kept-2026-11-27T09-00-00.000Z',
+  ])
+    test(`and not ${JSON.stringify(name)}`, async (t) => {
+      const path = makeDataFile(`${whole.slice(0, -7)},\n    {"id":3,"name":"Cut o`)
+      nodeFs.writeFileSync(join(dirname(path), name), whole)
+      const { store, lines } = await openStore(t, path)
+      assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
+      assert.equal(lines.length, 1, lines.join('\n'))
+      assert.match(lines[0] ?? '', /: repaired: /)
+    })
+})
+
+test('recommends the pets that were kept last by the time in the name, whatever the names of their folders', async () => {
+  const folder = makeFolder()
+  for (const name of ['a', 'z']) nodeFs.mkdirSync(join(folder, name))
+  const link = join(folder, 'z/pets.json')
+  nodeFs.symlinkSync('../a/pets.json', link)
+  nodeFs.writeFileSync(join(folder, 'a/pets.json'), '')
+  nodeFs.writeFileSync(join(folder, 'z/pets.json.kept-2026-11-26T00-00-00.000Z'), whole)
+  const last = join(folder, 'a/pets.json.kept-2026-11-27T00-00-00.000Z')
+  nodeFs.writeFileSync(last, formatDataFile(rex))
+  await assert.rejects(openFileStore(link), ({ message }: Error) => {
+    assert.ok(message.includes(`${last}, which was kept last, has 1 pet; to go on with these, `), message)
+    assert.ok(message.includes(`and then rename ${last} to ${join(folder, 'a/pets.json')};`), message)
+    const others = `rename each pets.json.kept-… and each ${join(folder, 'a/pets.json')}.kept-… to another name`
+    assert.ok(message.endsWith(others), message)
+    return true
+  })
+})
+
+test('sends no control character of a name to a terminal', async (t) => {
+  const path = join(makeFolder(), 'pe\x1b]0;ts.json')
+  nodeFs.writeFileSync(path, whole)
+  const { lines, store } = await openStore(t, path)
+  nodeFs.truncateSync(path)
+  await lines.next(/are kept in pe<U\+001B>\]0;ts\.json\.kept-/)
+  const refusal = await refuseKilled(store, path)
+  // oxlint-disable-next-line no-control-regex
+  assert.doesNotMatch(lines.join('') + refusal.replaceAll('\n', ''), /[\x00-\x1f\x7f]/)
 })
 
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {

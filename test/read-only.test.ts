@@ -73,26 +73,30 @@ for (const [what, text] of [
     assertRefusal(await send(url, '/healthz?ready=write'), 503, 'read_only')
     assert.equal((await send(url, '/healthz?ready')).status, 200)
     chmodSync(path, 0o666)
-    assert.equal((await send(url, '/healthz?ready=write')).status, 200)
+    while ((await send(url, '/healthz?ready=write')).status !== 200);
   })
 }
 
 test(
-  'says once that a file has become read-only, and once that it can be used again',
+  'says once that a file has become read-only, and once that it can be used again, though nobody creates a pet',
   { skip },
   async (t) => {
     const folder = makeStore(t, pets, { file: 0o666, folder: 0o700 })
     const path = join(folder, 'pets.json')
     const { url, output, waitFor } = await startProgram(t, folder, env, asNobody)
     chmodSync(path, 0o444)
-    assertRefusal(await send(url, '/v1/pets', creation), 503, 'storage_failed')
-    await waitFor(/ reloaded 1 pet: /)
+    await waitFor(/ cannot be written: /)
+    assertRefusal(await send(url, '/healthz?ready=write'), 503, 'read_only')
     assertRefusal(await send(url, '/v1/pets', creation), 503, 'storage_failed')
     chmodSync(path, 0o666)
     await waitFor(/ can be used again\n/)
+    assert.equal((await send(url, '/healthz?ready=write')).status, 200)
     assert.equal((await send(url, '/v1/pets', creation)).status, 201)
-    const said = output().match(/(?<=Z pets\.json: )can.*(?:again|\(EACCES\))/g)
-    assert.deepEqual(said, ['cannot be used: permission denied (EACCES)', 'can be used again'])
+    const said = output().match(/(?<=\dZ ).+/g)
+    assert.deepEqual(said, [
+      'pets.json: cannot be written: permission denied (EACCES); pets can be listed, but not added',
+      'pets.json: can be used again',
+    ])
   },
 )
 

@@ -27,21 +27,13 @@ import {
   type Identity,
   isSame,
   lookAgainMs,
-  quietly,
   systemFailure,
   tryAgain,
 } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
-import {
-  findKeptPets,
-  keepBeside,
-  refuseBesideKeptPets,
-  removeLeftovers,
-  restoreOldFile,
-  rewriteFile,
-  sayKeptPets,
-} from './new-files.ts'
+import { findKeptFiles, keepPets, refuseBesideKeptPets, sayKeptFiles, showKeptFile } from './kept-pets.ts'
+import { createBeside, removeLeftovers, restoreOldFile, rewriteFile } from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 
 /** For a file that keeps changing. */
@@ -54,10 +46,10 @@ const settleMs = 400
 /** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. */
 const maxChangedRewrites = 10
 
-/** The shortest pet takes more in a file. */
-const minPetBytes = 50
-const keepAgainMs = { first: 1_000, last: 60_000 }
-const noKeepFailure = { words: '', waitMs: 0, until: 0 }
+const keepAgainMs = 10_000
+
+/** Less than that is no room, even if a small pet still fits. */
+const minFreeBytes = 2 ** 20
 
 /** What Node reads in one piece. */
 const maxFileBytes = 2 ** 31 - 1
@@ -98,10 +90,7 @@ export async function openDataFile(
     release = await lockFile(disk)
     const file = new DataFile(disk, release)
     const data = await file.read()
-    sayKeptPets(disk)
-    const writeError = disk.findWriteError()
-    if (writeError !== undefined)
-      disk.say(`cannot be written: ${disk.describeError(writeError)}; pets can be listed, but not added`)
+    sayKeptFiles(disk)
     return { file, data }
   } catch (error) {
     await release?.()
@@ -118,6 +107,8 @@ export class DataFile implements Adapter<PetData> {
   readonly name: string
   /** Of all pets that were read, or of which a byte was written: an id that an edit has removed is not given again in this run. */
   highestGivenId: Int64 = 0
+  /** Whether pets are being kept at this moment. */
+  isKeeping = false
   readonly #disk: Disk
   readonly #release: FileLock
   #state: State = { is: 'unread' }
@@ -130,8 +121,9 @@ export class DataFile implements Adapter<PetData> {
   /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be rewritten. */
   #hasFailedSync = false
   #changedRewrites = 0
-  #keptPath: string | undefined
-  #keepFailure = noKeepFailure
+  #keptPaths: readonly string[] = []
+  /** Until then (`clock.performanceNow()`) keeping is not tried again. */
+  #keepFailure: { readonly error: unknown; readonly untilMs: number } | undefined
 
   constructor(disk: Disk, release: FileLock) {
     this.name = disk.name
@@ -144,25 +136,31 @@ export class DataFile implements Adapter<PetData> {
     if (state.is !== 'served') return
     this.#servedIdentity = state.end.identity
     // The pets are in the file again; these are older soon.
-    if (this.#keptPath !== undefined) this.#disk.remove(this.#keptPath)
-    this.#keptPath = undefined
-    this.#keepFailure = noKeepFailure
+    for (const path of this.#keptPaths) this.#disk.remove(path)
+    this.#keptPaths = []
+    this.#keepFailure = undefined
   }
 
-  /** Whether the file has to be read. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone. */
-  async look(): Promise<boolean> {
+  /**
+   * Whether the file has to be read, and `touched` if it seems to have nothing new: another mode, a name that was changed and changed back.
+   * Throws what makes it unusable, or the system's error if an append that has failed cannot be undone.
+   */
+  async look(): Promise<'same' | 'touched' | 'edited'> {
     if (this.#state.is === 'half-written') {
       await this.#rollBack()
       // The disk, which had failed twice, works again. That the file can be read, too, shows that it can be used.
       this.#become({ is: 'unread' })
     }
     const state = this.#state
-    if (state.is === 'unread') return true
-    const { identity } = state.is === 'unusable' ? state : state.end
-    const isEdited = !isSame(this.#disk.statIdentity(), identity)
-    if (isEdited) this.#become({ is: 'unread' })
-    else if (state.is === 'unusable') throw state.error
-    return isEdited
+    const now = this.#disk.statIdentity()
+    if (state.is === 'unusable') {
+      if (isSame(now, state.identity)) throw state.error
+      this.#become({ is: 'unread' })
+      return 'edited'
+    }
+    if (state.is === 'served' && isSame(now, state.end.identity)) return 'same'
+    this.#become({ is: 'unread' })
+    return hasSameContent(now, this.#servedIdentity) ? 'touched' : 'edited'
   }
 
   /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved; or a system error. */
@@ -218,7 +216,7 @@ export class DataFile implements Adapter<PetData> {
       throw new DataFileChanged(this.name)
     }
     const tornEnd = findTornEnd(text)
-    if (findKeptPets(this.#disk).length === 0) {
+    if (findKeptFiles(this.#disk).length === 0) {
       if (isStart && identity === undefined) return this.#rewrite(undefined, [...formatFile([])])
       if (tornEnd && (isStart || tornEnd === 'copy')) return this.#repair(identity, text, tornEnd)
     }
@@ -274,37 +272,59 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** A file that is missing is being saved, or the next look finds it missing. */
-  isReadOnly(): boolean {
-    return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(this.#disk.findWriteError()))
+  /**
+   * Why the file may not be written, as far as it shows without an attempt; undefined also while it is missing. `isSuspected`: if access(2)
+   * allows it, a descriptor for writing is opened, since that alone shows `chattr +a`. It would wake whoever watches the file, twice a second.
+   */
+  findWriteError(isSuspected: boolean): unknown {
+    const error = this.#disk.findAccessError() ?? (isSuspected ? this.#disk.findOpenError() : undefined)
+    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+    return isRefused || this.#disk.mayBeHeld(error) ? error : undefined
+  }
+
+  /** Whether so little room is known to be left that pets soon find none. */
+  isDiskFull(): boolean {
+    const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#servedTarget))
+    // A small file system, such as one in memory, never has so much.
+    return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
   }
 
   /**
-   * Keeps the pets that are served, unless they are in the file: one that cannot be read may still be the same. What has failed is tried
-   * again at growing intervals, and with `isLast`. Returns what became of them, as the end of a message.
+   * Keeps the pets that are served, if they are not in the file, nor kept already. Returns the names of the files that they are in now, none
+   * if they need not be kept. Throws the system's error, for `keepAgainMs` without trying again.
    */
-  async keepPets(isLast = false): Promise<string> {
-    const failure = this.#keepFailure
-    const target = this.#servedTarget
+  async keepPets(): Promise<readonly string[]> {
     const pets = this.#served?.pets ?? []
-    try {
-      // One that was read and is wrong may have its old size and time all the same.
-      const isUnread = this.#state.is !== 'unusable'
-      let isInFile = false
-      quietly(() => (isInFile = isUnread && hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)))
-      if (pets.length === 0 || isInFile) return ''
-      if (this.#keptPath === undefined || this.#disk.statIdentity(this.#keptPath) === undefined) {
-        if (!isLast && clock.performanceNow() < failure.until) return failure.words
-        // A full disk is not written to until it is full, at each try.
-        if (this.#disk.freeBytes(dirname(target)) < pets.length * minPetBytes) throw systemFailure('ENOSPC')
-        this.#keptPath = await keepBeside(this.#disk, target, 'kept', formatFile(pets))
+    if (pets.length === 0 || this.#isServedOnDisk()) return []
+    const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
+    if (!this.#keptPaths.some(isThere)) {
+      if (this.#keepFailure !== undefined && clock.performanceNow() < this.#keepFailure.untilMs)
+        throw this.#keepFailure.error
+      this.isKeeping = true
+      try {
+        this.#keptPaths = await keepPets(this.#disk, this.#servedTarget, pets)
+      } catch (error) {
+        this.#keepFailure = { error, untilMs: clock.performanceNow() + keepAgainMs }
+        throw error
+      } finally {
+        this.isKeeping = false
       }
-      return `, and are kept in ${basename(this.#keptPath)} until then`
-    } catch (error) {
-      const words = `, but cannot be kept beside it: ${this.describeError(error)}`
-      const waitMs = Math.min(keepAgainMs.last, failure.waitMs * 2 || keepAgainMs.first)
-      this.#keepFailure = { words, waitMs, until: clock.performanceNow() + waitMs }
-      return words
+    }
+    return this.#keptPaths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
+  }
+
+  /** The next `keepPets` tries again at once. */
+  forgetKeepFailure(): void {
+    this.#keepFailure = undefined
+  }
+
+  /** Whether the file is still as it was served, though it may not be read now. One that was read and is wrong may have its old size and time. */
+  #isServedOnDisk(): boolean {
+    if (this.#state.is === 'unusable') return false
+    try {
+      return hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
+    } catch {
+      return false
     }
   }
 
@@ -390,7 +410,9 @@ export class DataFile implements Adapter<PetData> {
 
   async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<readonly Buffer[]> {
     const isKept = cause !== 'brackets'
-    const keptPath = isKept ? await keepBeside(this.#disk, this.#disk.target, 'torn', [text.tail]) : ''
+    const keptPath = isKept
+      ? await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [text.tail])
+      : ''
     const repaired = text.formatWithIds(closingBrackets)
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)

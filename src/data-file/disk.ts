@@ -4,6 +4,7 @@
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { nameUnseen } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, describeSystemError } from '../system/errors.ts'
 
@@ -24,7 +25,7 @@ export interface DiskOptions {
 }
 
 export class Disk {
-  /** The path of the data file as it was given, for messages. */
+  /** The path of the data file as it was given, for messages: nothing in it reaches a terminal as a command. */
   readonly name: string
   /** The same, however the working directory of the process changes. */
   readonly path: string
@@ -35,7 +36,7 @@ export class Disk {
   #hasUnsyncedFolder = false
 
   constructor(path: string, options: DiskOptions = {}) {
-    this.name = path
+    this.name = nameUnseen(path)
     this.path = resolve(path)
     this.fs = options.fileSystem ?? nodeFs
     this.platform = options.platform ?? process.platform
@@ -52,12 +53,29 @@ export class Disk {
     return this.#followLinks(this.path)
   }
 
-  /** The path, and where it leads: kept pets lie beside one of the two. */
+  /** The path in its folder as it is now, whatever is there; undefined if the folder cannot be found. */
+  get givenPlace(): string | undefined {
+    try {
+      return join(this.#followLinks(dirname(this.path)), basename(this.path))
+    } catch {
+      return undefined
+    }
+  }
+
+  /** The path, and where it leads: kept pets lie beside both. */
   get places(): readonly string[] {
     const places = new Set<string>()
-    quietly(() => places.add(join(this.#followLinks(dirname(this.path)), basename(this.path))))
+    if (this.givenPlace !== undefined) places.add(this.givenPlace)
     quietly(() => places.add(this.target))
     return [...places]
+  }
+
+  isFolder(path: string): boolean {
+    try {
+      return this.fs.statSync(path).isDirectory()
+    } catch {
+      return false
+    }
   }
 
   statIdentity(path = this.path): Identity {
@@ -183,22 +201,23 @@ export class Disk {
   }
 
   /** Infinity if the system does not tell. */
-  freeBytes(folder: string): number {
+  findRoom(folder: string): { freeBytes: number; totalBytes: number } {
     try {
-      const { bavail, bsize } = this.fs.statfsSync(folder)
-      return bavail * bsize
-    } catch {
-      return Infinity
-    }
+      const { bavail, blocks, bsize } = this.fs.statfsSync(folder)
+      // Some network shares report zeros.
+      if (blocks > 0) return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
+    } catch {}
+    return { freeBytes: Infinity, totalBytes: Infinity }
   }
 
-  /** The system's error, if the data file cannot be written; EPERM also for one that only takes appends (chattr +a). */
-  findWriteError(): unknown {
-    try {
-      return this.close(this.fs.openSync(this.path, 'r+'))
-    } catch (error) {
-      return error
-    }
+  /** The system's error if this process has no right to write the data file. */
+  findAccessError(): unknown {
+    return errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
+  }
+
+  /** The system's error if the data file cannot be opened for writing. */
+  findOpenError(): unknown {
+    return errorOf(() => this.close(this.fs.openSync(this.path, 'r+')))
   }
 
   #followLinks(path: string): string {
@@ -224,10 +243,17 @@ export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC'): Error {
   return Object.assign(new Error(code), { code })
 }
 
-export function quietly(call: () => unknown): void {
+function errorOf(call: () => unknown): unknown {
   try {
     call()
-  } catch {}
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+export function quietly(call: () => unknown): void {
+  errorOf(call)
 }
 
 const contentMembers = ['dev', 'ino', 'size', 'mtimeNs'] as const

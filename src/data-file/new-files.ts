@@ -1,6 +1,5 @@
 /**
- * Rewrites the data file while editors may save it at any moment, and keeps beside it what would otherwise be lost: the damaged end that a
- * repair cuts off, and the pets that are served while the file cannot be used.
+ * Rewrites the data file while editors may save it at any moment, and creates files beside it.
  *
  * An editor may save between our last look at the file and the rename of a new file over it. So the old file is first moved aside and looked
  * at under a name that no editor writes to, and the new one is put at the path only if no editor has created a file there meanwhile. That
@@ -8,13 +7,10 @@
  * open descriptor.
  */
 import type { Stats } from 'node:fs'
-import { dirname, basename, join } from 'node:path'
-import { formatPetCount } from '../pet/pet.ts'
-import { clock } from '../system/clock.ts'
+import { dirname } from 'node:path'
 import { errorCode } from '../system/errors.ts'
-import { DataFileChanged, DataFileUnusable, hasSameContent, quietly } from './disk.ts'
+import { DataFileChanged, hasSameContent, quietly } from './disk.ts'
 import type { Disk, Identity } from './disk.ts'
-import { parseFileText } from './file-text.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
@@ -112,65 +108,24 @@ export function removeLeftovers(disk: Disk): void {
   for (const name of [oldName, newName]) disk.remove(name(disk.target))
 }
 
-/** As private as the data file or, if that is gone, for its owner alone, who may read it in any case. */
-export async function keepBeside(
+/** Creates `<target>.<kind>-<time>`, for its owner alone. Where that name is taken, the time of the next millisecond. Returns the path. */
+export async function createBeside(
   disk: Disk,
   target: string,
   kind: 'torn' | 'kept',
+  time: number,
   parts: Iterable<Buffer>,
 ): Promise<string> {
-  await disk.makeFolder(dirname(target))
-  const old = disk.fs.lstatSync(target, { throwIfNoEntry: false })
-  const like = old?.isFile() === true ? { ...old, mode: old.mode | 0o600 } : { mode: 0o600, uid: -1, gid: -1 }
-  // A start takes the last by name. So the time goes on from it, even if the clock was set back.
-  const last = findKeptPets(disk).at(-1) ?? ''
-  const lastTime = last.slice(-24).replace(/-(\d\d)-(\d\d\.)/, ':$1:$2')
-  let time = Math.max(clock.now(), (Date.parse(lastTime) || 0) + 1)
+  const like = { mode: 0o600, uid: -1, gid: -1 }
   return createWhole(disk, target, parts, like, (newPath) => {
-    for (; ; time++) {
-      const path = `${target}.${kind}-${new Date(time).toISOString().replaceAll(':', '-')}`
+    for (let nameTime = time; ; nameTime++) {
+      const path = `${target}.${kind}-${formatTime(nameTime)}`
       if (linkIfMissing(disk, newPath, path)) return path
     }
   })
 }
 
-/** The oldest first. None, too, in a folder that is not there or may not be listed. */
-export function findKeptPets(disk: Disk): readonly string[] {
-  const paths: string[] = []
-  for (const place of disk.places)
-    quietly(() => {
-      for (const name of disk.fs.readdirSync(dirname(place)))
-        if (name.startsWith(`${basename(place)}.kept-`)) paths.push(join(dirname(place), name))
-    })
-  return paths.toSorted()
-}
-
-export function sayKeptPets(disk: Disk): void {
-  for (const path of findKeptPets(disk)) {
-    const pets = `${countPets(disk, path)} that an earlier run has kept`
-    disk.say(
-      `${basename(path)} has ${pets}; delete it once they are in ${basename(disk.name)}, or not wanted`,
-    )
-  }
-}
-
-/** Beside kept pets, the error also says what to do to go on with either. */
-export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
-  const last = findKeptPets(disk).at(-1)
-  if (last === undefined) return unusable
-  const kept = basename(last)
-  const name = kept.slice(0, kept.lastIndexOf('.kept-'))
-  const choice =
-    `${kept}, which was kept last, has ${countPets(disk, last)}; to go on with these, rename ${name}, if it is ` +
-    `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +
-    `begin without any pets, and rename each ${name}.kept-… to another name`
-  return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
-}
-
-function countPets(disk: Disk, path: string): string {
-  try {
-    return formatPetCount(parseFileText(path, disk.fs.readFileSync(path)).pets.length)
-  } catch {
-    return 'an unknown number of pets'
-  }
+/** Such as `2026-11-27T09-00-00.000Z`: no name on Windows has a colon. */
+export function formatTime(time: number): string {
+  return new Date(time).toISOString().replaceAll(':', '-')
 }

@@ -306,8 +306,12 @@ export function describe(value: unknown): string {
 /** At most 60 characters of it, with a name for each that a person would not see. */
 export function shorten(text: string): string {
   // The cut may separate the two halves of a surrogate pair.
-  const shown = text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text
-  return shown.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
+  return nameUnseen(text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text)
+}
+
+/** The text with a name, such as `<U+001B>`, for each character that a person would not see, or that a terminal would obey. */
+export function nameUnseen(text: string): string {
+  return text.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
 }
 
 /** Characters that show nothing or, but for the space itself, look like a space. */

@@ -17,6 +17,9 @@ import { storageFailure, storeClosed, type PetPage, type PetQuery, type Store } 
 
 const lookEveryMs = 500
 
+/** So long after the requests in flight had to be finished, a stop that still keeps pets says so. */
+const sayUnkeptMs = 400
+
 /** After so many edits in a row, a creation is refused. */
 const maxEdits = 10
 
@@ -30,13 +33,18 @@ export async function openFileStore(path: string, options: FileStoreOptions = {}
   return new FileStore(new Low<PetData>(file, data), file, options)
 }
 
-/** Of the last look at the file or, if that found nothing, of the last creation. */
-interface Failure {
-  readonly error: unknown
-  /** The last that was said, if anything. */
-  readonly said: string | undefined
-  /** When it is over by itself (`clock.performanceNow()`): never if a look has met it. */
-  readonly endMs: number
+/** So often at most, a disk that is nearly full is told of. */
+const tellFullMs = 60_000
+
+/** Why no pet can be created, or not each. */
+interface Trouble {
+  readonly code: 'read_only' | 'storage_failed'
+  /** Undefined while it is too early to say anything. */
+  readonly words: string | undefined
+  /** What is said when it is over. */
+  readonly endWords: string
+  readonly isOfCreation: boolean
+  readonly isFull: boolean
 }
 
 export class FileStore implements Store {
@@ -47,7 +55,14 @@ export class FileStore implements Store {
   readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #timer: NodeJS.Timeout
   #index: PetIndex
-  #failure: Failure | undefined
+  /** What the last look met, and what became of the pets. */
+  #lookFailure: { readonly error: unknown; readonly isEarly: boolean; readonly kept: string } | undefined
+  /** Why the file may not be written, as the last look found. */
+  #writeError: unknown
+  /** Of the last creation that the disk failed, until one succeeds. `atMs`: `clock.performanceNow()`. */
+  #creationFailure: { readonly error: unknown; readonly atMs: number; readonly isFull: boolean } | undefined
+  #told: Trouble | undefined
+  #toldFullMs = -Infinity
   #closed: Promise<void> | undefined
 
   constructor(low: Low<PetData>, file: DataFile, options: FileStoreOptions) {
@@ -56,6 +71,8 @@ export class FileStore implements Store {
     this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
     this.#timer = this.#lookAtIntervals(options)
+    this.#writeError = file.findWriteError(true)
+    this.#tell()
   }
 
   get size(): number {
@@ -63,14 +80,12 @@ export class FileStore implements Store {
   }
 
   get dataFileError(): string | undefined {
-    const error = this.#failure?.error
+    const error = this.#lookFailure?.error
     return error instanceof DataFileUnusable ? error.summary : undefined
   }
 
-  whyNoCreation(): 'read_only' | 'storage_failed' | undefined {
-    if (this.dataFileError !== undefined || this.#file.isReadOnly()) return 'read_only'
-    const isKnown = this.#failure !== undefined && clock.performanceNow() < this.#failure.endMs
-    return isKnown ? 'storage_failed' : undefined
+  whyNoCreation(): Trouble['code'] | undefined {
+    return this.#findTrouble()?.code
   }
 
   get(id: Int64): Pet | undefined {
@@ -94,14 +109,27 @@ export class FileStore implements Store {
     return this.#queue.run(() => this.#reload())
   }
 
-  close(): Promise<void> {
+  close(deadline?: number): Promise<void> {
     clock.clearInterval(this.#timer)
-    this.#closed ??= this.#queue.run(async () => {
+    this.#closed ??= this.#closeOnce(deadline)
+    return this.#closed
+  }
+
+  async #closeOnce(deadline = Infinity): Promise<void> {
+    // A program that stops may soon be ended, even while pets are being kept on a slow disk.
+    const sayUnkept = (): void => {
+      if (this.#file.isKeeping)
+        this.#say(`${this.#file.name}: ${formatPetCount(this.size)} are not kept beside it yet`)
+    }
+    const waitMs = Math.min(2 ** 31 - 1, Math.max(0, deadline - clock.performanceNow()) + sayUnkeptMs)
+    const timer = clock.setTimeout(sayUnkept, waitMs)
+    await this.#queue.run(async () => {
+      this.#file.forgetKeepFailure()
       // Somebody may have damaged the file since the last look.
-      await this.#reload({ isLast: true }).catch(() => {})
+      await this.#reload().catch(() => {})
       await this.#file.close()
     })
-    return this.#closed
+    clock.clearTimeout(timer)
   }
 
   async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
@@ -116,10 +144,9 @@ export class FileStore implements Store {
       } catch (failure) {
         const error = failure instanceof AppendFailed ? failure.cause : failure
         if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
-        // Once a mode is put right, creations are possible at once.
-        if (isSystemError(error)) this.#fail(error, file.isReadOnly() ? 0 : failureKnownMs)
+        if (isSystemError(error)) this.#noteCreationFailure(error)
         if (!(error instanceof DataFileChanged) || edits === maxEdits) throw toRefusal(error, mayBeStored)
-        await this.#reload({ mayBeStored })
+        await this.#reload(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }
     }
@@ -164,24 +191,67 @@ export class FileStore implements Store {
     }
     this.#index.showAdded()
     this.version++
-    this.#mend()
+    this.#lookForRoom()
+    if (this.#creationFailure?.isFull === false) this.#creationFailure = undefined
+    this.#tell()
   }
 
-  /** Reads the file, if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
-  async #reload({ mayBeStored = false, isLast = false } = {}): Promise<void> {
-    const file = this.#file
+  /** Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
+  async #reload(mayBeStored = false): Promise<void> {
+    const { dataFileError } = this
     try {
-      const isEdited = await file.look()
-      if (isEdited) await this.#low.read()
-      // A look at the same file makes no creation possible, and a changed mode may not either.
-      if ((isEdited && !file.isReadOnly()) || this.#failure?.endMs === Infinity) this.#mend()
-      if (isEdited) this.#reindex()
+      const found = await this.#file.look()
+      if (found !== 'same') await this.#low.read()
+      this.#lookFailure = undefined
+      // What was read anew is durable.
+      if (found !== 'same' && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
+      this.#writeError = this.#file.findWriteError(this.#writeError !== undefined)
+      this.#lookForRoom()
+      this.#tell()
+      if (found !== 'same') this.#reindex(found === 'edited')
     } catch (error) {
-      const kept = await file.keepPets(isLast)
+      const kept = await this.#keepPets()
       const refusal = toRefusal(error, mayBeStored)
-      if (refusal instanceof PetStoreError) this.#fail(error, Infinity, kept)
+      if (refusal instanceof PetStoreError) {
+        // While it is being saved it is too early to say anything, unless that goes on.
+        const isEarly =
+          error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
+        this.#lookFailure = { error, isEarly, kept }
+        this.#tell()
+      }
       throw refusal
+    } finally {
+      // Lists are cached by the version, and carry X-Data-File-Error.
+      if (this.dataFileError !== dataFileError) this.version++
     }
+  }
+
+  /** Returns what became of the pets, as the end of a message. */
+  async #keepPets(): Promise<string> {
+    try {
+      const names = await this.#file.keepPets()
+      return names.length === 0 ? '' : `, and are kept in ${names.join(' and ')} until then`
+    } catch (error) {
+      return `, but cannot be kept beside it: ${this.#file.describeError(error)}`
+    }
+  }
+
+  #noteCreationFailure(error: unknown): void {
+    this.#writeError = this.#file.findWriteError(true)
+    // What a look can see is over as soon as a look sees no more of it.
+    if (this.#writeError === undefined) {
+      this.#creationFailure = { error, atMs: clock.performanceNow(), isFull: false }
+      this.#lookForRoom()
+    }
+    this.#tell()
+  }
+
+  /** After a creation that found no room. Where the room is not known, as under a quota, the failure is known for a while only. */
+  #lookForRoom(): void {
+    const failure = this.#creationFailure
+    if (failure === undefined || !isNoRoom(failure.error)) return
+    const isFull = this.#file.isDiskFull()
+    this.#creationFailure = failure.isFull && !isFull ? undefined : { ...failure, isFull }
   }
 
   #lookAtIntervals({ onError }: FileStoreOptions): NodeJS.Timeout {
@@ -203,42 +273,83 @@ export class FileStore implements Store {
     return clock.setInterval(look, lookEveryMs).unref()
   }
 
-  /** Lists the pets that lowdb has now, and says what has changed. */
-  #reindex(): void {
+  /** Lists the pets that lowdb has now. Says what has changed, and of an edit also that nothing has. */
+  #reindex(isEdited: boolean): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
-    this.#say(`reloaded ${formatPetCount(next.size)}: ${added} added, ${removed} removed, ${changed} changed`)
+    const isNew = isEdited || added + removed + changed > 0
+    const changes = `${added} added, ${removed} removed, ${changed} changed`
+    if (isNew) this.#say(`reloaded ${formatPetCount(next.size)}: ${changes}`)
     this.#index = next
     this.version++
   }
 
-  /** Of creations, the first that fails is told. `kept`: what became of the pets. */
-  #fail(error: unknown, knownMs: number, kept = ''): void {
-    const { dataFileError } = this
+  /** For health and log alike. */
+  #findTrouble(): Trouble | undefined {
     const file = this.#file
-    const isLook = knownMs === Infinity
-    const last = this.#failure
-    if (!isLook && last?.endMs === Infinity) return
-    const isFault = error instanceof DataFileUnusable
-    const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
-    const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
     const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
-    // While it is being saved it is too early to say anything, unless that goes on.
-    const isEarly = error instanceof DataFileChanged && !(last?.error instanceof DataFileChanged)
-    const isTold = isEarly || (!isLook && last !== undefined)
-    const said = isTold ? last?.said : `${fault}${separator}${consequence}${kept}`
-    if (said !== undefined && said !== last?.said) this.#say(said)
-    this.#failure = { error, said, endMs: clock.performanceNow() + knownMs }
-    // Lists are cached by the version, and carry X-Data-File-Error.
-    if (this.dataFileError !== dataFileError) this.version++
+    const trouble = {
+      code: 'storage_failed',
+      endWords: 'can be used again',
+      isOfCreation: false,
+      isFull: false,
+    } as const
+    if (this.#lookFailure !== undefined) {
+      const { error, isEarly, kept } = this.#lookFailure
+      const isFault = error instanceof DataFileUnusable
+      const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
+      const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
+      const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
+      if (!isFault) return { ...trouble, words }
+      return { ...trouble, code: 'read_only', words, endWords: 'is valid again, and the pets come from it' }
+    }
+    if (this.#writeError !== undefined) {
+      const fault = `cannot be written: ${file.describeError(this.#writeError)}`
+      return {
+        ...trouble,
+        code: 'read_only',
+        words: `${file.name}: ${fault}; pets can be listed, but not added`,
+      }
+    }
+    if (this.#creationFailure === undefined) return undefined
+    const { error, atMs, isFull } = this.#creationFailure
+    if (!isFull && clock.performanceNow() >= atMs + failureKnownMs) return undefined
+    const reason = file.describeError(error)
+    const words = isNoRoom(error)
+      ? `has too little room: ${reason}; pets that do not fit are refused`
+      : `cannot be used: ${reason}; ${consequence}`
+    return { ...trouble, words: `${file.name}: ${words}`, isOfCreation: true, isFull: isNoRoom(error) }
   }
 
-  #mend(): void {
-    const isFault = this.dataFileError !== undefined
-    const state = isFault ? 'is valid again, and the pets come from it' : 'can be used again'
-    if (this.#failure?.said !== undefined) this.#say(`${this.#file.name}: ${state}`)
-    this.#failure = undefined
+  /** Says what keeps pets from being created, once, and when it is over. */
+  #tell(): void {
+    const trouble = this.#findTrouble()
+    const told = this.#told
+    if (trouble === undefined) {
+      // Of an old failure nobody knows whether the next creation would succeed.
+      const isOld = told?.isOfCreation === true && this.#creationFailure !== undefined
+      const endWords = isOld ? 'no creation has failed for a minute' : told?.endWords
+      if (told !== undefined) this.#say(`${this.#file.name}: ${endWords}`)
+      this.#told = undefined
+      return
+    }
+    // Of the failures of creations, the first is told.
+    const isTold = trouble.words === told?.words || (trouble.isOfCreation && told?.isOfCreation === true)
+    if (isTold || trouble.words === undefined) return
+    if (trouble.isFull) {
+      // On a disk that is nearly full, one pet finds room, and the next does not.
+      const now = clock.performanceNow()
+      if (now < this.#toldFullMs + tellFullMs) return
+      this.#toldFullMs = now
+    }
+    this.#say(trouble.words)
+    this.#told = trouble
   }
+}
+
+/** Whether the disk has no room, or the user's quota. */
+function isNoRoom(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(errorCode(error))
 }
 
 /** What neither the file nor its system says is a bug, and stays as it is. */
@@ -249,5 +360,5 @@ function toRefusal(error: unknown, mayBeStored: boolean): unknown {
     return new PetStoreError('data_file_invalid', message)
   }
   if (!isSystemError(error)) return error
-  return storageFailure(['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(error)), outcome, error)
+  return storageFailure(isNoRoom(error) || errorCode(error) === 'EFBIG', outcome, error)
 }

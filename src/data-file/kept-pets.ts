@@ -1,0 +1,115 @@
+/**
+ * While the data file cannot be used, the pets that are served are kept in a file beside it, `pets.json.kept-2026-11-27T09-00-00.000Z`. Here
+ * these files are written and, at a start, found and told of. Any other name is a person's, such as `pets.json.kept-old`.
+ */
+import { basename, dirname, join } from 'node:path'
+import { nameUnseen } from '../json/json.ts'
+import { formatPetCount, type Pet } from '../pet/pet.ts'
+import { clock } from '../system/clock.ts'
+import { DataFileUnusable, quietly, systemFailure, type Disk } from './disk.ts'
+import { formatFile, parseFileText } from './file-text.ts'
+import { createBeside, formatTime } from './new-files.ts'
+
+/** The shortest pet takes more in a file. */
+const minPetBytes = 50
+
+interface KeptFile {
+  readonly path: string
+  /** The time in its name, in milliseconds since 1970. */
+  readonly time: number
+  /** The path of the data file beside which it lies. */
+  readonly place: string
+}
+
+/**
+ * Writes the pets durably beside the path as it was given, and beside the file that it led to when they were read: a link may be removed, or
+ * lead elsewhere since. One of the two suffices. Returns the paths, or throws the system's error.
+ */
+export async function keepPets(
+  disk: Disk,
+  servedTarget: string,
+  pets: readonly Pet[],
+): Promise<readonly string[]> {
+  // A start takes the last by time. So the time goes on from it, even if the clock was set back.
+  const time = Math.max(clock.now(), (findKeptFiles(disk).at(-1)?.time ?? 0) + 1)
+  const paths: string[] = []
+  const failures: unknown[] = []
+  for (const place of await findPlaces(disk, servedTarget)) {
+    try {
+      // A full disk is not written to until it is full, at each try.
+      if (disk.findRoom(dirname(place)).freeBytes < pets.length * minPetBytes) throw systemFailure('ENOSPC')
+      paths.push(await createBeside(disk, place, 'kept', time, formatFile(pets)))
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (paths.length === 0) throw failures[0]
+  return paths
+}
+
+/** Folders that are there. If there is none any more, that of the path is made anew. */
+async function findPlaces(disk: Disk, servedTarget: string): Promise<readonly string[]> {
+  const places = [...new Set([disk.givenPlace ?? servedTarget, servedTarget])]
+  const found = places.filter((place) => disk.isFolder(dirname(place)))
+  if (found.length > 0) return found
+  const [first = servedTarget] = places
+  await disk.makeFolder(dirname(first))
+  return [first]
+}
+
+/** For messages: its name and, if it is in another folder than the path, that folder too. */
+export function showKeptFile(disk: Disk, path: string): string {
+  const isNear = dirname(path) === dirname(disk.givenPlace ?? disk.path)
+  return nameUnseen(isNear ? basename(path) : path)
+}
+
+/** The oldest first; of two that were kept at the same time, the one beside the path last. None in a folder that may not be listed. */
+export function findKeptFiles(disk: Disk): readonly KeptFile[] {
+  const files: KeptFile[] = []
+  for (const place of disk.places.toReversed())
+    quietly(() => {
+      const prefix = `${basename(place)}.kept-`
+      for (const name of disk.fs.readdirSync(dirname(place))) {
+        const time = name.startsWith(prefix) ? parseTime(name.slice(prefix.length)) : undefined
+        if (time !== undefined) files.push({ path: join(dirname(place), name), time, place })
+      }
+    })
+  return files.toSorted((a, b) => a.time - b.time)
+}
+
+/** Undefined if it is not as formatTime writes one. */
+function parseTime(text: string): number | undefined {
+  const time = Date.parse(text.replace(/-(\d\d)-(\d\d\.)/, ':$1:$2'))
+  return !Number.isNaN(time) && formatTime(time) === text ? time : undefined
+}
+
+export function sayKeptFiles(disk: Disk): void {
+  for (const { path } of findKeptFiles(disk)) {
+    const pets = `${countPets(disk, path)} that an earlier run has kept`
+    const remedy = `delete it once they are in ${nameUnseen(basename(disk.name))}, or not wanted`
+    disk.say(`${showKeptFile(disk, path)} has ${pets}; ${remedy}`)
+  }
+}
+
+/** Beside kept pets, the error also says what to do to go on with either. */
+export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
+  const files = findKeptFiles(disk)
+  const last = files.at(-1)
+  if (last === undefined) return unusable
+  const kept = showKeptFile(disk, last.path)
+  const name = showKeptFile(disk, last.place)
+  const others = new Set(files.map(({ place }) => `each ${showKeptFile(disk, place)}.kept-…`))
+  const choice =
+    `${kept}, which was kept last, has ${countPets(disk, last.path)}; to go on with these, rename ${name}, if it is ` +
+    `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +
+    `begin without any pets, and rename ${[...others].join(' and ')} to another name`
+  return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
+}
+
+function countPets(disk: Disk, path: string): string {
+  try {
+    return formatPetCount(parseFileText(path, disk.fs.readFileSync(path)).pets.length)
+  } catch {
+    return 'an unknown number of pets'
+  }
+}
