@@ -210,6 +210,7 @@ export function shorten(text: string, maxChars = shownBodyChars): string {
   return text.length <= maxChars ? shown : `${shown}… (${text.length} characters)`
 }
 
-function formatCodePoint(char: string): string {
+/** Such as U+FEFF. */
+export function formatCodePoint(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
 }

@@ -2,7 +2,7 @@
  * What the contract suite says when a response breaks the interface: what was sent, expected and received. The reader is the author
  * of the server and does not know the suite, so there is no stack in it.
  */
-import { type Answer, Finding, shorten } from './contract-client.ts'
+import { type Answer, Finding, formatCodePoint, shorten } from './contract-client.ts'
 import { isInt64, isObject } from './contract-json.ts'
 
 export const statuses = ['available', 'pending', 'sold']
@@ -115,8 +115,26 @@ export function expectMembers(answer: Answer, members: Record<string, unknown>):
     if (isSame) continue
     const received = `${name} ${show(given)}: ${answer.received}`
     if (given === undefined) violate(answer, `a pet with ${name}`, received)
-    violate(answer, `${name} ${show(value)}${hintFor(value, given)}`, received)
+    const [wanted, got] = tellApart(value, given)
+    violate(answer, `${name} ${show(value)}${wanted}${hintFor(value, given)}`, `${got}${received}`)
   }
+}
+
+/** What differs in two texts that look the same, such as ë as one character and as two, or that are long. */
+function tellApart(value: unknown, given: unknown): readonly [value: string, given: string] {
+  if (typeof value !== 'string' || typeof given !== 'string') return ['', '']
+  if (show(value).normalize() !== show(given).normalize()) return ['', '']
+  const [chars, givenChars] = [Array.from(value), Array.from(given)]
+  const index = chars.findIndex((char, at) => char !== givenChars[at])
+  const at = index === -1 ? chars.length : index
+  return [
+    `, with ${nameChar(chars[at])} as character ${at + 1}`,
+    `${nameChar(givenChars[at])} as character ${at + 1}: `,
+  ]
+}
+
+function nameChar(char: string | undefined): string {
+  return char === undefined ? 'nothing' : formatCodePoint(char)
 }
 
 /** Section 2 tells what is no pet at all. */

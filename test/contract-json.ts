@@ -23,8 +23,8 @@ export interface MeantJson {
   readonly fault: string | undefined
 }
 
-/** What often stands for JSON, and what makes JSON of it. */
-const repairs: readonly (readonly [fault: string, repair: (text: string) => string])[] = [
+/** What often stands for JSON, and what makes JSON of it. With `isPlaced`, its author has to be told where. */
+const repairs: readonly (readonly [fault: string, repair: (text: string) => string, isPlaced?: boolean])[] = [
   [
     'a byte order mark (U+FEFF) in front of the JSON',
     (text) => (text.startsWith('\uFEFF') ? text.slice(1) : ''),
@@ -32,7 +32,7 @@ const repairs: readonly (readonly [fault: string, repair: (text: string) => stri
   [
     'single quotes where JSON has double quotes',
     (text) =>
-      text
+      (text.includes("'") ? text : '')
         .replaceAll("'", '"')
         .replaceAll(/\bNone\b/g, 'null')
         .replaceAll(/\bTrue\b/g, 'true')
@@ -47,7 +47,67 @@ const repairs: readonly (readonly [fault: string, repair: (text: string) => stri
         .replaceAll(/\bnil\b/g, 'null'),
   ],
   ['a comma in front of a closing bracket', (text) => text.replaceAll(/,\s*(?=[}\]])/g, '')],
+  [
+    'a missing comma',
+    (text) => mendTokens(text, (before, token) => (isEnd(before) && isStart(token) ? `,${token}` : token)),
+    true,
+  ],
+  [
+    'two commas in a row',
+    (text) => mendTokens(text, (before, token) => (before === ',' && token === ',' ? '' : token)),
+    true,
+  ],
+  [
+    'a name without quotes',
+    (text) => mendTokens(text, (before, token) => (isName(before, token) ? `"${token}"` : token)),
+    true,
+  ],
+  [
+    'a quote inside a text, which has to be \\"',
+    (text) => text.replaceAll(/(?<![{[,:]\s*)"(?!\s*[}\],:])/g, '\\"'),
+    true,
+  ],
+  [
+    'None, True, False, NaN or undefined, which JSON does not have',
+    (text) =>
+      mendTokens(
+        text,
+        (_before, token) =>
+          ({ None: 'null', NaN: 'null', undefined: 'null', True: 'true', False: 'false' })[token] ?? token,
+      ),
+    true,
+  ],
 ]
+
+/** Makes another text of each token, which may depend on the one before it. */
+function mendTokens(text: string, mend: (before: string, token: string) => string): string {
+  let before = ''
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"|[^\s"{}[\],:]+|[{}[\],:]/g, (token) => {
+    const mended = mend(before, token)
+    before = token
+    return mended
+  })
+}
+
+function isEnd(token: string): boolean {
+  return token !== '' && !/^[{[,:]$/.test(token)
+}
+
+function isStart(token: string): boolean {
+  return !/^[}\],:]$/.test(token)
+}
+
+function isName(before: string, token: string): boolean {
+  return /^[{,]$/.test(before) && /^[A-Za-z_]\w*$/.test(token)
+}
+
+/** Where two texts begin to differ, with some of what stands there. */
+function describePlace(text: string, other: string): string {
+  let index = 0
+  while (text[index] === other[index]) index += 1
+  const excerpt = text.slice(Math.max(0, index - 10), index + 10).replaceAll(/\s+/g, ' ')
+  return ` (character ${index + 1}, in ${excerpt})`
+}
 
 /** Reads also what was meant to be JSON and is not, so that one mistake in front of it does not hide what is in it. */
 export function readMeantJson(text: string): MeantJson {
@@ -55,9 +115,11 @@ export function readMeantJson(text: string): MeantJson {
   if (typeof json === 'string' && isMeant(parseOrUndefined(json)))
     return { json: parseOrUndefined(json), fault: 'JSON inside a string: it was encoded twice' }
   if (json !== undefined) return { json, fault: undefined }
-  for (const [fault, repair] of repairs) {
-    const meant = parseOrUndefined(repair(text))
-    if (isMeant(meant)) return { json: meant, fault }
+  for (const [fault, repair, isPlaced] of repairs) {
+    const mended = repair(text)
+    const meant = parseOrUndefined(mended)
+    if (isMeant(meant))
+      return { json: meant, fault: `${fault}${isPlaced ? describePlace(text, mended) : ''}` }
   }
   if (text === '') return { json, fault: 'an empty body' }
   if (/^\s*[{[]/.test(text) && endOfValue(text, 0) > text.length)

@@ -69,9 +69,7 @@ export function summarize(outcome: Outcome): Conclusion {
   if (leftOut.length > 0) lines.push(describeLeftOut(leftOut))
   if (causes.length > shownCauses)
     lines.push(`${count(causes.length - shownCauses, 'more cause')} not shown, to be fixed later.`)
-  const shown = causes
-    .slice(0, shownCauses)
-    .map((cause, index) => formatCause(cause, index + 1, client, paint))
+  const shown = causes.slice(0, shownCauses).map((cause, index) => formatCause(cause, index + 1, paint))
   lines.push(...shown.toReversed())
   if (causes.length > 1)
     lines.push(paint('bold', 'Fix number 1 first, and run this again: it may be behind others.'))
@@ -159,8 +157,8 @@ function compareRanks(a: Rank, b: Rank): number {
 }
 
 /**
- * A pet that should have been refused may break a list or the server later on. So what fails behind it and asks for a success comes behind
- * it, unless the same has failed before.
+ * A pet that should have been refused may break a list or the server later on. So a success that is missing behind it, and a server that
+ * fails, come behind it, unless the same has failed before.
  */
 function rankInOrder(failures: readonly Failure[]): ReadonlyMap<Failure, Rank> {
   const ranks = new Map<Failure, Rank>()
@@ -169,7 +167,8 @@ function rankInOrder(failures: readonly Failure[]): ReadonlyMap<Failure, Rank> {
     const { error } = failure
     const rank = rankOf(failure)
     const isRefusalCase = error instanceof Finding && isRefusal(error)
-    const isBehind = accepted !== undefined && !isRefusalCase && compareRanks(rank, accepted) < 0
+    const mayFollow = !isRefusalCase || /^(?:5\d\d|none)\b/.test(error.received)
+    const isBehind = accepted !== undefined && mayFollow && compareRanks(rank, accepted) < 0
     ranks.set(failure, isBehind && accepted !== undefined ? [accepted[0], accepted[1], 1, rank[3]] : rank)
     if (isRefusalCase && error.operation === 'POST /pets' && /^2\d\d /.test(error.received)) accepted ??= rank
   }
@@ -222,14 +221,14 @@ function generalize(text: string): string {
     .replaceAll(/-?\d+/g, (digits, at) => (at === 0 && /^\d{3}(?::|$)/.test(text) ? digits : 'N'))
 }
 
-function formatCause({ failures }: Cause, number: number, client: Client, paint: Paint): string {
-  const [{ title, error }] = failures
+function formatCause({ failures }: Cause, number: number, paint: Paint): string {
+  const [{ title, level, error }] = failures
   const sections = [...new Set(failures.map(({ section }) => section))]
   const more = failures.length > 1 ? `; ${failures.length - 1} more` : ''
-  const named = sections.length > 3 ? [...sections.slice(0, 3), 'others'] : sections
+  const named = sections.length > 2 ? [sections[0], 'others'] : sections
   const head = cut(`${number}. ${named.join(', ')}: ${title}`, rowChars - more.length) + more
   const lines = (error instanceof Error ? error.message : String(error)).split('\n')
-  const hint = error instanceof Finding ? findHint(error, failures[0].level, client) : undefined
+  const hint = error instanceof Finding ? findHint(error, level) : undefined
   if (hint !== undefined) lines.push(`  hint:     ${hint}`)
   return [paint('bold', head), ...fitRows(lines).map((line) => paintLine(line, paint))].join('\n')
 }

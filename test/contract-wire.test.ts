@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { gzipSync } from 'node:zlib'
 import { describe, test, type TestContext } from 'node:test'
 import { createClient, NoAnswer } from './contract-client.ts'
-import { readMeantJson } from './contract-json.ts'
+import { findHint } from './contract-hints.ts'
+import { isObject, readMeantJson } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
 import { createHttpTransport, readResponse } from './contract-wire.ts'
 import { limitEachTest } from './time-limit.ts'
@@ -118,6 +120,12 @@ const httpFaults: Record<
     'no Transfer-Encoding, or Transfer-Encoding: chunked',
     'Transfer-Encoding: utf-8',
   ],
+  'gzip that nobody asked for': [
+    Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${type}\r\n`), gzipSync(json)]),
+    'close',
+    'a body that is not compressed, for the request does not ask for it',
+    'gzip (1F 8B)',
+  ],
   'ISO 8859-1': [
     Buffer.from(`HTTP/1.1 200 OK\r\n${type}Content-Length: 14\r\n\r\n${json}`, 'latin1'),
     'close',
@@ -142,6 +150,34 @@ describe('a response in wrong HTTP', () => {
       const found = client.faults.get('http')
       assert.equal(found?.expected, expected)
       assert.equal(found?.received, `${received}: ${answer.received}`)
+    })
+
+  for (const [how, body, expected, received] of [
+    [
+      'cut off there',
+      json.slice(0, -1),
+      'Content-Length: the number of bytes in the body, not of characters',
+      'Content-Length: 14, and JSON that ends too early behind 14 bytes',
+    ],
+    [
+      'not sent at all',
+      '',
+      'a body of 14 bytes, as Content-Length says',
+      'Content-Length: 14, no body, and a connection that was closed',
+    ],
+  ] as const)
+    test(`is told that its Content-Length counts characters, when the body is ${how}`, async (t) => {
+      const client = createClient(
+        await serve(t, `HTTP/1.1 200 OK\r\n${type}Content-Length: 14\r\n\r\n${body}`, 'close'),
+        'k',
+      )
+      await client.list()
+      const found = client.faults.get('http') ?? assert.fail('no fault')
+      assert.equal(found.expected, expected)
+      assert.ok(found.received.startsWith(`${received}: `), found.received)
+      const hint = findHint(found, 'basic') ?? expected
+      assert.match(hint, /bytes/)
+      assert.match(hint, /characters/)
     })
 
   test('is waited for less, once three have left their end open', async (t) => {
@@ -300,6 +336,21 @@ const jsonFaults: Record<string, [text: string, fault: string]> = {
   'a byte order mark': ['\uFEFF[{"id":1}]', 'a byte order mark (U+FEFF) in front of the JSON'],
   'single quotes': ["[{'id': 1}]", 'single quotes where JSON has double quotes'],
   'an arrow': ['[{"id"=>1}]', '=> where JSON has a colon'],
+  'no comma between two pets': [
+    '[{"id":1}{"id":1}]',
+    'a missing comma (character 10, in [{"id":1}{"id":1}])',
+  ],
+  'no comma between two members': ['[{"id":1 "a":2}]', 'a missing comma (character 10, in [{"id":1 "a":2}])'],
+  'two commas': ['[{"id":1},,{"id":1}]', 'two commas in a row (character 11, in [{"id":1},,{"id":1}])'],
+  'a quote in a text': [
+    '[{"id":1,"a":"b"c"}]',
+    'a quote inside a text, which has to be \\" (character 16, in ":1,"a":"b"c"}])',
+  ],
+  'a name without quotes': ['[{id:1}]', 'a name without quotes (character 3, in [{id:1}])'],
+  'a word of Python': [
+    '[{"id":1,"a":None}]',
+    'None, True, False, NaN or undefined, which JSON does not have (character 14, in id":1,"a":None}])',
+  ],
   'a last comma': ['[{"id":1},]', 'a comma in front of a closing bracket'],
   'a warning': [
     '<b>Warning</b>: key [1] {} in x.php\n[{"id":1}]',
@@ -312,7 +363,13 @@ const jsonFaults: Record<string, [text: string, fault: string]> = {
 describe('a body that is not quite JSON', () => {
   for (const [what, [text, fault]] of Object.entries(jsonFaults))
     test(`is read as it was meant, and its fault is named: ${what}`, () => {
-      assert.deepEqual(readMeantJson(text), { json: list, fault })
+      const meant = readMeantJson(text)
+      assert.equal(meant.fault, fault)
+      assert.ok(Array.isArray(meant.json) && meant.json.every(isObject))
+      assert.deepEqual(
+        meant.json.map((pet) => pet['id']),
+        meant.json.map(() => 1n),
+      )
     })
 
   for (const [text, fault] of [

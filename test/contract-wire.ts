@@ -4,6 +4,7 @@
  */
 import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { gunzipSync } from 'node:zlib'
 import { readMeantJson } from './contract-json.ts'
 
 export interface Request {
@@ -202,7 +203,19 @@ export function readResponse(
       const isCut = body.length === Number(length) && body.length > 0 && !isJson(body.toString())
       if (end === undefined && (body.length < Number(length) || isCut)) return undefined
       const isOfCharacters = [body.toString().length, [...body.toString()].length].includes(Number(length))
-      if (body.length !== Number(length))
+      // Some servers cut the body off there, and some send none of it.
+      const isCutOff = isCut && /[\x80-\xff]/.test(body.toString('latin1'))
+      if (isCutOff)
+        note(
+          'Content-Length: the number of bytes in the body, not of characters',
+          `Content-Length: ${length}, and JSON that ends too early behind ${body.length} bytes`,
+        )
+      else if (body.length === 0 && Number(length) > 0)
+        note(
+          `a body of ${length} bytes, as Content-Length says`,
+          `Content-Length: ${length}, no body, and a connection that ${ended}`,
+        )
+      else if (body.length !== Number(length))
         note(
           `Content-Length: ${body.length}, the number of bytes in the body${isOfCharacters ? ', not of characters' : ''}`,
           `Content-Length: ${length}, a body of ${body.length} bytes${body.length > Number(length) ? '' : `, and a connection that ${ended}`}`,
@@ -210,6 +223,11 @@ export function readResponse(
     }
   }
 
+  // Gzip begins with these bytes (RFC 1952, section 2.3.1).
+  if (body[0] === 0x1f && body[1] === 0x8b) {
+    note('a body that is not compressed, for the request does not ask for it', 'gzip (1F 8B)')
+    body = tryGunzip(body)
+  }
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)
@@ -243,6 +261,14 @@ function readChunks(bytes: Buffer): { body: Buffer; state: 'whole' | 'cut' | 'no
     if (bytes.length < start + size + 2) return give('cut')
     chunks.push(bytes.subarray(start, start + size))
     at = start + size + 2
+  }
+}
+
+function tryGunzip(bytes: Buffer): Buffer {
+  try {
+    return gunzipSync(bytes)
+  } catch {
+    return bytes
   }
 }
 
