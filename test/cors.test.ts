@@ -74,6 +74,15 @@ const policies: [
     ],
   ],
   [
+    'with null and an app, pages without an origin and that app',
+    ['null', 'capacitor://localhost'],
+    [
+      ['null', allow('null')],
+      ['capacitor://localhost', allow('capacitor://localhost')],
+      [ours, { ...closed, vary: 'Origin' }],
+    ],
+  ],
+  [
     'with none, none',
     [],
     [
@@ -201,12 +210,22 @@ describe('a preflight', () => {
 })
 
 describe('an origin', () => {
-  for (const text of [ours, second, 'http://[::1]:8080', 'https://xn--bcher-kva.example'])
+  for (const text of [
+    ours,
+    second,
+    'http://[::1]:8080',
+    'https://xn--bcher-kva.example',
+    'capacitor://localhost',
+    'tauri://localhost',
+    'chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai',
+    'app://.',
+    'null',
+  ])
     test(`can be ${text}`, () => assert.equal(originFault(text), undefined))
   const wrong = [
     '',
     '*',
-    'null',
+    'none',
     'demo.example',
     'https://demo.example/',
     'https://Demo.example',
@@ -214,6 +233,12 @@ describe('an origin', () => {
     'https://demo.example/a',
     'https://bücher.example',
     'file:///a',
+    'localhost:3000',
+    `${ours} ${second}`,
+    `${ours};${second}`,
+    'capacitor://localhost/',
+    'Tauri://localhost',
+    'mailto:a@demo.example',
     'https://u:p@demo.example',
     'https://demo.example\r\nX-A: 1',
   ]

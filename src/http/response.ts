@@ -132,17 +132,34 @@ export class InvalidValues extends HttpError {
 /** Of the headers that are sent here, those that a page of another origin may read. */
 const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied']
 
+/** A host as an origin has it: a name, an address, or the lone dot of Electron's apps; and a port, if it is not the usual one. */
+const originPattern = /^[a-z][a-z\d+.-]*:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?|\.)(?::\d+)?$/
+
 /** What keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
 export function originFault(text: string): string | undefined {
-  // A WebSocket has the origin of its page.
-  const url = text.replace(/^ws(?=s?:)/i, 'http')
-  const meant = URL.canParse(url) ? new URL(url).origin : ''
-  // A URL may have more in its host, such as `*`, but no page comes from there.
-  const canBe = /^https?:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?)(?::\d+)?$/.test(meant)
-  if (canBe && meant === text) return undefined
+  const meant = guessOrigin(text)
+  // A page in a sandbox, and one that was opened as a file, have the origin null.
+  if (text === 'null' || meant === text) return undefined
   const fault = `expected an origin such as https://example.org, got ${describe(text)}`
-  if (canBe) return `${fault}; write ${meant}`
+  if (meant !== undefined) return `${fault}; write ${meant}`
+  const several = text.split(/[\s;,]+/).map(guessOrigin)
+  if (several.every((origin) => origin !== undefined))
+    return `${fault}; give each by itself: ${several.join(', ')}`
   return text.includes('*') ? `${fault}; write out each origin, or * alone for all` : fault
+}
+
+/** The origin of an address, which may lack its scheme if it has a port or a dot; undefined if it has none. */
+function guessOrigin(text: string): string | undefined {
+  const isLocal = /^(?:localhost|127\.|\[::1\])/.test(text)
+  const isBare = /^(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w-]+(?=:\d)|\[[\da-f:]+\])(?::\d+)?$/i.test(text)
+  const url = isBare ? `${isLocal ? 'http' : 'https'}://${text}` : text
+  // A WebSocket has the origin of its page.
+  const address = url.replace(/^ws(?=s?:)/i, 'http')
+  if (!URL.canParse(address)) return undefined
+  // `origin` is null for schemes that browsers do not know, such as those of apps.
+  const { protocol, host } = new URL(address)
+  const origin = `${protocol}//${host}`
+  return originPattern.test(origin) ? origin : undefined
 }
 
 /** `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`, too. */
