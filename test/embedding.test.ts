@@ -259,7 +259,7 @@ test('has other pets from a reset with them on, and at the next reset those that
   for (const [wrong, message] of [
     [
       [rex, { name: 5, categoryId: 1 }, rex],
-      /^pets\[1\]\.name: .+; pets\[2\]\.id: 1 is given twice, first in pets\[0\]$/,
+      /^pets\[1\]\.name: .+\npets\[2\]\.id: 1 is given twice, first in pets\[0\]$/,
     ],
     [{ name: 'a context' }, /^pets: expected an array of pets, got /],
     [null, /^pets: expected an array of pets, got null$/],

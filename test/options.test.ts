@@ -58,7 +58,7 @@ const wrongOptions: readonly (readonly [options: object, expected: RegExp])[] = 
   ],
   [
     { corsOrigins: ['a.test', null] },
-    /^corsOrigins\[0\]: .*; corsOrigins\[1\]: expected an origin, got null$/,
+    /^corsOrigins\[0\]: .*\ncorsOrigins\[1\]: expected an origin, got null$/,
   ],
   [{ delayMs: -1 }, /^delayMs: expected milliseconds from 0 to 10000, or \[minimum, maximum\], got -1$/],
   [{ delayMs: 10_001 }, /^delayMs: .* got 10001$/],
@@ -118,7 +118,7 @@ test('names all that is wrong with the pets, one after the other', async () => {
   const wrong = [{ name: 5 }, { id: 1, name: 'a', categoryId: 1 }, { id: 1, name: 'b', categoryId: 1 }]
   assert.equal(
     await errorOf(createPetStore(untyped({ apiKeys: [key], pets: wrong }))),
-    'pets[0].name: expected a string, got 5; pets[0].categoryId: is required; ' +
+    'pets[0].name: expected a string, got 5\npets[0].categoryId: is required\n' +
       'pets[2].id: 1 is given twice, first in pets[1]',
   )
 })
@@ -133,9 +133,25 @@ test('names all errors together, and shows no key', async () => {
   const message = await errorOf(
     startPetStore(untyped({ apiKeys: ['hush hush'], port: -1, timeouts: { idle: 1 }, b: 2 })),
   )
-  const places = message.split('; ').map((fault) => fault.slice(0, fault.indexOf(':')))
+  const places = message.split('\n').map((fault) => fault.slice(0, fault.indexOf(':')))
   assert.deepEqual(places, ['apiKeys[0]', 'port', 'timeouts.idle', 'b', 'pets, dataFile, storage'])
   assert.doesNotMatch(message, /hush/)
+})
+
+test('names what is wrong with the pets beside what is wrong with the options, a line each', async () => {
+  const options = { apiKeys: [key], pets: [{ name: 'x' }, 5], delayMs: 'x', prot: 3 }
+  for (const create of [startPetStore, createPetStore]) {
+    const lines = (await errorOf(create(untyped(options)))).split('\n')
+    assert.deepEqual(
+      lines.map((line) => line.replace(/, expected one of .*/, '')),
+      [
+        'delayMs: expected milliseconds from 0 to 10000, or [minimum, maximum], got "x"',
+        'prot: is unknown',
+        'pets[0].categoryId: is required',
+        'pets[1]: expected a pet, got 5',
+      ],
+    )
+  }
 })
 
 test('treats an undefined option, id and status as not given', async () => {

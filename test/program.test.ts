@@ -30,6 +30,7 @@ import {
   cleanEnvironment,
   connectRaw,
   holdClock,
+  passSecond,
   key,
   makeFolder,
   pause,
@@ -149,14 +150,50 @@ const wrongArguments: readonly (readonly [args: readonly string[], fault: string
 
 for (const [args, fault] of wrongArguments) {
   test(`refuses ${JSON.stringify(args)} in one line that names it`, () => {
-    const message = `${fault}; node server.js --help lists the arguments`
-    assert.throws(() => handleArgs(args, 'node server.js', '1.0.0'), { message })
+    const faults = [`${fault}; node server.js --help lists the arguments`]
+    assert.deepEqual(Object(handleArgs(args, 'node server.js', '1.0.0')).faults, faults)
   })
 }
 
+test('names each wrong argument and each wrong value in a line of its own, and no value of an unknown argument', () => {
+  const [output, errors, code] = runWithArguments([
+    '--delay',
+    '5s',
+    '--fial',
+    '10%',
+    '--port=-1',
+    'x',
+    '--log',
+  ])
+  assert.equal(output, '')
+  assert.equal(
+    errors,
+    [
+      '--fial: unknown; node server.js --help lists the arguments',
+      'argument 6: expected one that begins with --; node server.js --help lists the arguments',
+      '--log: expected a value after it; node server.js --help lists the arguments',
+      '--port: expected a port from 0 to 65535, got "-1"',
+      '--delay: expected milliseconds from 0 to 10000, such as 300 or 200-800, got "5s"',
+      'PETSTORE_LOG: expected one of silent, info, requests, got "wrong"',
+      '',
+    ].join('\n'),
+  )
+  assert.equal(code, 1)
+})
+
+test('says what an import lacks beside all other faults', () => {
+  const [, errors] = runWithArguments(['--import', 'a.json', '--delay', '5s'])
+  assert.equal(
+    errors,
+    '--delay: expected milliseconds from 0 to 10000, such as 300 or 200-800, got "5s"\n' +
+      'PETSTORE_LOG: expected one of silent, info, requests, got "wrong"\n' +
+      '--import, --export: expected one of them, and a database\n',
+  )
+})
+
 test('takes a value that begins with -- behind a =', () => {
   assert.deepEqual(
-    { ...Object(handleArgs(['--keys=--help'], 'node server.js', '1.0.0')) },
+    { ...Object(handleArgs(['--keys=--help'], 'node server.js', '1.0.0')).given },
     { keys: '--help' },
   )
 })
@@ -173,20 +210,22 @@ for (const [args, env, meant] of [
 ] as const) {
   test(`says what was probably meant where npm took an argument: ${meant}`, () => {
     const ofNpm = { npm_package_name: 'petstore', npm_lifecycle_event: 'start', ...env }
-    assert.throws(() => handleArgs(args, 'node server.js', '1.0.0', ofNpm), {
-      message: `npm took ${meant.split(' ')[3]}; did you mean \`${meant}\`; node server.js --help lists the arguments`,
-    })
+    assert.deepEqual(Object(handleArgs(args, 'node server.js', '1.0.0', ofNpm)).faults, [
+      `npm took ${meant.split(' ')[3]}; did you mean \`${meant}\`; node server.js --help lists the arguments`,
+    ])
   })
 }
 
 test('takes what npm took for another package for none of its own', () => {
   const env = { npm_package_name: 'shop', npm_lifecycle_event: 'dev', npm_config_host: 'true' }
-  assert.deepEqual({ ...Object(handleArgs([], 'node server.js', '1.0.0', env)) }, {})
+  assert.deepEqual(handleArgs([], 'node server.js', '1.0.0', env), { given: {}, faults: [] })
 })
 
-test('ends with exit code 1 after the line about a wrong argument, and starts nothing', () => {
-  const line = '--watch: unknown; node server.js --help lists the arguments\n'
-  assert.deepEqual(runWithArguments(['--watch']), ['', line, 1])
+test('ends with exit code 1 after the lines about what is wrong, and starts nothing', () => {
+  const lines =
+    '--watch: unknown; node server.js --help lists the arguments\n' +
+    'PETSTORE_LOG: expected one of silent, info, requests, got "wrong"\n'
+  assert.deepEqual(runWithArguments(['--watch']), ['', lines, 1])
 })
 
 test('takes no URL for the path of a file, and makes no folders of it', () => {
@@ -454,6 +493,7 @@ test('ends at once at the second signal, by that signal', async (t) => {
   assert.equal((await client.read()).status, 100)
   program.child.kill('SIGINT')
   await refusesConnections(program.url)
+  passSecond(folder)
   program.child.kill('SIGINT')
   assert.deepEqual(await program.ended, { code: null, signal: 'SIGINT' })
 })
@@ -472,7 +512,7 @@ const hangingDisk = `
 async function startHanging(
   t: TestContext,
   { wrapper = [], isRealTime = false }: { wrapper?: readonly string[]; isRealTime?: boolean } = {},
-): Promise<StartedProgram> {
+): Promise<StartedProgram & { readonly folder: string }> {
   const folder = makeFolder()
   writeFileSync(join(folder, 'hang.cjs'), hangingDisk)
   const { NODE_OPTIONS: clock } = isRealTime ? { NODE_OPTIONS: '' } : holdClock(folder)
@@ -483,7 +523,7 @@ async function startHanging(
   creation.catch(() => {})
   // The creation has reached the disk when its pet is in the file.
   while (!readFileSync(join(folder, 'data/pets.json'), 'utf8').includes('Mia')) await pause()
-  return program
+  return { ...program, folder }
 }
 
 test('ends within seconds of a signal when a sync never returns', async (t) => {
@@ -499,6 +539,7 @@ for (const signal of share(['SIGTERM', 'SIGINT', 'SIGHUP'] as const, 1)) {
     const program = await startHanging(t)
     program.child.kill('SIGTERM')
     await refusesConnections(program.url)
+    passSecond(program.folder)
     program.child.kill(signal)
     assert.deepEqual(await program.ended, { code: null, signal })
   })
@@ -511,11 +552,12 @@ const needsContainer = {
 }
 
 /** Sends two signals to the process 1 of a container. */
-async function stopTwice(program: StartedProgram): Promise<void> {
+async function stopTwice(program: StartedProgram & { readonly folder: string }): Promise<void> {
   const { pid } = program.child
   const inside = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'))
   process.kill(inside, 'SIGTERM')
   await refusesConnections(program.url)
+  passSecond(program.folder)
   process.kill(inside, 'SIGTERM')
 }
 
@@ -526,7 +568,7 @@ test('ends at the second signal as process 1 of a container, with exit code 1', 
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 9\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')
   assert.equal((await client.read()).status, 100)
-  await stopTwice(program)
+  await stopTwice({ ...program, folder })
   assert.deepEqual(await program.ended, { code: 1, signal: null })
   assert.doesNotMatch(program.output(), /trace/i)
 })
@@ -548,10 +590,9 @@ test('ends at once as process 1 while it waits for its database', needsContainer
   assert.match(output(), /^waiting 30 s at most for .*\n$/)
 })
 
-test('takes the Ctrl-C that npm passes on for the same one', async (t) => {
+test('takes two signals of one Ctrl-C for one, whoever started the program', async (t) => {
   const folder = makeFolder()
-  const env = { ...holdClock(folder), npm_lifecycle_event: 'start' }
-  const program = await startProgram(t, folder, env)
+  const program = await startProgram(t, folder, holdClock(folder))
   const client = await connectRaw(t, program.url)
   client.write(`POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: 2\r\n`)
   client.write('Expect: 100-continue\r\n\r\n')

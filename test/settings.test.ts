@@ -73,6 +73,11 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
   ],
   ['PETSTORE_CORS_ORIGINS', 'http://[::1]:5173', { corsOrigins: ['http://[::1]:5173'] }],
   ['PETSTORE_CORS_ORIGINS', 'http://my_box.local.', { corsOrigins: ['http://my_box.local.'] }],
+  [
+    'PETSTORE_CORS_ORIGINS',
+    'capacitor://localhost,tauri://localhost',
+    { corsOrigins: ['capacitor://localhost', 'tauri://localhost'] },
+  ],
   ['PETSTORE_BASE_PATH', '/store', { basePath: '/store' }],
   ['PETSTORE_BASE_PATH', '/a/b-c/~d%20e', { basePath: '/a/b-c/~d%20e' }],
   ['PETSTORE_DATA_FILE', '~pets.json', { dataFile: '~pets.json' }],
@@ -108,7 +113,7 @@ const badSettings: readonly (readonly [string, readonly string[]])[] = [
   ['PETSTORE_CORS_ORIGINS', ['example.org', 'https://a.test/', 'https://a.test,*', ',', 'null,']],
   [
     'PETSTORE_CORS_ORIGINS',
-    ['https://*.a.test', 'https://.a.test', 'ws://a.test', 'ftp://a.test', 'https://(a|b).test'],
+    ['https://*.a.test', 'https://.a.test', 'ws://a.test', 'capacitor://', 'https://(a|b).test'],
   ],
   [
     'PETSTORE_BASE_PATH',
@@ -131,6 +136,14 @@ for (const [name, texts] of badSettings) {
     })
   }
 }
+
+test('notes that null admits more pages than one might think', () => {
+  for (const text of ['null', 'https://a.test,null'])
+    assert.deepEqual(parseConfig({ PETSTORE_CORS_ORIGINS: text }).hints, [
+      'PETSTORE_CORS_ORIGINS has null, which every sandboxed page sends, and every page that was opened as a file',
+    ])
+  assert.match(parseConfig({}, { cors: 'null' }).hints.join(), /^--cors has null, /)
+})
 
 test('reports all errors together, one line each', () => {
   const lines = errorsOf({
@@ -177,7 +190,15 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
     { PETSTORE_CORS_ORIGINS: 'https://a.test,https://b.test/,https://c.test/shop,localhost:5173' },
     'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://b.test/"; write https://b.test; ' +
       'expected an origin such as https://example.org, got "https://c.test/shop"; write https://c.test; ' +
-      'expected an origin such as https://example.org, got "localhost:5173"',
+      'expected an origin such as https://example.org, got "localhost:5173"; write http://localhost:5173',
+  ],
+  [
+    { PETSTORE_CORS_ORIGINS: 'https://a.test http://localhost:3000' },
+    'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://a.test http://localhost:3000"; give each by itself: https://a.test, http://localhost:3000',
+  ],
+  [
+    { PETSTORE_CORS_ORIGINS: 'a.test; capacitor://localhost' },
+    'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "a.test; capacitor://localhost"; give each by itself: https://a.test, capacitor://localhost',
   ],
   [
     { PETSTORE_CORS_ORIGINS: 'https://*.example.org' },
@@ -324,7 +345,7 @@ test('prints neither user nor password of a URL that is given for another settin
     'PETSTORE_DATA_FILE: expected the path of a file, got "postgres://…@h/d"; the URL of a database is for PETSTORE_DATABASE_URL',
   ])
   for (const name of ['import', 'export'])
-    assert.throws(() => parseConfig({}, { [name]: 'postgres://ann:hush@h/d' }), {
+    assert.throws(() => parseConfig({}, { [name]: 'postgres://ann:hush@h/d', database: 'postgres://h/d' }), {
       message: `--${name}: expected the path of a file, got "postgres://…@h/d"; the URL of a database is for PETSTORE_DATABASE_URL`,
     })
 })

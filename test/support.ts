@@ -335,9 +335,13 @@ export async function startProgram(
   return { ...program, url, key: printed ?? key }
 }
 
-/** A preloaded script: time stands still, and at each SIGUSR2 the shortest of all waits of more than a second ends. */
+/**
+ * A preloaded script: time stands still, but for the second that has passed once there is a file called `later`. At each SIGUSR2 the
+ * shortest of all waits of more than a second ends.
+ */
 const heldClock = `
-  performance.now = () => 0
+  const { existsSync } = require('node:fs')
+  performance.now = () => (existsSync('later') ? 1_000 : 0)
   const timers = require('node:timers')
   const { setTimeout } = timers
   const held = []
@@ -356,6 +360,11 @@ const heldClock = `
 export function holdClock(folder: string): NodeJS.ProcessEnv {
   writeFileSync(join(folder, 'clock.cjs'), heldClock)
   return { NODE_OPTIONS: '--require ./clock.cjs' }
+}
+
+/** For the program whose clock is held in this folder, a second passes. */
+export function passSecond(folder: string): void {
+  writeFileSync(join(folder, 'later'), '')
 }
 
 export interface RawAnswer {

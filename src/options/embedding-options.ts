@@ -6,6 +6,7 @@ import * as v from 'valibot'
 import { defaultTimeouts } from '../http/limits.ts'
 import { describe } from '../json/json.ts'
 import { expected, expectedMessage, isObject } from '../pet/pet-rules.ts'
+import { readSeeds } from '../pet/seeds.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'
 import type { Disturbance } from '../http/disturbance.ts'
@@ -68,13 +69,13 @@ const disturbanceSchemas: Readonly<Record<keyof Disturbance, v.GenericSchema>> =
   requests: expectedInteger('an integer', 1, Number.MAX_SAFE_INTEGER),
 }
 
-/** Throws a TypeError that names each member that is unknown or wrong. */
+/** Throws a TypeError with a line for each member that is unknown or wrong. */
 export function checkDisturbance(change: unknown): void {
   const { faults } = checkMembers('disturb', change, disturbanceSchemas)
-  if (faults.length > 0) throw new TypeError(faults.join('; '))
+  if (faults.length > 0) throw new TypeError(faults.join('\n'))
 }
 
-/** Throws a TypeError that names each option that is unknown, missing or wrong. */
+/** Throws a TypeError with a line for each option that is unknown, missing or wrong, and for all that is wrong with the pets. */
 export function checkOptions(options: unknown, schemas: Schemas): void {
   const { given, faults } = checkMembers('options', options, schemas)
   if (!given.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
@@ -83,7 +84,9 @@ export function checkOptions(options: unknown, schemas: Schemas): void {
     const got = givenSources.join(' and ') || 'none'
     faults.push(`${sources.join(', ')}: expected exactly one of them, got ${got}`)
   }
-  if (faults.length > 0) throw new TypeError(faults.join('; '))
+  const pets = given.get('pets')
+  if (Array.isArray(pets)) faults.push(...readSeeds(pets).faults)
+  if (faults.length > 0) throw new TypeError(faults.join('\n'))
 }
 
 function checkMembers(what: string, values: unknown, schemas: Schemas) {

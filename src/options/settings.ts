@@ -83,7 +83,7 @@ export const settings = {
   basePath: {
     variable: 'PETSTORE_BASE_PATH',
     argument: 'base-path',
-    meaning: 'path that a proxy removes, such as /store',
+    meaning: 'path under which a proxy shows it, such as /store',
     schema: expectedValid('a path such as /store', basePathFault),
   },
   delayMs: {
@@ -184,17 +184,25 @@ export type Arguments = NodeJS.Dict<string>
 /** One line of the message for each fault. */
 export class ConfigError extends Error {}
 
+const nullHint = 'has null, which every sandboxed page sends, and every page that was opened as a file'
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
-/** What is empty counts as not set. All faults are reported together, in a ConfigError, by the argument or variable that has them. */
-export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Config {
+/**
+ * What is empty counts as not set. All faults are reported together, in a ConfigError, by the argument or variable that has them, behind
+ * `argumentFaults`: what is wrong with the arguments themselves.
+ */
+export function parseConfig(
+  env: NodeJS.ProcessEnv,
+  args: Arguments = {},
+  argumentFaults: readonly string[] = [],
+): Config {
   const find = ({ argument, variable }: Setting): { name: string; text: string } => {
     const text = args[argument]?.trim() ?? ''
     if (text !== '') return { name: `--${argument}`, text }
     // `set PORT=4000 && node server.js` of Windows gives a space too.
     return { name: variable, text: env[variable]?.trim() ?? '' }
   }
-  const lines: string[] = []
+  const lines = [...argumentFaults]
   const entries = Object.entries<Setting>(settings).map(([option, setting]) => {
     const { name, text } = find(setting)
     const result = parseText(setting, text)
@@ -206,6 +214,7 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
   const values = Object.fromEntries(entries) as SettingValues
 
   const hints: string[] = []
+  if (values.corsOrigins.includes('null')) hints.push(`${find(settings.corsOrigins).name} ${nullHint}`)
   if (find(settings.apiKeys).text === '') {
     if (env['PETSTORE_API_KEY']?.trim()) hints.push(apiKeyHint)
     const reason = !isLoopback(values.host)
@@ -214,11 +223,14 @@ export function parseConfig(env: NodeJS.ProcessEnv, args: Arguments = {}): Confi
         `${find(settings.log).name} is silent: nobody would see a key that is created for the run`
     if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
   }
-  for (const name of ['import', 'export']) {
-    const fault = pathFault(args[name] ?? 'pets.json')
+  const [file, database] = [find(settings.dataFile), find(settings.databaseUrl)]
+  const transfers = ['import', 'export'].filter((name) => args[name] !== undefined)
+  for (const name of transfers) {
+    const fault = pathFault(args[name] ?? '')
     if (fault !== undefined) lines.push(`--${name}: ${fault}`)
   }
-  const [file, database] = [find(settings.dataFile), find(settings.databaseUrl)]
+  if (transfers.length > 1 || (transfers.length > 0 && database.text === ''))
+    lines.push('--import, --export: expected one of them, and a database')
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)
   lines.push(...findUnknownVariables(env))

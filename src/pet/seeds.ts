@@ -49,8 +49,11 @@ export class SeedList {
   }
 }
 
-/** The pets of an in-memory store, by ascending id. Throws a TypeError that names everything that is wrong. */
-export function completeSeeds(values: readonly unknown[]): Pet[] {
+/** The pets of an in-memory store, by ascending id, and each thing that is wrong with them. */
+export function readSeeds(values: readonly unknown[]): {
+  readonly pets: Pet[]
+  readonly faults: readonly string[]
+} {
   const list = new SeedList()
   const faults: string[] = []
   for (const [index, value] of values.entries()) {
@@ -60,7 +63,13 @@ export function completeSeeds(values: readonly unknown[]): Pet[] {
   }
   const { pets, noIdLeft } = list.complete(0)
   if (noIdLeft !== undefined) faults.push(formatSeedFault(noIdLeft.index, noIdLeftFault))
-  if (faults.length > 0) throw new TypeError(faults.join('; '))
+  return { pets, faults }
+}
+
+/** The same pets. Throws a TypeError with a line for each thing that is wrong. */
+export function completeSeeds(values: readonly unknown[]): Pet[] {
+  const { pets, faults } = readSeeds(values)
+  if (faults.length > 0) throw new TypeError(faults.join('\n'))
   return pets
 }
 

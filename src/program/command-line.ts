@@ -1,32 +1,25 @@
 /** The arguments of the program: one for each setting, `--import`, `--export`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ConfigError, maskUser, settings, type Arguments, type Setting } from '../options/settings.ts'
+import { maskUser, settings, type Arguments, type Setting } from '../options/settings.ts'
+
+export interface GivenArguments {
+  readonly given: Arguments
+  readonly faults: readonly string[]
+}
 
 /**
- * Returns a text to print, or the values of the arguments that are given. Throws a ConfigError of one line. A text that is no argument may be
- * a secret, so it is not shown.
+ * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be understood. A text that is no
+ * argument may be a secret, so it is not shown.
  */
 export function handleArgs(
   args: readonly string[],
   command: string,
   version: string,
   env: NodeJS.ProcessEnv = {},
-): string | Arguments {
-  const refuse = (fault: string): never => {
-    throw new ConfigError(`${fault}; ${command} --help lists the arguments`)
-  }
+): string | GivenArguments {
   const names = ['import', 'export', ...Object.values(settings).map(({ argument }) => argument)]
-  const { values, tokens } = parseArgs({
-    args: [...args],
-    options: {
-      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
-      help: { type: 'boolean', short: 'h' },
-      version: { type: 'boolean', short: 'v' },
-    },
-    strict: false,
-    tokens: true,
-  })
+  const { values, tokens } = splitArgs(args, names)
   if (values['help'] === true) return formatHelp(command)
   if (values['version'] === true) return version
   // `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too.
@@ -37,22 +30,45 @@ export function handleArgs(
     const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
     const isHidden = others.length > 0 || /keys|database/.test(taken) || !/^[\w./:@%+~-]+$/.test(value)
     const shown = isHidden ? '…' : maskUser(value)
-    return refuse(
-      `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``,
-    )
+    const fault = `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``
+    return { given: {}, faults: [`${fault}; ${command} --help lists the arguments`] }
   }
   const given: Arguments = {}
+  const faults: string[] = []
+  /** Whether what comes next may be the value of an option that is unknown. */
+  let isAfterUnknown = false
   for (const token of tokens) {
-    if (token.kind === 'positional')
-      return refuse(`argument ${token.index + 1}: expected one that begins with --`)
-    if (token.kind === 'option-terminator') continue
-    if (!names.includes(token.name)) return refuse(`${token.rawName.replace(/[^\w-].*/s, '…')}: unknown`)
-    if (token.value === undefined) return refuse(`${token.rawName}: expected a value after it`)
-    if (!token.inlineValue && token.value.startsWith('--'))
-      return refuse(`${token.rawName}: expected a value after it; one that begins with -- comes behind a =`)
-    given[token.name] = token.value
+    const fault = isAfterUnknown && token.kind === 'positional' ? undefined : findFault(token, names)
+    isAfterUnknown = token.kind === 'option' && !names.includes(token.name) && token.value === undefined
+    if (fault !== undefined) faults.push(`${fault}; ${command} --help lists the arguments`)
+    else if (token.kind === 'option') given[token.name] = token.value
   }
-  return given
+  return { given, faults }
+}
+
+function splitArgs(args: readonly string[], names: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    options: {
+      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      help: { type: 'boolean', short: 'h' },
+      version: { type: 'boolean', short: 'v' },
+    },
+    strict: false,
+    tokens: true,
+  })
+}
+
+type Token = ReturnType<typeof splitArgs>['tokens'][number]
+
+function findFault(token: Token, names: readonly string[]): string | undefined {
+  if (token.kind === 'positional') return `argument ${token.index + 1}: expected one that begins with --`
+  if (token.kind === 'option-terminator') return undefined
+  const { name, rawName, value } = token
+  if (!names.includes(name)) return `${rawName.replace(/[^\w-].*/s, '…')}: unknown`
+  if (value === undefined) return `${rawName}: expected a value after it`
+  if (token.inlineValue || !value.startsWith('--')) return undefined
+  return `${rawName}: expected a value after it; one that begins with -- comes behind a =`
 }
 
 /** How a person would start this script from the working directory. */

@@ -16,11 +16,17 @@ import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
-import { formatCommand, handleArgs } from './command-line.ts'
+import { formatCommand, handleArgs, type GivenArguments } from './command-line.ts'
 import { formatStartText, openConsole } from './console.ts'
 
 /** A close cuts off the requests in flight after closeMs (5 s). README.md promises that the process ends within 6 s. */
 const maxStopMs = defaultTimeouts.closeMs + 800
+
+/**
+ * One Ctrl-C may arrive as two signals: the terminal sends it to `npm`, `pnpm exec` and the program alike, and the first two pass it on, or
+ * send a SIGTERM. A signal this soon after the first is the same key press.
+ */
+const sameKeyPressMs = 200
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -38,8 +44,8 @@ export async function runProgram(): Promise<void> {
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
     const request = handleArgs(given, command, packageVersion, process.env)
     if (typeof request === 'string') return console.say(request)
-    args = request
-    await start(args, console)
+    args = request.given
+    await start(request, console)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
@@ -50,18 +56,16 @@ export async function runProgram(): Promise<void> {
   }
 }
 
-async function start(args: Arguments, console: Console): Promise<void> {
+async function start({ given: args, faults }: GivenArguments, console: Console): Promise<void> {
   const { import: importPath, export: exportPath } = args
   const path = importPath ?? exportPath
   // An import and an export need no keys.
-  const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args })
+  const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args }, faults)
   const { databaseUrl, log } = config
   const say = log === 'silent' ? () => {} : console.say
   const open = () => openDatabase(databaseUrl, process.env, say)
   if (path === undefined)
     return serve(config, databaseUrl === '' ? undefined : await open(), { ...console, say })
-  if (databaseUrl === '' || (importPath !== undefined && exportPath !== undefined))
-    throw new ConfigError('--import, --export: expected one of them, and a database')
   const verb = importPath === undefined ? 'export' : 'import'
   try {
     const database = await open()
@@ -103,8 +107,6 @@ async function serve(config: Config, database: Database | undefined, console: Co
 }
 
 function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
-  // Under `npm start`, one Ctrl-C arrives from the terminal and from npm, so a signal shortly after the first counts as the same one.
-  const repeatMs = process.env['npm_lifecycle_event'] === undefined ? 0 : 200
   let stoppingSince: number | undefined
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     if (stoppingSince === undefined) {
@@ -114,7 +116,7 @@ function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
       await server.close().catch(() => process.exit(1))
       say('stopped')
       await exit(0, 500)
-    } else if (clock.performanceNow() - stoppingSince >= repeatMs) endAtOnce(signal)
+    } else if (clock.performanceNow() - stoppingSince >= sameKeyPressMs) endAtOnce(signal)
   }
   for (const signal of stopSignals) process.off(signal, endAtOnce).on(signal, stop)
 }
