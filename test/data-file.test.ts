@@ -333,11 +333,11 @@ test('names the place of a fault at the end of a long line', async () => {
   })
 })
 
-test('keeps the bytes of a torn tail beside the file, as private as it is, and says so in one line', async (t) => {
+test('keeps the bytes of a torn tail beside the file, for its owner alone, and says so in one line', async (t) => {
   const whole = `{\n  "pets": [\n    ${rex}`
   const torn = ',\n    {"id":2,"name":"Mi'
   const path = makeDataFile(whole + torn)
-  chmodSync(path, 0o600)
+  chmodSync(path, 0o644)
   const { store, lines: said } = await openStore(t, path)
   assert.equal(store.size, 1)
   assert.equal(said.length, 1)

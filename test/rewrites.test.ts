@@ -11,6 +11,7 @@ import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
+  Lines,
   makeFastFolder,
   namesIn,
   namesInFile,
@@ -172,9 +173,15 @@ describe(
   },
 )
 
-test('puts the file back that a killed process had moved aside, and says so', async (t) => {
-  const path = join(makeFastFolder(), 'pets.json')
+/** As a process leaves it that is killed between moving the old file aside and putting the new one into its place. */
+function interruptRewrite(path: string): void {
   nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  nodeFs.writeFileSync(`${path}.petstore-new`, edited)
+}
+
+test('restores the file that a killed process had moved aside, and says so', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  interruptRewrite(path)
   const { store, lines } = await openStore(t, path)
   assert.equal(store.size, 2)
   assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
@@ -185,9 +192,9 @@ test('puts the file back that a killed process had moved aside, and says so', as
   )
 })
 
-test('leaves the file aside when it cannot be put back', async () => {
+test('leaves the file aside when it cannot be restored', async () => {
   const path = join(makeFastFolder(), 'pets.json')
-  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  interruptRewrite(path)
   const failing = new Set(['linkSync', 'renameSync'])
   const fileSystem = watchFileSystem({
     before({ name }) {
@@ -196,11 +203,14 @@ test('leaves the file aside when it cannot be put back', async () => {
   })
   await assert.rejects(openFileStore(path, { fileSystem }), /pets\.json: cannot be opened or created: .*EIO/)
   assert.equal(nodeFs.readFileSync(`${path}.petstore-old`, 'utf8'), edited)
+  const store = await openFileStore(path)
+  assert.deepEqual(namesIn(store), ['Max', 'Mia'])
+  await store.close()
 })
 
 test('keeps the file that was aside until the one at the path is valid', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
-  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  interruptRewrite(path)
   for (const text of ['{"pets":[{"name":', '\n']) {
     nodeFs.writeFileSync(path, text)
     makeOld(path)
@@ -210,7 +220,182 @@ test('keeps the file that was aside until the one at the path is valid', async (
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Fixed')))
   const { store } = await openStore(t, path)
   assert.equal(store.get(1)?.name, 'Fixed')
-  assert.equal(nodeFs.existsSync(`${path}.petstore-old`), false)
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+})
+
+/** A start without a data file is refused and names the old one; each of its two remedies leads to a start. */
+async function assertNamesOldFile(path: string): Promise<void> {
+  const names = listFolder(dirname(path))
+  const [, toOldFile = '', without = ''] = await openFileStore(path).then(
+    () => assert.fail('it starts'),
+    ({ message }: Error) =>
+      /: is missing, and pets\.json\.petstore-old, which .*; rename it to (\S+) to go on with its pets, or to (another name) to go on without them$/m.exec(
+        message,
+      ) ?? assert.fail(message),
+  )
+  assert.deepEqual(listFolder(dirname(path)), names)
+  for (const choice of [toOldFile, without]) {
+    const folder = makeFastFolder()
+    copyFolder(dirname(path), join(folder, 'data'))
+    const copy = join(folder, 'data', 'pets.json')
+    nodeFs.renameSync(`${copy}.petstore-old`, choice === 'pets.json' ? copy : `${copy}.another`)
+    const store = await openFileStore(copy)
+    assert.equal(store.size > 0, choice === 'pets.json')
+    await store.close()
+  }
+}
+
+test('refuses to start without a data file beside an old one that may be older than what was confirmed, and names it', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  await assertNamesOldFile(path)
+})
+
+test('restores nothing beside kept pets, which may be newer', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  interruptRewrite(path)
+  nodeFs.writeFileSync(`${path}.kept-2026-11-26T10-00-00.000Z`, edited)
+  await assert.rejects(
+    openFileStore(path),
+    /pets\.json\.petstore-old, which .*\n.*, which was kept last, has 2 pets/,
+  )
+  assert.equal(nodeFs.existsSync(path), false)
+})
+
+test('a killed start that kept something looks like no interrupted rewrite', async () => {
+  const torn = `${edited.slice(0, -7)},\n    {"id":3,"name":"Cut o`
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, torn)
+  makeOld(path)
+  const copies: string[] = []
+  const fileSystem = watchFileSystem({
+    before() {
+      const copy = join(makeFastFolder(), 'data')
+      copyFolder(dirname(path), copy)
+      copies.push(join(copy, 'pets.json'))
+    },
+  })
+  await (await openFileStore(path, { fileSystem })).close()
+  for (const copy of copies) {
+    const names = listFolder(dirname(copy))
+    const isAside = names.includes('pets.json.petstore-old') && !names.includes('pets.json')
+    assert.equal(isAside && !names.includes('pets.json.petstore-new'), false, names.join())
+  }
+})
+
+/** Fails the calls of one name on files beside the data file: from the n-th on, once or each. */
+function failBeside(name: string, from: number, isLasting: boolean): FileSystem {
+  let count = 0
+  return watchFileSystem({
+    before(call) {
+      const isBeside = call.args.some((arg) => String(arg).includes('.petstore-'))
+      if (call.name !== name || !isBeside) return
+      count++
+      if (isLasting ? count >= from : count === from) throw systemError('EIO')
+    },
+  })
+}
+
+describe('serves no older state after a rewrite in which a call fails on a file beside, and the data file is removed', () => {
+  const kinds = ['unlinkSync', 'renameSync', 'linkSync'].flatMap((name) =>
+    [1, 2, 3, 4, 5].flatMap((from) => [false, true].map((isLasting) => ({ name, from, isLasting }))),
+  )
+  for (const { name, from, isLasting } of kinds) {
+    test(`${name}, ${isLasting ? `from call ${from} on` : `call ${from}`}`, async (t) => {
+      const path = join(makeFastFolder(), 'pets.json')
+      nodeFs.writeFileSync(path, withoutId)
+      const said = new Lines()
+      const fileSystem = failBeside(name, from, isLasting)
+      const store = await openFileStore(path, { fileSystem, onMessage: said.say }).catch((error: unknown) => {
+        assert.ok(error instanceof DataFileUnusable, String(error))
+        return undefined
+      })
+      if (store === undefined) {
+        // Nothing was confirmed, and the next start has the file.
+        const { store: next } = await openStore(t, path)
+        assert.deepEqual(namesIn(next), ['Rex'])
+        return
+      }
+      t.after(() => store.close())
+      await store.create(newPet('Mia'))
+      await store.create(newPet('Kit'))
+      nodeFs.rmSync(path)
+      const line = await said.next(/is missing; no pet can be added/)
+      assert.deepEqual(namesIn(store), ['Rex', 'Mia', 'Kit'])
+      assert.equal(nodeFs.existsSync(path), false)
+      if (!line.includes('are kept in')) return
+      const killed = join(makeFastFolder(), 'data', 'pets.json')
+      copyFolder(dirname(path), dirname(killed))
+      await assert.rejects(openFileStore(killed), /which was kept last, has 3 pets/)
+    })
+  }
+})
+
+test('rewrites nothing while an old file from before cannot be removed', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, withoutId)
+  nodeFs.writeFileSync(`${path}.petstore-old`, edited)
+  const fileSystem = failBeside('unlinkSync', 1, true)
+  await assert.rejects(
+    openFileStore(path, { fileSystem }),
+    /cannot be opened or created: i\/o error \(EIO\)$/,
+  )
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), withoutId)
+  const { store } = await openStore(t, path)
+  assert.deepEqual(namesIn(store), ['Rex'])
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+})
+
+test('what is made beside the file is for its owner alone until it takes its place, and gets its mode then', async (t) => {
+  const umask = process.umask(0)
+  t.after(() => process.umask(umask))
+  const torn = `${withoutId.slice(0, -2)},\n    {"id":3,"name":"Cut o`
+  for (const text of [withoutId, torn]) {
+    const path = join(makeFastFolder(), 'pets.json')
+    nodeFs.writeFileSync(path, text)
+    nodeFs.chmodSync(path, 0o604)
+    makeOld(path)
+    let isSeen = false
+    const fileSystem = watchFileSystem({
+      before({ name }) {
+        for (const beside of listFolder(dirname(path)).filter((file) => file !== 'pets.json')) {
+          const { mode } = nodeFs.statSync(join(dirname(path), beside))
+          // From then on it is the next data file. The old one may be what it was.
+          const isReady =
+            beside.endsWith('.petstore-old') || ['fsync', 'renameSync', 'linkSync'].includes(name)
+          if (beside.endsWith('.petstore-new') && isReady) isSeen = true
+          else if (!isReady) assert.equal(mode & 0o077, isSeen ? mode & 0o077 : 0, `${name} ${beside}`)
+        }
+      },
+    })
+    const { store } = await openStore(t, path, fileSystem)
+    assert.ok(isSeen)
+    assert.equal(nodeFs.statSync(path).mode & 0o777, 0o604)
+    nodeFs.truncateSync(path)
+    await store.close()
+    const kept = listFolder(dirname(path)).filter((name) => /\.(?:torn|kept)-/.test(name))
+    assert.equal(kept.length, text === torn ? 2 : 1)
+    for (const name of kept)
+      assert.equal(nodeFs.statSync(join(dirname(path), name)).mode & 0o777, 0o600, name)
+  }
+})
+
+test('gives a new data file, and a group that it cannot keep, to nobody else', async (t) => {
+  const umask = process.umask(0)
+  t.after(() => process.umask(umask))
+  const path = join(makeFastFolder(), 'pets.json')
+  const { store } = await openStore(t, path)
+  assert.equal(nodeFs.statSync(path).mode & 0o777, 0o600)
+  await store.close()
+  nodeFs.writeFileSync(path, withoutId)
+  nodeFs.chmodSync(path, 0o664)
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (name === 'fchownSync') throw systemError('EPERM')
+    },
+  })
+  await openStore(t, path, fileSystem)
+  assert.equal(nodeFs.statSync(path).mode & 0o777, 0o604)
 })
 
 test('leaves an invalid edit alone that was saved after a rewrite was killed', async (t) => {

@@ -84,7 +84,10 @@ const works: readonly Work[] = [
   {
     what: 'a start after a rewrite that was killed',
     isStart: true,
-    prepare: (path) => nodeFs.renameSync(path, path + aside),
+    prepare: (path) => {
+      nodeFs.copyFileSync(path, `${path}.petstore-new`)
+      nodeFs.renameSync(path, path + aside)
+    },
   },
 ]
 

@@ -33,7 +33,13 @@ import {
 import { type FileLock, lockFile } from './file-lock.ts'
 import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import { findKeptFiles, keepPets, refuseBesideKeptPets, sayKeptFiles, showKeptFile } from './kept-pets.ts'
-import { createBeside, removeLeftovers, restoreOldFile, rewriteFile } from './new-files.ts'
+import {
+  createBeside,
+  removeLeftovers,
+  restoreInterrupted,
+  restoreOldFile,
+  rewriteFile,
+} from './new-files.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 
 /** For a file that keeps changing. */
@@ -121,6 +127,8 @@ export class DataFile implements Adapter<PetData> {
   /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be rewritten. */
   #hasFailedSync = false
   #changedRewrites = 0
+  /** Since a rewrite has failed: no file is at the path, but the one that was is beside it. */
+  #isOldAside = false
   #keptPaths: readonly string[] = []
   /** Until then (`clock.performanceNow()`) keeping is not tried again. */
   #keepFailure: { readonly error: unknown; readonly untilMs: number } | undefined
@@ -211,12 +219,14 @@ export class DataFile implements Adapter<PetData> {
       await delay(lookAgainMs)
       if (!isSame(this.#disk.statIdentity(), identity)) throw new DataFileChanged(this.name)
     }
-    if (await restoreOldFile(this.#disk)) {
-      if (isStart) this.#disk.say('restored: a crash had interrupted the server while it rewrote this file')
+    const hasKeptPets = findKeptFiles(this.#disk).length > 0
+    if (isStart && (await restoreInterrupted(this.#disk, hasKeptPets))) {
+      this.#disk.say('restored: a crash had interrupted the server while it rewrote this file')
       throw new DataFileChanged(this.name)
     }
+    if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged(this.name)
     const tornEnd = findTornEnd(text)
-    if (findKeptFiles(this.#disk).length === 0) {
+    if (!hasKeptPets) {
       if (isStart && identity === undefined) return this.#rewrite(undefined, [...formatFile([])])
       if (tornEnd && (isStart || tornEnd === 'copy')) return this.#repair(identity, text, tornEnd)
     }
@@ -335,7 +345,7 @@ export class DataFile implements Adapter<PetData> {
   async close(): Promise<void> {
     try {
       await this.#rollBack()
-      await restoreOldFile(this.#disk)
+      if (this.#isOldAside) await restoreOldFile(this.#disk)
     } catch {
       // The next start repairs what is left, and puts the file back.
     }
@@ -358,6 +368,7 @@ export class DataFile implements Adapter<PetData> {
   #serve(identity: Identity, text: FileText): PetData {
     this.#servedTarget = this.#disk.target
     removeLeftovers(this.#disk)
+    this.#isOldAside = false
     this.#become({ is: 'served', end: endOf(text, identity) })
     this.#count = text.pets.length
     const highestListedId = text.pets.at(-1)?.id ?? 0
@@ -367,9 +378,10 @@ export class DataFile implements Adapter<PetData> {
   }
 
   async #rewrite(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {
-    try {
-      await this.#disk.retryWhileHeld(() => rewriteFile(this.#disk, expected, next))
-    } catch (error) {
+    const outcome = await rewriteFile(this.#disk, expected, next)
+    if (outcome.is === 'failed') {
+      const { error, isOldAside } = outcome
+      if (isOldAside) this.#isOldAside = true
       if (isChanged(error)) this.#changedRewrites++
       const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
       if (obstacle === undefined) throw error

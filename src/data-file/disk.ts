@@ -105,8 +105,8 @@ export class Disk {
     return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
   }
 
-  open(path: string, flags: OpenMode): Promise<number> {
-    return this.retryWhileHeld(() => this.fs.openSync(path, flags))
+  open(path: string, flags: OpenMode, mode?: number): Promise<number> {
+    return this.retryWhileHeld(() => this.fs.openSync(path, flags, mode))
   }
 
   /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) returns. */
@@ -114,8 +114,13 @@ export class Disk {
     quietly(() => this.fs.closeSync(descriptor))
   }
 
-  async withFile<T>(path: string, flags: OpenMode, use: (descriptor: number) => Promise<T>): Promise<T> {
-    const descriptor = await this.open(path, flags)
+  async withFile<T>(
+    path: string,
+    flags: OpenMode,
+    use: (descriptor: number) => Promise<T>,
+    mode?: number,
+  ): Promise<T> {
+    const descriptor = await this.open(path, flags, mode)
     try {
       return await use(descriptor)
     } finally {

@@ -7,85 +7,144 @@
  * open descriptor.
  */
 import type { Stats } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { errorCode } from '../system/errors.ts'
-import { DataFileChanged, hasSameContent, quietly } from './disk.ts'
+import { DataFileChanged, DataFileUnusable, hasSameContent, quietly } from './disk.ts'
 import type { Disk, Identity } from './disk.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
+/** Not the name of a new data file, which tells a start that a rewrite was interrupted. */
+const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
-/** Creates a file with the mode and, if we may, the owner of `like`. `place` gives it its name when it is whole and durable. */
+/** Creates a durable file for its owner alone, which gets the owner, group and mode of `like` when it is whole. */
+async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, like?: Stats): Promise<void> {
+  disk.remove(path)
+  const use = async (descriptor: number): Promise<void> => {
+    let size = 0
+    for (const part of parts) {
+      disk.write(descriptor, part, size)
+      size += part.length
+    }
+    if (like !== undefined) giveRights(disk, descriptor, like)
+    await disk.sync('fsync', descriptor)
+  }
+  await disk.withFile(path, 'wx', use, 0o600)
+}
+
+/** As far as we may. Rights of a group that it cannot get would be those of another group. */
+function giveRights(disk: Disk, descriptor: number, like: Stats): void {
+  let mode = like.mode & 0o7777
+  // Only root may give a file away, but its owner may give it to a group that he is in. -1 leaves it as it is.
+  try {
+    disk.fs.fchownSync(descriptor, -1, like.gid)
+  } catch {
+    mode &= ~0o070
+  }
+  quietly(() => disk.fs.fchownSync(descriptor, like.uid, -1))
+  quietly(() => disk.fs.fchmodSync(descriptor, mode))
+}
+
+/** Creates a file for its owner alone. `place` gives it its name when it is whole and durable. */
 export async function createWhole<T>(
   disk: Disk,
   target: string,
   parts: Iterable<Buffer>,
-  like: Pick<Stats, 'mode' | 'uid' | 'gid'> | undefined,
-  place: (newPath: string) => T,
+  place: (path: string) => T,
 ): Promise<T> {
-  const newPath = newName(target)
-  disk.remove(newPath)
+  const path = temporaryName(target)
   try {
-    await disk.withFile(newPath, 'wx', async (descriptor) => {
-      if (like !== undefined) {
-        // Only root may give a file away, but its owner may give it to a group that he is in. -1 leaves it as it is.
-        quietly(() => disk.fs.fchownSync(descriptor, -1, like.gid))
-        quietly(() => disk.fs.fchownSync(descriptor, like.uid, -1))
-        quietly(() => disk.fs.fchmodSync(descriptor, like.mode & 0o7777))
-      }
-      let size = 0
-      for (const part of parts) {
-        disk.write(descriptor, part, size)
-        size += part.length
-      }
-      await disk.sync('fsync', descriptor)
-    })
-    const placed = place(newPath)
-    await disk.syncFolder(dirname(newPath))
+    await writeNewFile(disk, path, parts)
+    const placed = place(path)
+    await disk.syncFolder(dirname(target))
     return placed
   } finally {
-    disk.remove(newPath)
+    disk.remove(path)
   }
 }
 
-/** `expected` is undefined if there was no file. If another one is there by now, leaves that, and throws a DataFileChanged. */
-export async function rewriteFile(disk: Disk, expected: Identity, next: Iterable<Buffer>): Promise<void> {
-  const { target } = disk
-  try {
-    const old = disk.fs.statSync(target, { throwIfNoEntry: false })
-    // We might move aside a file that we may not write.
-    if (old !== undefined) disk.close(disk.fs.openSync(target, 'r+'))
-    await createWhole(disk, target, next, old, (newPath) => {
-      if (expected !== undefined) {
-        // 1. Move the old file aside. A crash may leave it there: see restoreOldFile.
-        disk.fs.renameSync(target, oldName(target))
-        // 2. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
-        if (!hasSameContent(disk.statIdentity(oldName(target)), expected))
-          throw new DataFileChanged(disk.name)
-      }
-      // 3. Link the new file at the path, unless an editor has created one there.
-      if (!linkIfMissing(disk, newPath, target)) throw new DataFileChanged(disk.name)
-    })
-  } catch (error) {
-    await restoreOldFile(disk).catch(() => {})
-    // Some editors remove the file and write it again. But where there was none, none can be made, such as `pets?.json` on Windows.
-    throw errorCode(error) === 'ENOENT' && expected !== undefined ? new DataFileChanged(disk.name) : error
-  }
-}
+/** `error` is a DataFileChanged if somebody else has written the file. `isOldAside`: it was moved, and could not be restored yet. */
+export type RewriteOutcome =
+  | { readonly is: 'durable' }
+  | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
-/** Whether an interrupted rewrite had left the old file aside, and no file is at the path. */
-export async function restoreOldFile(disk: Disk): Promise<boolean> {
+/** `expected` is undefined if there was no file. If another one is there by now, leaves that. */
+export async function rewriteFile(
+  disk: Disk,
+  expected: Identity,
+  next: Iterable<Buffer>,
+): Promise<RewriteOutcome> {
   const { target } = disk
   const oldPath = oldName(target)
+  const newPath = newName(target)
+  let isMoved = false
   try {
-    if (!linkIfMissing(disk, oldPath, target)) return false
+    // 1. Refuse what may not be written: it could be moved all the same.
+    const old = disk.fs.statSync(target, { throwIfNoEntry: false })
+    if (old !== undefined) disk.close(await disk.open(target, 'r+'))
+    // 2. Remove what an earlier rewrite has left, so that the old file is the one that is moved now.
+    if (disk.statIdentity(oldPath) !== undefined) disk.fs.unlinkSync(oldPath)
+    // 3. Make the new file, and its name durable: where both names are without a file at the path, a start restores the old one.
+    await writeNewFile(disk, newPath, next, old)
+    await disk.syncFolder(dirname(target))
+    if (expected !== undefined) {
+      // 4. Move the old file aside.
+      await disk.retryWhileHeld(() => disk.fs.renameSync(target, oldPath))
+      isMoved = true
+      // 5. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
+      if (!hasSameContent(disk.statIdentity(oldPath), expected)) throw new DataFileChanged(disk.name)
+    }
+    // 6. Link the new file at the path, unless an editor has created one there.
+    const isLinked = await disk.retryWhileHeld(() => linkIfMissing(disk, newPath, target))
+    if (!isLinked) throw new DataFileChanged(disk.name)
+    await disk.syncFolder(dirname(target))
+    // 7. Remove the second name of the new file. The old file stays until the new one was read.
+    disk.remove(newPath)
+    return { is: 'durable' }
+  } catch (error) {
+    let isOldAside = false
+    if (isMoved) {
+      await restoreOldFile(disk).catch(() => {
+        isOldAside = true
+      })
+    } else disk.remove(newPath)
+    // Some editors remove the file and write it again. But where there was none, none can be made, such as `pets?.json` on Windows.
+    const isGone = errorCode(error) === 'ENOENT' && expected !== undefined
+    return { is: 'failed', error: isGone ? new DataFileChanged(disk.name) : error, isOldAside }
+  }
+}
+
+/** Whether it was there, and no file was at the path. */
+export async function restoreOldFile(disk: Disk): Promise<boolean> {
+  const { target } = disk
+  try {
+    if (!linkIfMissing(disk, oldName(target), target)) return false
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return false
     throw error
   }
   await disk.syncFolder(dirname(target))
-  disk.remove(oldPath)
+  removeLeftovers(disk)
   return true
+}
+
+/**
+ * Restores the old file of a rewrite that was interrupted in an earlier run, and returns whether there was one. Without the new file beside it,
+ * or beside kept pets, an old file may be older than what was confirmed since: then throws a DataFileUnusable that names it.
+ */
+export async function restoreInterrupted(disk: Disk, hasKeptPets: boolean): Promise<boolean> {
+  const { target } = disk
+  const isOldAlone =
+    disk.statIdentity(target) === undefined && disk.statIdentity(oldName(target)) !== undefined
+  if (!isOldAlone) return false
+  const isInterrupted = disk.statIdentity(newName(target)) !== undefined
+  if (isInterrupted && !hasKeptPets) return restoreOldFile(disk)
+  const name = basename(target)
+  const remedy = `rename it to ${name} to go on with its pets, or to another name to go on without them`
+  throw DataFileUnusable.ofFile(
+    disk.name,
+    `is missing, and ${name}.petstore-old, which an earlier run has moved aside, may lack pets; ${remedy}`,
+  )
 }
 
 /** Returns whether the name was free. */
@@ -103,9 +162,9 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
   return true
 }
 
-/** Once there is a valid and durable file at the path. */
+/** Once there is a valid and durable file at the path. The old one goes first: beside the new one, it would be restored if that file went. */
 export function removeLeftovers(disk: Disk): void {
-  for (const name of [oldName, newName]) disk.remove(name(disk.target))
+  for (const name of [oldName, newName, temporaryName]) disk.remove(name(disk.target))
 }
 
 /** Creates `<target>.<kind>-<time>`, for its owner alone. Where that name is taken, the time of the next millisecond. Returns the path. */
@@ -116,8 +175,7 @@ export async function createBeside(
   time: number,
   parts: Iterable<Buffer>,
 ): Promise<string> {
-  const like = { mode: 0o600, uid: -1, gid: -1 }
-  return createWhole(disk, target, parts, like, (newPath) => {
+  return createWhole(disk, target, parts, (newPath) => {
     for (let nameTime = time; ; nameTime++) {
       const path = `${target}.${kind}-${formatTime(nameTime)}`
       if (linkIfMissing(disk, newPath, path)) return path

@@ -2,7 +2,8 @@
 import { openDataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
-import { createWhole, linkIfMissing, restoreOldFile } from '../data-file/new-files.ts'
+import { findKeptFiles } from '../data-file/kept-pets.ts'
+import { createWhole, linkIfMissing, restoreInterrupted } from '../data-file/new-files.ts'
 import type { Pet } from '../pet/pet.ts'
 import { send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
@@ -47,7 +48,7 @@ export async function exportPets({ storage }: Database, path: string): Promise<n
   const disk = new Disk(path)
   const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
   // What a crash has left of another file goes back: a start on the new one would remove it.
-  await restoreOldFile(disk)
+  await restoreInterrupted(disk, findKeptFiles(disk).length > 0)
   if (disk.statIdentity() !== undefined) throw exists
   const pets: Pet[] = []
   let hasMore = true
@@ -60,6 +61,6 @@ export async function exportPets({ storage }: Database, path: string): Promise<n
   parseFileText(path, bytes)
   await disk.makeFolder()
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await createWhole(disk, disk.target, [bytes], undefined, place))) throw exists
+  if (!(await createWhole(disk, disk.target, [bytes], place))) throw exists
   return pets.length
 }

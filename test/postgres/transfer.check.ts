@@ -207,7 +207,8 @@ test('exports over no other file', async () => {
   const folder = makeFolder()
   const databaseUrl = await database.createDatabase('over')
   writeFileSync(join(folder, 'pets.json'), text)
-  writeFileSync(join(folder, 'aside.json.petstore-old'), text)
+  // What an interrupted rewrite has left: the old file comes back.
+  for (const kind of ['old', 'new']) writeFileSync(join(folder, `aside.json.petstore-${kind}`), text)
   for (const name of ['pets.json', 'aside.json']) {
     assert.deepEqual(await run(folder, databaseUrl, '--export', name), {
       code: 1,
@@ -215,6 +216,15 @@ test('exports over no other file', async () => {
     })
     assert.equal(readFileSync(join(folder, name), 'utf8'), text)
   }
+})
+
+test('exports nothing beside an old file that nobody knows the age of', async () => {
+  const folder = makeFolder()
+  const databaseUrl = await database.createDatabase('old')
+  writeFileSync(join(folder, 'pets.json.petstore-old'), text)
+  const { code, output } = await run(folder, databaseUrl, '--export', 'pets.json')
+  assert.equal(code, 1)
+  assert.match(output, /^pets\.json: is missing, and pets\.json\.petstore-old, which /)
 })
 
 test('exports nothing that a start would refuse', async () => {
