@@ -144,23 +144,24 @@ export class FileText {
     if (!isKnown || this.#seenMembers.has(name)) {
       const fault = isKnown ? 'is given twice' : 'is not a member of the file'
       this.#addFault(`${shorten(name)}: ${fault}`, offset)
-      reader.readValue()
+      reader.skipValue()
     } else if (name === 'pets') {
       this.#readPets()
     } else {
       // An append replaces whatever follows the last pet.
       if (this.#seenMembers.has('pets')) this.#addFault('$schema: has to come before the pets', offset)
       const valueOffset = reader.at
-      if (typeof reader.readValue() !== 'string') this.#addFault('$schema: expected a string', valueOffset)
+      if (typeof reader.readShallowValue() !== 'string')
+        this.#addFault('$schema: expected a string', valueOffset)
     }
-    this.#seenMembers.add(name)
+    if (isKnown) this.#seenMembers.add(name)
   }
 
   #readPets(): void {
     const reader = this.#reader
     if (!reader.accept('[')) {
       this.#addFault('pets: expected an array', reader.at)
-      reader.readValue()
+      reader.skipValue()
       return
     }
     this.petsEnd = reader.at

@@ -56,6 +56,7 @@ const zero = 0x30
 const nine = 0x39
 /** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
+const memberName = 'a member name in double quotes'
 const literals = ['true', 'false', 'null']
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
@@ -102,7 +103,7 @@ export class JsonReader {
   }
 
   readName(): string {
-    const name = this.readString('a member name in double quotes')
+    const name = this.readString(memberName)
     if (!this.accept(':')) this.fail('":"')
     this.peek()
     return name
@@ -129,7 +130,8 @@ export class JsonReader {
     return -1
   }
 
-  readString(what = 'a string'): string {
+  /** Without `isWanted` it is only checked: a long one would take its length in memory. */
+  readString(what = 'a string', isWanted = true): string {
     if (this.peek() !== quote) this.fail(what)
     const { bytes } = this
     const start = this.at + 1
@@ -152,6 +154,7 @@ export class JsonReader {
     }
     this.at = at + 1
     if (allBits >= 0x80) this.#checkUtf8(start, at)
+    if (!isWanted) return ''
     if (hasEscape) return String(JSON.parse(bytes.toString('utf8', start - 1, at + 1)))
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
@@ -191,8 +194,8 @@ export class JsonReader {
     throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, at === bytes.length ? at : start)
   }
 
-  /** Any depth overflows no stack. `onMember` gets the members of the value itself, if it is an object. */
-  readValue(onMember?: (name: string, offset: number) => void): unknown {
+  /** Any depth overflows no stack. */
+  readValue(): unknown {
     /** Not ended yet, the innermost last. `names` is undefined for an array. */
     const open: { readonly items: unknown[]; readonly names: string[] | undefined }[] = []
     let value = this.readScalar()
@@ -204,18 +207,52 @@ export class JsonReader {
       const { items, names } = container
       if (!isOpening) items.push(value)
       if (this.acceptMore(names ? '}' : ']', isOpening)) {
-        if (names !== undefined) {
-          const offset = this.at
-          const name = this.readName()
-          names.push(name)
-          if (open.length === 1) onMember?.(name, offset)
-        }
+        if (names !== undefined) names.push(this.readName())
         value = this.readScalar()
       } else {
         open.pop()
         value = names ? Object.fromEntries(names.map((name, i) => [name, items[i]])) : items
       }
     }
+  }
+
+  /** The value of a scalar; `[]` or `{}` for what is in brackets, however large it is. */
+  readShallowValue(): unknown {
+    const kind = this.peek()
+    if (kind !== openBrace && kind !== openBracket) return this.readScalar()
+    this.skipValue()
+    return kind === openBrace ? {} : []
+  }
+
+  /** Checks a value and goes past it. It is not built, so that it takes no memory. */
+  skipValue(): void {
+    /** The brackets that are open, a byte each, and how many they are. */
+    let open = Buffer.alloc(64)
+    let depth = 0
+    do {
+      const byte = this.peek()
+      let isFirst = byte === openBrace || byte === openBracket
+      if (isFirst) {
+        if (depth === open.length) open = Buffer.concat([open, open])
+        open[depth++] = byte
+        this.at++
+      } else if (byte === quote) this.readString('a value', false)
+      else this.readScalar()
+      while (depth > 0 && !this.#acceptMoreIn(open[depth - 1] === openBrace, isFirst)) {
+        depth--
+        isFirst = false
+      }
+    } while (depth > 0)
+  }
+
+  /** Goes up to the next value in an object or an array, past its name. Behind the last, takes the bracket, and returns false. */
+  #acceptMoreIn(isObject: boolean, isFirst: boolean): boolean {
+    if (!this.acceptMore(isObject ? '}' : ']', isFirst)) return false
+    if (isObject) {
+      this.readString(memberName, false)
+      if (!this.accept(':')) this.fail('":"')
+    }
+    return true
   }
 
   /** Returns undefined before an object or an array. */

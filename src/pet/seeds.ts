@@ -110,9 +110,28 @@ export function readPet(
   if (plain !== undefined) return plain
   reader.at = start
   const offsets = new Map<string, number>()
-  const value = reader.readValue((member, offset) => {
-    if (offsets.has(member)) report({ member, message: 'is given twice' }, offset)
-    else offsets.set(member, offset)
-  })
+  const value = reader.accept('{') ? readMembers(reader, offsets, report) : reader.readShallowValue()
   return checkSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
+}
+
+/** The members that a pet has, with `[]` and `{}` for what is in brackets. The others are reported, and not built: a wrong file may be large. */
+function readMembers(
+  reader: JsonReader,
+  offsets: Map<string, number>,
+  report: (fault: SeedFault, offset: number) => void,
+): object {
+  const members: Record<string, unknown> = {}
+  for (let first = true; reader.acceptMore('}', first); first = false) {
+    const offset = reader.at
+    const member = reader.readName()
+    if (petMembers.includes(member)) {
+      if (offsets.has(member)) report({ member, message: 'is given twice' }, offset)
+      else offsets.set(member, offset)
+      members[member] = reader.readShallowValue()
+    } else {
+      report({ member, message: 'is not a member of a pet' }, offset)
+      reader.skipValue()
+    }
+  }
+  return members
 }
