@@ -108,21 +108,23 @@ test('knows a text that is right as far as it goes from one that is wrong', () =
   }
 })
 
+/** How far it goes, or the fault. */
+function outcomeOf(read: (reader: JsonReader) => unknown, text: Buffer): unknown {
+  const reader = new JsonReader(text)
+  const fault = failureOf(() => read(reader))
+  return fault instanceof JsonFault ? [fault.message, fault.offset] : reader.at
+}
+
 test('goes past a value as far as it would read it, or finds the same fault', () => {
   const random = createRandom(seed + 7)
   const next = createTexts(random)
-  const outcome = (read: (reader: JsonReader) => unknown, text: Buffer): unknown => {
-    const reader = new JsonReader(text)
-    const fault = failureOf(() => read(reader))
-    return fault instanceof JsonFault ? [fault.message, fault.offset] : reader.at
-  }
   let faults = 0
   for (let i = 0; i < 3000; i++) {
     const text = Buffer.from(`${next()} 5`)
     if (random(2) === 0) text[random(text.length)] = 0x20 + random(0x60)
-    const read = outcome((reader) => reader.readValue(), text)
+    const read = outcomeOf((reader) => reader.readValue(), text)
     assert.deepEqual(
-      outcome((reader) => reader.skipValue(), text),
+      outcomeOf((reader) => reader.skipValue(), text),
       read,
       text.toString(),
     )
