@@ -621,6 +621,36 @@ function mountAt(path: string, store: PetStoreHandle): RequestListener {
   }
 }
 
+test('leads from its path without a slash at the end to the page, also where an app has taken the path off', async (t) => {
+  for (const [basePath, path] of [
+    ['/store', '/store'],
+    ['/shop/api', '/api'],
+  ] as const) {
+    const store = await createPetStore({ ...memory, basePath })
+    t.after(() => store.close())
+    const mounted = await listen(t, mountAt(path, store))
+    const whole = await listen(t, store.listener)
+    for (const [url, method] of [
+      [mounted + path, 'GET'],
+      [mounted + path.toUpperCase(), 'GET'],
+      [`${mounted}${path}?a=b`, 'GET'],
+      [whole + basePath, 'GET'],
+      [whole + basePath, 'HEAD'],
+    ] as const) {
+      const response = await fetch(url, { method, redirect: 'manual' })
+      assert.deepEqual([response.status, response.headers.get('location')], [308, `${basePath}/`], url)
+      assert.equal(response.headers.get('content-length'), '0')
+    }
+    const direct = await store.fetch(new Request(`http://pets.test${basePath}`))
+    assert.deepEqual([direct.status, direct.headers.get('location')], [308, `${basePath}/`])
+    for (const url of [`${mounted}${path}/`, `${whole}${basePath}/`, whole])
+      assert.match(await (await fetch(url, { redirect: 'error' })).text(), /^<!doctype html>/)
+    const refused = await fetch(whole + basePath, { method: 'POST' })
+    assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
+    assert.equal((await fetch(whole + basePath + basePath)).status, 404)
+  }
+})
+
 test('tells onError, once, which basePath to pass when it is mounted under a path that it does not know', async (t) => {
   for (const basePath of ['', '/store']) {
     const errors: string[] = []
@@ -648,7 +678,7 @@ test('says nothing of the mount path when basePath is right, also behind a proxy
     t.after(() => store.close())
     const url = await listen(t, mountAt(path, store))
     for (const target of [`${path}/v1/pets?limit=1`, path, `${path}?a=/`]) {
-      assert.equal((await send(url, target)).status, 200, target)
+      assert.ok((await send(url, target)).status < 400, target)
     }
   }
   assert.deepEqual(errors, [])

@@ -46,7 +46,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { method, target } = arrival
     // There are no tunnels here (RFC 9110 section 9.3.6).
     if (method === 'CONNECT' || (method === 'OPTIONS' && target === '*')) return everyPath
-    const match = findMatch(target)
+    const match = findMatch(isMountPath(arrival) ? basePath : target)
     if (match !== undefined) return match
     // If a preflight is refused, the page sees a CORS error, and no 404.
     if (isPreflight(arrival)) return everyPath
@@ -54,6 +54,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
+  }
+
+  /** Whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
+  function isMountPath({ originalTarget, target }: Arrival): boolean {
+    if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
+    const path = findPath(originalTarget)
+    return !path.endsWith('/') && basePath.toLowerCase().endsWith(path.toLowerCase())
   }
 
   function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
@@ -216,6 +223,9 @@ function createRoutes(store: Store, basePath: string) {
   const add = (method: string, path: string, route: Route): void => {
     routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
   }
+  // `/store` leads to the page at `/store/`.
+  const redirect: Reply = { status: 308, headers: ['Location', `${basePath}/`, 'Content-Length', '0'] }
+  if (basePath !== '') add('GET', '', { needsNoKey: true, handle: () => redirect })
   for (const { method, path, headers, createHandle } of operations)
     add(method, `/v1${path}`, { headers, handle: createHandle(store, basePath) })
   const published: Readonly<Record<string, Handle>> = {

@@ -172,7 +172,10 @@ type SettingValues = {
   readonly [Name in keyof typeof settings]: v.InferOutput<(typeof settings)[Name]['schema']>
 }
 
-/** If there is no key, the host is a loopback address, and one is to be created for this run. */
+/**
+ * The value of each setting, checked. `apiKeys` may be empty, but only where nobody else can reach the service: the program then creates a
+ * key for this run.
+ */
 export interface Config extends SettingValues {
   /** Likely mistakes, to be printed at the start. */
   readonly hints: readonly string[]
