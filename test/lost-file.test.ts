@@ -402,7 +402,7 @@ describe('with the clock of the machine', { concurrency: true }, () => {
     await lines.next(/: can be used again$/)
   })
 
-  test('says when the pets cannot be kept, and keeps them as soon as there is room', async (t) => {
+  test('says when the pets cannot be kept, and keeps them at the stop if there is room then', async (t) => {
     const path = makeDataFile([rex])
     let isFull = true
     const fileSystem = watchFileSystem({
@@ -410,12 +410,13 @@ describe('with the clock of the machine', { concurrency: true }, () => {
         if (isFull && name === 'writeSync' && place !== path) throw systemError('ENOSPC')
       },
     })
-    const { lines } = await openStore(t, path, fileSystem)
+    const { store, lines } = await openStore(t, path, fileSystem)
     nodeFs.rmSync(path)
     await lines.next(/still served, but cannot be kept beside it: no space left on device \(ENOSPC\)$/)
     assert.deepEqual(listFolder(dirname(path)), [])
     isFull = false
-    await lines.next(/are kept in pets\.json\.kept-/)
+    await store.close()
+    assert.match(lines.at(-1) ?? '', /are kept in pets\.json\.kept-/)
     assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
   })
 })
@@ -602,6 +603,27 @@ test('sends no control character of a name to a terminal', async (t) => {
   const refusal = await refuseKilled(store, path)
   // oxlint-disable-next-line no-control-regex
   assert.doesNotMatch(lines.join('') + refusal.replaceAll('\n', ''), /[\x00-\x1f\x7f]/)
+})
+
+test('keeps the pets before it reads a file that is much larger, and serves that where they cannot be kept', async (t) => {
+  for (const isReadOnly of [false, true]) {
+    const path = makeDataFile([rex])
+    const calls: string[] = []
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (isReadOnly && name === 'openSync' && place.startsWith(`${path}.`)) throw systemError('EACCES')
+        if (name === 'readFileSync' || (name === 'linkSync' && !isReadOnly)) calls.push(name)
+      },
+    })
+    const { store, lines } = await openStore(t, path, fileSystem)
+    calls.length = 0
+    const large = Array.from({ length: 20_000 }, (_, i) => petLine(i + 1, `Pet ${i} of a large file`))
+    replace(path, formatDataFile(...large))
+    await lines.next(/^reloaded 20000 pets/)
+    assert.deepEqual(calls.slice(0, 2), isReadOnly ? ['readFileSync'] : ['linkSync', 'readFileSync'])
+    assert.equal(store.size, 20_000)
+    assert.deepEqual(findKept(path), [], 'they go when the file is served')
+  }
 })
 
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {

@@ -3,7 +3,18 @@
  * their file is lost, it can do in the memory that it serves them with.
  */
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { petLine } from './file-system.ts'
@@ -180,3 +191,130 @@ test('keeps the pets of an emptied file in the smallest heap that serves them', 
   }
   assert.fail('no heap serves them')
 })
+
+const feature =
+  '{"type":"Feature","properties":{"name":"Rex"},"geometry":{"type":"Point","coordinates":[13.4,52.5]}}'
+
+/** What somebody copies over the data file by mistake, of so many bytes, in pieces. */
+const wrongFiles: Readonly<Record<string, (bytes: number) => Iterable<string>>> = {
+  'a GeoJSON': (bytes) =>
+    repeatTo(bytes, '{"type":"FeatureCollection","features":[', `${feature},`, `${feature}]}`),
+  'other things in the place of pets': (bytes) =>
+    repeatTo(bytes, '{"pets":[', `{"id":1,"features":[${feature},`, '[]]}'),
+  'one long text': (bytes) => repeatTo(bytes, '{"pets":[{"photo":"', 'data:ä,'.repeat(100), '"}]}'),
+  'brackets within brackets': (bytes) => repeatTo(bytes, '{"pets":[{"tags":', '[['.repeat(100), ''),
+  'members by the thousand': (bytes) =>
+    repeatTo(bytes, '{"pets":[{', `"photo${'o'.repeat(9)}":5,`, '"a":5}]}'),
+  NULs: (bytes) => repeatTo(bytes, '', '\0'.repeat(1000), ''),
+}
+
+/** Why it is left out: the quick run tries two in the smaller heap. */
+function skipOf(what: string, heapMB: number): string | false {
+  return heapMB === 64 && ['a GeoJSON', 'one long text'].includes(what) ? false : skip
+}
+
+/** In pieces of a megabyte at most. */
+function* repeatTo(bytes: number, start: string, text: string, end: string): Generator<string> {
+  yield start
+  const piece = text.repeat(Math.ceil(1_000_000 / text.length))
+  for (let done = 0; done < bytes; done += piece.length) yield piece
+  yield end
+}
+
+function writePieces(path: string, pieces: Iterable<string>): void {
+  writeFileSync(path, '')
+  for (const piece of pieces) appendFileSync(path, piece)
+}
+
+const servedPets = formatDataFile(...Array.from({ length: 100 }, (_, i) => petLine(i + 1, `p${i}`)))
+
+/** Whether 100 pets are on the disk after the file was written over, whatever became of the process; and what a restart says. */
+async function assertKept(
+  t: TestContext,
+  pieces: Iterable<string>,
+  env: NodeJS.ProcessEnv,
+  wrapper: readonly string[],
+): Promise<string> {
+  const folder = makeFolder()
+  const path = join(folder, 'data/pets.json')
+  mkdirSync(join(folder, 'data'))
+  writeFileSync(path, servedPets)
+  const first = await startProgram(t, folder, env, wrapper)
+  writePieces(`${path}.wrong`, pieces)
+  renameSync(`${path}.wrong`, path)
+  const said = first.waitFor(/no pet can be added .*are kept in (\S+) until then/)
+  await Promise.race([said, first.ended])
+  const kept = readdirSync(join(folder, 'data')).filter((name) => name.includes('.kept-'))
+  assert.equal(kept.length, 1, first.output())
+  assert.equal(readFileSync(join(folder, 'data', kept[0] ?? ''), 'utf8'), servedPets)
+  first.child.kill('SIGKILL')
+  await first.ended
+  said.catch(() => {})
+  const second = runProgram(t, folder, { PETSTORE_API_KEYS: key, ...env }, wrapper)
+  assert.equal((await second.ended).code, 1, second.output())
+  assert.ok(second.output().includes(`${kept[0]}, which was kept last, has 100 pets; `), second.output())
+  return second.output()
+}
+
+/** A control group of so many MiB, removed after the test; undefined where none can be made. Returns the arguments that start a program in it. */
+function makeControlGroup(t: TestContext, mebibytes: number): readonly string[] | undefined {
+  const isFirst = !existsSync('/sys/fs/cgroup/cgroup.controllers')
+  const root = isFirst ? '/sys/fs/cgroup/memory' : '/sys/fs/cgroup'
+  try {
+    const own = readFileSync('/proc/self/cgroup', 'utf8')
+    const [, path = ''] = (isFirst ? /:memory:(.*)/ : /^0::(.*)/m).exec(own) ?? []
+    const group = join(root, path, `petstore-${randomUUID()}`)
+    mkdirSync(group)
+    // It can be removed once no process is in it.
+    t.after(() => spawnSync('sh', ['-c', `for i in 1 2 3 4 5; do rmdir "$0" && exit; sleep 1; done`, group]))
+    writeFileSync(join(group, isFirst ? 'memory.limit_in_bytes' : 'memory.max'), String(mebibytes * 2 ** 20))
+    return ['sh', '-c', `echo $$ >"${group}/cgroup.procs" && exec "$@"`, 'sh']
+  } catch {
+    t.skip('no control group can be made here')
+    return undefined
+  }
+}
+
+describe(
+  'keeps the pets before it reads a wrong file, and a restart says so in a sentence',
+  { concurrency: 2 },
+  () => {
+    for (const [heapMB, fileMB] of [
+      [64, 8],
+      [128, 20],
+    ] as const)
+      for (const [what, make] of Object.entries(wrongFiles))
+        test(
+          `${fileMB} MB of ${what} in a heap of ${heapMB} MB`,
+          { skip: skipOf(what, heapMB) },
+          async (t) => {
+            const env = { NODE_OPTIONS: `--max-old-space-size=${heapMB}` }
+            await assertKept(t, make(fileMB * 1e6), env, [])
+          },
+        )
+
+    test('20 MB of a GeoJSON in 256 MB', async (t) => {
+      const wrapper = makeControlGroup(t, 256)
+      if (wrapper !== undefined) await assertKept(t, wrongFiles['a GeoJSON']?.(20e6) ?? [], {}, wrapper)
+    })
+
+    test('400 MB of anything in 256 MB, which it names', async (t) => {
+      const wrapper = makeControlGroup(t, 256)
+      if (wrapper === undefined) return
+      const output = await assertKept(t, wrongFiles['NULs']?.(400e6) ?? [], {}, wrapper)
+      assert.match(
+        output,
+        /pets\.json: takes 38\d MiB of memory at least, and this process may have 256 MiB\n/,
+      )
+    })
+
+    test('pets that need more heap than there is, which it names', async (t) => {
+      const pets = repeatTo(60e6, '{"pets":[', '{"name":"","categoryId":1},', '{"name":"","categoryId":1}]}')
+      const output = await assertKept(t, pets, { NODE_OPTIONS: '--max-old-space-size=64' }, [])
+      assert.match(
+        output,
+        /pets\.json: takes 1\d\d MiB of memory at least, and the heap of Node may have \d+ MiB\n/,
+      )
+    })
+  },
+)

@@ -40,6 +40,7 @@ import {
   restoreOldFile,
   rewriteFile,
 } from './new-files.ts'
+import { canBeReadAtOnce, findPetsFault, findSizeFault } from './memory.ts'
 import { findTornEnd, type TornEnd } from './torn-end.ts'
 
 /** For a file that keeps changing. */
@@ -53,6 +54,9 @@ const settleMs = 400
 const maxChangedRewrites = 10
 
 const keepAgainMs = 10_000
+
+/** An edit that is larger than the file was twice over, and this, is taken for one that may not fit. */
+const maxGrownBytes = 2 ** 20
 
 /** Less than that is no room, even if a small pet still fits. */
 const minFreeBytes = 2 ** 20
@@ -185,8 +189,10 @@ export class DataFile implements Adapter<PetData> {
     let written: readonly Buffer[] | undefined
     for (;;) {
       this.#become({ is: 'unread' })
-      const { bytes, identity, fault } = await this.#disk.read()
+      const { bytes, identity, fault } = await this.#disk.read((fileBytes) => this.#prepareToRead(fileBytes))
       if (written !== undefined && !isMadeOf(bytes, written)) throw new DataFileChanged(this.name)
+      const petsFault = findPetsFault(bytes)
+      if (petsFault !== undefined) throw DataFileUnusable.ofFile(this.name, petsFault)
       const text = new FileText(bytes, this.highestGivenId)
       const unusable =
         fault === undefined ? text.describeFaults(this.name) : DataFileUnusable.ofFile(this.name, fault)
@@ -195,6 +201,24 @@ export class DataFile implements Adapter<PetData> {
       else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
         return this.#serve(identity, text)
       else written = await this.#rewrite(identity, text.formatWithIds(text.tail))
+    }
+  }
+
+  /**
+   * A wrong file that was copied over ours may be so large that reading it ends the process. So the pets are kept before a file is read that
+   * is much larger than theirs or, where they cannot be kept, only a file is read that surely fits beside them.
+   */
+  async #prepareToRead(fileBytes: number): Promise<void> {
+    const sizeFault = findSizeFault(fileBytes)
+    if (sizeFault !== undefined) throw DataFileUnusable.ofFile(this.name, sizeFault)
+    const servedBytes = Number(this.#servedIdentity?.size ?? 0n)
+    if (this.#served === undefined || fileBytes <= 2 * servedBytes + maxGrownBytes) return
+    try {
+      await this.keepPets()
+    } catch (error) {
+      if (canBeReadAtOnce(fileBytes)) return
+      const fault = `is so large that it is read only when the pets are kept: ${this.describeError(error)}`
+      throw DataFileUnusable.ofFile(this.name, fault)
     }
   }
 
