@@ -9,6 +9,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
+  createGate,
   holdLooks,
   Lines,
   makeFastFolder,
@@ -624,6 +625,58 @@ test('keeps the pets before it reads a file that is much larger, and serves that
     assert.equal(store.size, 20_000)
     assert.deepEqual(findKept(path), [], 'they go when the file is served')
   }
+})
+
+test('serves others between the parts of a file that it keeps or writes anew, which are of some 64 KiB', async (t) => {
+  const count = 10_000
+  const path = makeDataFile('{"pets":[]}')
+  let turns = 0
+  const ticking = setInterval(() => {})
+  const turn = (): void => void (turns++, setImmediate(turn).unref())
+  turn()
+  t.after(() => clearInterval(ticking))
+  const writes: { readonly path: string; readonly bytes: number; readonly turn: number }[] = []
+  const fileSystem = watchFileSystem({
+    before({ name, path: place, args }) {
+      if (name === 'writeSync') writes.push({ path: place, bytes: Number(args[3]), turn: turns })
+    },
+  })
+  const { lines } = await openStore(t, path, fileSystem)
+  const pets = Array.from({ length: count }, (_, i) => `{"name":"Pet ${i}","categoryId":1}`)
+  replace(path, `{"pets":[${pets.join(',')}]}`)
+  await lines.next(/^reloaded 10000 pets/)
+  nodeFs.truncateSync(path)
+  await lines.next(/are kept in/)
+  for (const suffix of ['.petstore-new', '.petstore-temporary']) {
+    const parts = writes.filter((write) => write.path === `${path}${suffix}`)
+    assert.ok(parts.length > 5 && parts.length < 20, `${parts.length} parts of ${suffix}`)
+    for (const [i, part] of parts.entries()) {
+      assert.ok(part.bytes < 140_000, `${part.bytes} bytes`)
+      assert.ok(i === 0 || part.turn > (parts[i - 1]?.turn ?? 0), 'a turn of others between two parts')
+    }
+  }
+})
+
+test('says how many pets are not kept yet when a stop takes longer than it may', async () => {
+  const path = makeDataFile([rex, mia])
+  const gate = createGate()
+  const fileSystem = watchFileSystem({
+    before: ({ name, path: place }) =>
+      name === 'fsync' && place !== dirname(path) ? gate.pass() : undefined,
+  })
+  const lines = new Lines()
+  const store = await openFileStore(path, { fileSystem, onMessage: lines.say })
+  nodeFs.truncateSync(path)
+  // A store alone keeps no process alive.
+  const waiting = setInterval(() => {}, 1_000)
+  await gate.reached
+  clearInterval(waiting)
+  const closed = store.close(clock.performanceNow())
+  await lines.next(/pets\.json: 2 pets are not kept beside it yet$/)
+  gate.open()
+  await closed
+  assert.match(lines.at(-1) ?? '', /are kept in/)
+  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
 })
 
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {

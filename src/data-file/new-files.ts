@@ -8,6 +8,7 @@
  */
 import type { Stats } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 import { DataFileChanged, DataFileUnusable, hasSameContent, quietly } from './disk.ts'
 import type { Disk, Identity } from './disk.ts'
@@ -17,19 +18,41 @@ const oldName = (target: string): string => `${target}.petstore-old`
 /** Not the name of a new data file, which tells a start that a rewrite was interrupted. */
 const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
+const writeBytes = 65_536
+
 /** Creates a durable file for its owner alone, which gets the owner, group and mode of `like` when it is whole. */
 async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, like?: Stats): Promise<void> {
   disk.remove(path)
   const use = async (descriptor: number): Promise<void> => {
     let size = 0
-    for (const part of parts) {
+    for (const part of toWriteParts(parts)) {
       disk.write(descriptor, part, size)
       size += part.length
+      // A slow disk may take long, and others are to be served meanwhile.
+      await new Promise(clock.setImmediate)
     }
     if (like !== undefined) giveRights(disk, descriptor, like)
     await disk.sync('fsync', descriptor)
   }
   await disk.withFile(path, 'wx', use, 0o600)
+}
+
+/** The same bytes in parts of `writeBytes` at least: a part for each pet would cost a system call each. */
+function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
+  let waiting: Buffer[] = []
+  let waitingBytes = 0
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += writeBytes) {
+      const piece = part.subarray(at, at + writeBytes)
+      waiting.push(piece)
+      waitingBytes += piece.length
+      if (waitingBytes < writeBytes) continue
+      yield Buffer.concat(waiting)
+      waiting = []
+      waitingBytes = 0
+    }
+  }
+  yield Buffer.concat(waiting)
 }
 
 /** As far as we may. Rights of a group that it cannot get would be those of another group. */

@@ -18,7 +18,7 @@ import { storageFailure, storeClosed, type PetPage, type PetQuery, type Store } 
 const lookEveryMs = 500
 
 /** So long after the requests in flight had to be finished, a stop that still keeps pets says so. */
-const sayUnkeptMs = 400
+const sayUnkeptMs = 600
 
 /** After so many edits in a row, a creation is refused. */
 const maxEdits = 10
