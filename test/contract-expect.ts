@@ -253,7 +253,7 @@ export const errorBodyWords = 'an Error body: {"code": string, "message": string
 
 /** `more` is said behind what was expected. */
 export function expectError(answer: Answer, more = ''): void {
-  expectJsonType(answer)
+  if (answer.text !== '') expectJsonType(answer)
   const { json, jsonFault, status } = answer
   const refuse = (fault: string) =>
     violate(answer, `${errorBodyWords}${more}`, `${fault}: ${answer.received}`)

@@ -64,7 +64,7 @@ const repairs: readonly (readonly [fault: string, repair: (text: string) => stri
   ],
   [
     'a quote inside a text, which has to be \\"',
-    (text) => text.replaceAll(/(?<![{[,:]\s*)"(?!\s*[}\],:])/g, '\\"'),
+    (text) => text.replaceAll(/(?<!\\)(?<![{[,:]\s*)"(?!\s*[}\],:])/g, '\\"'),
     true,
   ],
   [
@@ -130,6 +130,7 @@ export function readMeantJson(text: string): MeantJson {
     const meant = parseOrUndefined(text.slice(index, end))
     if (!isMeant(meant)) continue
     const before = text.slice(0, index).trim()
+    if (/^[{[]/.test(before)) break
     return {
       json: meant,
       fault:

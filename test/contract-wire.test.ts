@@ -126,6 +126,15 @@ const httpFaults: Record<
     'a body that is not compressed, for the request does not ask for it',
     'gzip (1F 8B)',
   ],
+  'gzip with its length': [
+    Buffer.concat([
+      Buffer.from(`HTTP/1.1 200 OK\r\n${type}Content-Length: ${gzipSync(json).length}\r\n\r\n`),
+      gzipSync(json),
+    ]),
+    'open',
+    'a body that is not compressed, for the request does not ask for it',
+    'gzip (1F 8B)',
+  ],
   'ISO 8859-1': [
     Buffer.from(`HTTP/1.1 200 OK\r\n${type}Content-Length: 14\r\n\r\n${json}`, 'latin1'),
     'close',

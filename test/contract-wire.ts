@@ -200,7 +200,8 @@ export function readResponse(
       note(`Content-Length: ${body.length}`, `Content-Length: ${length}`)
     } else {
       // The rest of a body that is longer than its length may be on its way. Then what is here is no JSON.
-      const isCut = body.length === Number(length) && body.length > 0 && !isJson(body.toString())
+      const isCut =
+        body.length === Number(length) && body.length > 0 && !isGzip(body) && !isJson(body.toString())
       if (end === undefined && (body.length < Number(length) || isCut)) return undefined
       const isOfCharacters = [body.toString().length, [...body.toString()].length].includes(Number(length))
       // Some servers cut the body off there, and some send none of it.
@@ -223,8 +224,7 @@ export function readResponse(
     }
   }
 
-  // Gzip begins with these bytes (RFC 1952, section 2.3.1).
-  if (body[0] === 0x1f && body[1] === 0x8b) {
+  if (isGzip(body)) {
     note('a body that is not compressed, for the request does not ask for it', 'gzip (1F 8B)')
     body = tryGunzip(body)
   }
@@ -262,6 +262,11 @@ function readChunks(bytes: Buffer): { body: Buffer; state: 'whole' | 'cut' | 'no
     chunks.push(bytes.subarray(start, start + size))
     at = start + size + 2
   }
+}
+
+/** Gzip begins with these bytes (RFC 1952, section 2.3.1). */
+function isGzip(bytes: Buffer): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b
 }
 
 function tryGunzip(bytes: Buffer): Buffer {
