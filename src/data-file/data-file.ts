@@ -11,6 +11,7 @@
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
+import { constants } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/json.ts'
@@ -35,6 +36,7 @@ import { closingBrackets, FileText, formatFile } from './file-text.ts'
 import { findKeptFiles, keepPets, refuseBesideKeptPets, sayKeptFiles, showKeptFile } from './kept-pets.ts'
 import {
   createBeside,
+  findInterrupted,
   removeLeftovers,
   restoreInterrupted,
   restoreOldFile,
@@ -104,13 +106,124 @@ export async function openDataFile(
     return { file, data }
   } catch (error) {
     await release?.()
-    const fault = isSystemError(error)
-      ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
-      : error
     // What lies beside a file that another server uses is not to be renamed.
     const isLockRefused = release === undefined && !isSystemError(error)
-    throw !isLockRefused && fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
+    throw isLockRefused ? error : toStartRefusal(disk, error)
   }
+}
+
+function toStartRefusal(disk: Disk, error: unknown): unknown {
+  const fault = isSystemError(error)
+    ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
+    : error
+  return fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
+}
+
+/** What is in a file, and what a start would do to it. */
+export interface CheckedFile {
+  readonly petCount: number
+  /** 0 if no pet has an id. */
+  readonly highestId: Int64
+  readonly missingIdCount: number
+  readonly tornEnd: TornEnd | undefined
+}
+
+/** Looks at a file as a start does, and changes and makes nothing, a lock neither. Throws as openDataFile does, and for a missing file. */
+export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
+  const disk = new Disk(path, options)
+  try {
+    const checked = await tryAgain(maxStartWaitMs, isChanged, () => checkOnce(disk))
+    sayKeptFiles(disk)
+    const writeError = findWriteError(disk, true)
+    if (writeError !== undefined) disk.say(describeReadOnly(disk.describeError(writeError)))
+    return checked
+  } catch (error) {
+    throw toStartRefusal(disk, error)
+  }
+}
+
+async function checkOnce(disk: Disk): Promise<CheckedFile> {
+  const { text, identity, unusable } = await readText(disk, 0, async (size) => refuseTooLarge(disk, size))
+  let remedy: Remedy | undefined
+  if (unusable !== undefined) {
+    await waitForSave(disk, identity, true)
+    const hasKeptPets = findKeptFiles(disk).length > 0
+    if (findInterrupted(disk, hasKeptPets))
+      throw DataFileUnusable.ofFile(
+        disk.name,
+        'is missing; a start would restore it, since a rewrite was interrupted',
+      )
+    remedy = hasKeptPets ? undefined : findRemedy(text, identity, true)
+    if (remedy === undefined) throw unusable
+  }
+  if (remedy === 'create') throw DataFileUnusable.ofFile(disk.name, 'is missing; a start would create it')
+  const missingIdCount = text.filledIds.length
+  if (remedy !== undefined || missingIdCount > 0) {
+    try {
+      disk.fs.accessSync(disk.target, constants.W_OK)
+      disk.fs.accessSync(dirname(disk.target), constants.W_OK)
+    } catch (error) {
+      throw mustBeRewritten(disk, cannotRewrite(disk, error))
+    }
+  }
+  // Ids that are filled in are higher than all others.
+  const highestId = text.pets.at(-1 - missingIdCount)?.id ?? 0
+  return { petCount: text.pets.length, highestId, missingIdCount, tornEnd: remedy }
+}
+
+/** Throws a DataFileChanged, a system error, a DataFileUnusable for what cannot be read in the memory that there is, or what `prepare` throws. */
+async function readText(disk: Disk, highestGivenId: Int64, prepare: (fileBytes: number) => Promise<void>) {
+  const { bytes, identity, fault } = await disk.read(prepare)
+  const petsFault = findPetsFault(bytes)
+  if (petsFault !== undefined) throw DataFileUnusable.ofFile(disk.name, petsFault)
+  const text = new FileText(bytes, highestGivenId)
+  const unusable =
+    fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
+  return { text, identity, unusable }
+}
+
+/** Throws a DataFileUnusable for a file that does not fit into the memory of this process. */
+function refuseTooLarge(disk: Disk, fileBytes: number): void {
+  const sizeFault = findSizeFault(fileBytes)
+  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.name, sizeFault)
+}
+
+/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged when it has written. */
+async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Promise<void> {
+  const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
+  const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
+  for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
+    await delay(lookAgainMs)
+    if (!isSame(disk.statIdentity(), identity)) throw new DataFileChanged(disk.name)
+  }
+}
+
+/** What the server does about a file that cannot be used as it is: it creates one, or repairs its end. */
+type Remedy = 'create' | TornEnd
+
+/** Where no kept pets lie beside it. Undefined if a person has to mend it. */
+function findRemedy(text: FileText, identity: Identity, isStart: boolean): Remedy | undefined {
+  if (isStart && identity === undefined) return 'create'
+  const tornEnd = findTornEnd(text)
+  return isStart || tornEnd === 'copy' ? tornEnd : undefined
+}
+
+function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
+  return DataFileUnusable.ofFile(disk.name, `has to be rewritten, but ${obstacle}`)
+}
+
+function cannotRewrite(disk: Disk, error: unknown): string {
+  return `it or its folder cannot be written: ${disk.describeError(error)}`
+}
+
+export function describeReadOnly(reason: string): string {
+  return `cannot be written: ${reason}; pets can be listed, but not added`
+}
+
+function findWriteError(disk: Disk, isSuspected: boolean): unknown {
+  const error = disk.findAccessError() ?? (isSuspected ? disk.findOpenError() : undefined)
+  const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+  return isRefused || disk.mayBeHeld(error) ? error : undefined
 }
 
 export class DataFile implements Adapter<PetData> {
@@ -189,13 +302,9 @@ export class DataFile implements Adapter<PetData> {
     let written: readonly Buffer[] | undefined
     for (;;) {
       this.#become({ is: 'unread' })
-      const { bytes, identity, fault } = await this.#disk.read((fileBytes) => this.#prepareToRead(fileBytes))
-      if (written !== undefined && !isMadeOf(bytes, written)) throw new DataFileChanged(this.name)
-      const petsFault = findPetsFault(bytes)
-      if (petsFault !== undefined) throw DataFileUnusable.ofFile(this.name, petsFault)
-      const text = new FileText(bytes, this.highestGivenId)
-      const unusable =
-        fault === undefined ? text.describeFaults(this.name) : DataFileUnusable.ofFile(this.name, fault)
+      const found = await readText(this.#disk, this.highestGivenId, (size) => this.#prepareToRead(size))
+      const { text, identity, unusable } = found
+      if (written !== undefined && !isMadeOf(text.bytes, written)) throw new DataFileChanged(this.name)
       const isDurable = written !== undefined
       if (unusable !== undefined) written = await this.#recover(identity, text, unusable)
       else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
@@ -209,8 +318,7 @@ export class DataFile implements Adapter<PetData> {
    * is much larger than theirs or, where they cannot be kept, only a file is read that surely fits beside them.
    */
   async #prepareToRead(fileBytes: number): Promise<void> {
-    const sizeFault = findSizeFault(fileBytes)
-    if (sizeFault !== undefined) throw DataFileUnusable.ofFile(this.name, sizeFault)
+    refuseTooLarge(this.#disk, fileBytes)
     const servedBytes = Number(this.#servedIdentity?.size ?? 0n)
     if (this.#served === undefined || fileBytes <= 2 * servedBytes + maxGrownBytes) return
     try {
@@ -236,24 +344,16 @@ export class DataFile implements Adapter<PetData> {
    */
   async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<readonly Buffer[]> {
     const isStart = this.#served === undefined
-    const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
-    // An editor may have emptied the file, and take its time to write the rest.
-    const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
-    for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
-      await delay(lookAgainMs)
-      if (!isSame(this.#disk.statIdentity(), identity)) throw new DataFileChanged(this.name)
-    }
+    await waitForSave(this.#disk, identity, isStart)
     const hasKeptPets = findKeptFiles(this.#disk).length > 0
     if (isStart && (await restoreInterrupted(this.#disk, hasKeptPets))) {
       this.#disk.say('restored: a crash had interrupted the server while it rewrote this file')
       throw new DataFileChanged(this.name)
     }
     if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged(this.name)
-    const tornEnd = findTornEnd(text)
-    if (!hasKeptPets) {
-      if (isStart && identity === undefined) return this.#rewrite(undefined, [...formatFile([])])
-      if (tornEnd && (isStart || tornEnd === 'copy')) return this.#repair(identity, text, tornEnd)
-    }
+    const remedy = hasKeptPets ? undefined : findRemedy(text, identity, isStart)
+    if (remedy === 'create') return this.#rewrite(undefined, [...formatFile([])])
+    if (remedy !== undefined) return this.#repair(identity, text, remedy)
     this.#become({ is: 'unusable', identity, error: unusable })
     throw unusable
   }
@@ -311,9 +411,7 @@ export class DataFile implements Adapter<PetData> {
    * allows it, a descriptor for writing is opened, since that alone shows `chattr +a`. It would wake whoever watches the file, twice a second.
    */
   findWriteError(isSuspected: boolean): unknown {
-    const error = this.#disk.findAccessError() ?? (isSuspected ? this.#disk.findOpenError() : undefined)
-    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-    return isRefused || this.#disk.mayBeHeld(error) ? error : undefined
+    return findWriteError(this.#disk, isSuspected)
   }
 
   /** Whether so little room is known to be left that pets soon find none. */
@@ -409,7 +507,7 @@ export class DataFile implements Adapter<PetData> {
       if (isChanged(error)) this.#changedRewrites++
       const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
       if (obstacle === undefined) throw error
-      const unusable = DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${obstacle.words}`)
+      const unusable = mustBeRewritten(this.#disk, obstacle.words)
       if (obstacle.isOfFile)
         this.#become({ is: 'unusable', identity: this.#disk.statIdentity(), error: unusable })
       throw unusable
@@ -437,10 +535,7 @@ export class DataFile implements Adapter<PetData> {
     if (code === 'EBUSY' && !this.#disk.isWindows)
       return { words: 'is a mount of its own; mount its folder instead', isOfFile: true }
     if (['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error))
-      return {
-        words: `it or its folder cannot be written: ${this.#disk.describeError(error)}`,
-        isOfFile: false,
-      }
+      return { words: cannotRewrite(this.#disk, error), isOfFile: false }
     return undefined
   }
 

@@ -152,22 +152,27 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
 }
 
 /**
- * Restores the old file of a rewrite that was interrupted in an earlier run, and returns whether there was one. Without the new file beside it,
- * or beside kept pets, an old file may be older than what was confirmed since: then throws a DataFileUnusable that names it.
+ * Whether there is the old file of a rewrite that was interrupted in an earlier run, to be restored. Without the new file beside it, or beside
+ * kept pets, an old file may be older than what was confirmed since: then throws a DataFileUnusable that names it.
  */
-export async function restoreInterrupted(disk: Disk, hasKeptPets: boolean): Promise<boolean> {
+export function findInterrupted(disk: Disk, hasKeptPets: boolean): boolean {
   const { target } = disk
   const isOldAlone =
     disk.statIdentity(target) === undefined && disk.statIdentity(oldName(target)) !== undefined
   if (!isOldAlone) return false
   const isInterrupted = disk.statIdentity(newName(target)) !== undefined
-  if (isInterrupted && !hasKeptPets) return restoreOldFile(disk)
+  if (isInterrupted && !hasKeptPets) return true
   const name = basename(target)
   const remedy = `rename it to ${name} to go on with its pets, or to another name to go on without them`
   throw DataFileUnusable.ofFile(
     disk.name,
     `is missing, and ${name}.petstore-old, which an earlier run has moved aside, may lack pets; ${remedy}`,
   )
+}
+
+/** Whether there was one. Throws as findInterrupted does. */
+export async function restoreInterrupted(disk: Disk, hasKeptPets: boolean): Promise<boolean> {
+  return findInterrupted(disk, hasKeptPets) && restoreOldFile(disk)
 }
 
 /** Returns whether the name was free. */

@@ -185,7 +185,15 @@ export interface Config extends SettingValues {
 export type Arguments = NodeJS.Dict<string>
 
 /** One line of the message for each fault. */
-export class ConfigError extends Error {}
+export class ConfigError extends Error {
+  /** If that setting has no fault, and the pets are in no database. */
+  readonly dataFile: string | undefined
+
+  constructor(message: string, dataFile?: string) {
+    super(message)
+    this.dataFile = dataFile
+  }
+}
 
 const nullHint = 'has null, which every sandboxed page sends, and every page that was opened as a file'
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
@@ -234,10 +242,13 @@ export function parseConfig(
   }
   if (transfers.length > 1 || (transfers.length > 0 && database.text === ''))
     lines.push('--import, --export: expected one of them, and a database')
+  if (args['check'] !== undefined && transfers.length > 0)
+    lines.push('--check: expected neither --import nor --export with it')
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)
   lines.push(...findUnknownVariables(env))
-  if (lines.length > 0) throw new ConfigError(lines.join('\n'))
+  const isFile = database.text === '' && parseText(settings.dataFile, file.text).success
+  if (lines.length > 0) throw new ConfigError(lines.join('\n'), isFile ? values.dataFile : undefined)
   return { ...values, hints }
 }
 

@@ -1,4 +1,4 @@
-/** The arguments of the program: one for each setting, `--import`, `--export`, `--help` and `--version`. Prints nothing, and checks no value. */
+/** The arguments of the program: one for each setting, `--check`, `--import`, `--export`, `--help` and `--version`. Prints nothing, and checks no value. */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { maskUser, settings, type Arguments, type Setting } from '../options/settings.ts'
@@ -39,9 +39,10 @@ export function handleArgs(
   let isAfterUnknown = false
   for (const token of tokens) {
     const fault = isAfterUnknown && token.kind === 'positional' ? undefined : findFault(token, names)
-    isAfterUnknown = token.kind === 'option' && !names.includes(token.name) && token.value === undefined
+    const isUnknown = token.kind === 'option' && ![...names, 'check'].includes(token.name)
+    isAfterUnknown = isUnknown && token.value === undefined
     if (fault !== undefined) faults.push(`${fault}; ${command} --help lists the arguments`)
-    else if (token.kind === 'option') given[token.name] = token.value
+    else if (token.kind === 'option') given[token.name] = token.value ?? ''
   }
   return { given, faults }
 }
@@ -51,6 +52,7 @@ function splitArgs(args: readonly string[], names: readonly string[]) {
     args: [...args],
     options: {
       ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      check: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
       version: { type: 'boolean', short: 'v' },
     },
@@ -65,6 +67,7 @@ function findFault(token: Token, names: readonly string[]): string | undefined {
   if (token.kind === 'positional') return `argument ${token.index + 1}: expected one that begins with --`
   if (token.kind === 'option-terminator') return undefined
   const { name, rawName, value } = token
+  if (name === 'check') return value === undefined ? undefined : `${rawName}: expected no value`
   if (!names.includes(name)) return `${rawName.replace(/[^\w-].*/s, '…')}: unknown`
   if (value === undefined) return `${rawName}: expected a value after it`
   if (token.inlineValue || !value.startsWith('--')) return undefined
@@ -106,6 +109,7 @@ Other users of this machine can see a key or a password that is given as an argu
 In the log of requests, those that an open page sends by itself have the word poll at the end.
 
 Options:
+  --check        say what a start would say of settings and data file, and change nothing; exit code 0 or 1
   --import FILE  store the pets of a data file in the database, which has none, and exit
   --export FILE  write the pets of the database into a new data file, and exit
   --verify URL   test another server against the interface, with its key by --keys; --verify --help says more

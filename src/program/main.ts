@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { checkDataFile, type CheckedFile } from '../data-file/data-file.ts'
 import { DataFileUnusable } from '../data-file/disk.ts'
 import { defaultTimeouts } from '../http/limits.ts'
 import { printEntries } from '../http/request-log.ts'
@@ -45,7 +46,8 @@ export async function runProgram(): Promise<void> {
     const request = handleArgs(given, command, packageVersion, process.env)
     if (typeof request === 'string') return console.say(request)
     args = request.given
-    await start(request, console)
+    if (args['check'] === undefined) await start(request, console)
+    else await check(request, console)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
@@ -78,6 +80,48 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
     if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
     throw new DatabaseUnusable(`${path}: the ${verb} failed: ${describeError(error)}`)
   }
+}
+
+/** Says what a start would say of settings and file. Prints under `silent`, too, since nothing else is asked for. */
+async function check(
+  { given, faults: argumentFaults }: GivenArguments,
+  { say, sayError, exit }: Console,
+): Promise<void> {
+  const faults: string[] = []
+  const lines: string[] = []
+  const note = (error: unknown): void => {
+    const message = describeFailure(error)
+    if (message === undefined) throw error
+    faults.push(message)
+  }
+  let dataFile: string | undefined
+  try {
+    const config = parseConfig(process.env, given, argumentFaults)
+    lines.push(...config.hints.map((hint) => `Note: ${hint}`))
+    if (config.databaseUrl === '') dataFile = config.dataFile
+    else lines.push('The settings have no fault. The database was not asked.')
+  } catch (error) {
+    note(error)
+    if (error instanceof ConfigError) dataFile = error.dataFile
+  }
+  if (dataFile !== undefined)
+    await checkDataFile(dataFile, { onMessage: (message) => void lines.push(message) }).then(
+      (checked) => void lines.push(`${dataFile}: ${describeChecked(checked)}`),
+      note,
+    )
+  if (faults.length === 0) return say(lines.join('\n'))
+  sayError(faults.join('\n'))
+  await exit(1, 1_000)
+}
+
+function describeChecked({ petCount, highestId, missingIdCount, tornEnd }: CheckedFile): string {
+  const ids = missingIdCount === 1 ? '1 id' : `${missingIdCount} ids`
+  const found = formatPetCount(petCount) + (highestId === 0 ? '' : `, the highest id is ${highestId}`)
+  const changes = [
+    ...(missingIdCount === 0 ? [] : [`fill in ${ids}`]),
+    ...(tornEnd === undefined ? [] : ['repair its end']),
+  ]
+  return changes.length === 0 ? found : `${found}; a start would ${changes.join(' and ')}`
 }
 
 async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {

@@ -3,7 +3,13 @@
  * so they cannot interleave.
  */
 import { Low } from 'lowdb'
-import { AppendFailed, openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
+import {
+  describeReadOnly,
+  AppendFailed,
+  openDataFile,
+  type DataFile,
+  type PetData,
+} from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/json.ts'
@@ -304,12 +310,8 @@ export class FileStore implements Store {
       return { ...trouble, code: 'read_only', words, endWords: 'is valid again, and the pets come from it' }
     }
     if (this.#writeError !== undefined) {
-      const fault = `cannot be written: ${file.describeError(this.#writeError)}`
-      return {
-        ...trouble,
-        code: 'read_only',
-        words: `${file.name}: ${fault}; pets can be listed, but not added`,
-      }
+      const fault = describeReadOnly(file.describeError(this.#writeError))
+      return { ...trouble, code: 'read_only', words: `${file.name}: ${fault}` }
     }
     if (this.#creationFailure === undefined) return undefined
     const { error, atMs, isFull } = this.#creationFailure

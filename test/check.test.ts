@@ -1,0 +1,178 @@
+/** `--check`: what a start would say of settings and data file, without a change to either. */
+import assert from 'node:assert/strict'
+import nodeFs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { checkDataFile, openDataFile } from '../src/data-file/data-file.ts'
+import { systemError } from './file-system.ts'
+import {
+  formatDataFile,
+  key,
+  makeDataFile,
+  makeFolder,
+  makeOld,
+  runProgram,
+  send,
+  startProgram,
+  withoutTimes,
+} from './support.ts'
+
+const rex = '{"id":1,"name":"Rex","categoryId":1,"status":"sold"}'
+const mia = '{"id":7,"name":"Mia","categoryId":2,"status":"sold"}'
+
+/** Names, texts, and times of change. */
+function describeFolder(folder: string): unknown {
+  return readdirSync(folder).map((name) => {
+    const { mtimeMs, ctimeMs, ino, mode } = statSync(join(folder, name))
+    return { name, text: readFileSync(join(folder, name), 'utf8'), mtimeMs, ctimeMs, ino, mode }
+  })
+}
+
+interface Checked {
+  readonly output: string
+  readonly code: number | null
+}
+
+/** Checks `pets.json` in the folder, which has to be as it was. */
+async function check(t: TestContext, folder: string, env: NodeJS.ProcessEnv = {}): Promise<Checked> {
+  const before = describeFolder(folder)
+  const program = runProgram(t, folder, { PETSTORE_DATA_FILE: 'pets.json', ...env }, [], ['--check'])
+  const { code } = await program.ended
+  assert.deepEqual(describeFolder(folder), before)
+  return { output: program.output(), code }
+}
+
+function makeStore(text: string, name = 'pets.json'): string {
+  const folder = makeFolder()
+  writeFileSync(join(folder, name), text)
+  makeOld(join(folder, name))
+  return folder
+}
+
+const whole = formatDataFile(rex, mia)
+
+const refuse = (): never => {
+  throw systemError('EACCES')
+}
+
+const openReadOnly: typeof nodeFs.openSync = (file, flags, mode) => {
+  if (flags === 'r+') throw systemError('EACCES')
+  return nodeFs.openSync(file, flags, mode)
+}
+
+for (const [what, text, found] of [
+  ['is there', whole, '2 pets, the highest id is 7'],
+  ['is there, of no pets', formatDataFile(), '0 pets'],
+  [
+    'it would fill in',
+    '{"pets":[{"name":"a","categoryId":1},{"id":7,"name":"b","categoryId":1},{"name":"c","categoryId":1}]}',
+    '3 pets, the highest id is 7; a start would fill in 2 ids',
+  ],
+  ['it would repair', whole.slice(0, -5), '2 pets, the highest id is 7; a start would repair its end'],
+  [
+    'it would do of both kinds',
+    '{"pets":[{"name":"a","categoryId":1}\n',
+    '1 pet; a start would fill in 1 id and repair its end',
+  ],
+] as const) {
+  test(`says what ${what}, and changes and makes nothing, under silent too`, async (t) => {
+    const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key }
+    assert.deepEqual(await check(t, makeStore(text), env), { output: `pets.json: ${found}\n`, code: 0 })
+  })
+}
+
+for (const [what, text, kept] of [
+  ['with several mistakes', '{"pets":[\n{"name":1},\n{"name":"a","categoryId":"x"}\n]}', undefined],
+  ['that is empty', '', undefined],
+  ['that is a torn one beside kept pets', whole.slice(0, -5), whole],
+] as const) {
+  test(`refuses a file ${what} in the words of a start`, async (t) => {
+    const folder = makeStore(text)
+    if (kept !== undefined) writeFileSync(join(folder, 'pets.json.kept-2026-11-26T09-00-00.000Z'), kept)
+    const checked = await check(t, folder)
+    const start = runProgram(t, folder, { PETSTORE_DATA_FILE: 'pets.json' })
+    const { code } = await start.ended
+    assert.deepEqual(checked, { output: withoutTimes(start.output()), code })
+    assert.equal(code, 1)
+  })
+}
+
+test('names kept pets beside a file that can be used, and a file that cannot be written, as a start does', async (t) => {
+  const folder = makeStore(whole)
+  writeFileSync(join(folder, 'pets.json.kept-2026-11-26T09-00-00.000Z'), formatDataFile(rex))
+  const { output, code } = await check(t, folder)
+  assert.match(
+    output,
+    /^pets\.json: pets\.json\.kept-\S+ has 1 pet that .*\npets\.json: 2 pets, the highest id is 7\n$/,
+  )
+  assert.equal(code, 0)
+  const path = makeDataFile([rex])
+  const messages: string[] = []
+  const fileSystem = { ...nodeFs, openSync: openReadOnly }
+  await checkDataFile(path, { fileSystem, onMessage: (message) => messages.push(message) })
+  assert.match(
+    messages.join(),
+    /cannot be written: permission denied \(EACCES\); pets can be listed, but not added$/,
+  )
+})
+
+test('refuses a missing file, which may be a mistyped backup, and makes no folder for it', async (t) => {
+  const folder = makeFolder()
+  const expected = { output: 'backups/pets.json: is missing; a start would create it\n', code: 1 }
+  assert.deepEqual(await check(t, folder, { PETSTORE_DATA_FILE: 'backups/pets.json' }), expected)
+  assert.ok(!existsSync(join(folder, 'backups')))
+})
+
+test('says the faults of settings and file together, each on a line, and takes no other file for one that is wrong', async (t) => {
+  const folder = makeStore('{"pets":[\n{"name":1,"categoryId":1}\n]}')
+  const { output, code } = await check(t, folder, { PORT: 'x', PETSTORE_LOG: 'silent' })
+  assert.equal(code, 1)
+  assert.match(output, /^PORT: .*\nPETSTORE_API_KEYS: .*silent.*\npets\.json:2:2: pets\[0\]\.name: .*\n$/)
+  mkdirSync(join(folder, 'data'))
+  const wrong = runProgram(t, folder, { PETSTORE_DATA_FILE: 'http://a/b' }, [], ['--check'])
+  assert.equal((await wrong.ended).code, 1)
+  assert.match(wrong.output(), /^PETSTORE_DATA_FILE: .*\n$/)
+})
+
+test('checks the settings alone with a database, and asks nobody', async (t) => {
+  const folder = makeFolder()
+  const env = { PETSTORE_DATA_FILE: '', PETSTORE_DATABASE_URL: 'postgres://127.0.0.1:1/pets' }
+  const expected = { output: 'The settings have no fault. The database was not asked.\n', code: 0 }
+  assert.deepEqual(await check(t, folder, env), expected)
+  const wrong = await check(t, folder, { ...env, PORT: 'x' })
+  assert.deepEqual(wrong, { output: 'PORT: expected a port from 0 to 65535, got "x"\n', code: 1 })
+})
+
+test('takes neither the lock nor the port of a server that runs', async (t) => {
+  const folder = makeFolder()
+  const { url } = await startProgram(t, folder)
+  await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
+  const env = { PORT: new URL(url).port }
+  const program = runProgram(t, folder, env, [], ['--check', '--file', 'data/pets.json'])
+  assert.equal((await program.ended).code, 0)
+  assert.equal(program.output(), 'data/pets.json: 1 pet, the highest id is 1\n')
+  assert.equal((await send(url, '/v1/pets', { body: { name: 'Mia', categoryId: 1 } })).status, 201)
+})
+
+test('looks again at a file to which a server is appending, and calls it not torn', async () => {
+  const path = makeDataFile([rex])
+  writeFileSync(path, whole.slice(0, -5))
+  let looks = 0
+  const look: typeof nodeFs.statSync = Object.assign((...args: Parameters<typeof nodeFs.statSync>) => {
+    // Of the look for an end of the save.
+    if (++looks === 1) writeFileSync(path, whole)
+    return nodeFs.statSync(...args)
+  })
+  const checked = await checkDataFile(path, { fileSystem: { ...nodeFs, statSync: look } })
+  assert.deepEqual(checked, { petCount: 2, highestId: 7, missingIdCount: 0, tornEnd: undefined })
+  assert.ok(looks > 0)
+})
+
+test('refuses, as a start does, a file that has to be rewritten and cannot be', async () => {
+  const path = makeDataFile('{"pets":[{"name":"Rex","categoryId":1}]}')
+  const fileSystem = { ...nodeFs, accessSync: refuse, linkSync: refuse, renameSync: refuse }
+  const expected =
+    /has to be rewritten, but it or its folder cannot be written: permission denied \(EACCES\)$/
+  await assert.rejects(openDataFile(path, { fileSystem }), expected)
+  await assert.rejects(checkDataFile(path, { fileSystem }), expected)
+})
