@@ -146,7 +146,7 @@ function runOn(version: string, file: string): { printed: readonly string[]; out
   const printed: string[] = []
   const module = { exports: {} }
   const globals = {
-    process: { versions: { node: version }, exit: (code: number) => fail(`exit ${code}`) },
+    process: { versions: { node: version }, on: () => {}, exit: (code: number) => fail(`exit ${code}`) },
     console: { error: (line: string) => printed.push(line) },
     module,
     exports: module.exports,
