@@ -162,8 +162,11 @@ const typed = `
     await createPetStore({ apiKeys: ['k'] })
     // @ts-expect-error There is no such status.
     await createPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1, status: 'lost' }] })
-    // @ts-expect-error Under exactOptionalPropertyTypes, an option may be left out, but not undefined.
-    await createPetStore({ apiKeys: ['k'], pets: [], basePath: undefined })
+    const nothing = { basePath: undefined, corsOrigins: undefined, delayMs: undefined, fail: undefined, dataFile: undefined }
+    const silence = { onMessage: undefined, onResponse: undefined, onError: undefined, storage: undefined }
+    const timeouts = { headersMs: undefined, requestMs: undefined, idleMs: undefined, closeMs: undefined }
+    const bare: SeedPet = { id: undefined, name: 'Rex', categoryId: 1, status: undefined }
+    await startPetStore({ apiKeys: ['k'], pets: [bare], ...nothing, ...silence, port: undefined, host: undefined, timeouts })
     return pet.name.length + store.countPets() + store.url.length + shared.url.length
   }`
 const typeNames =

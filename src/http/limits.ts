@@ -32,6 +32,9 @@ export interface Timeouts {
   readonly closeMs: number
 }
 
+/** One that is left out, or undefined, is the default. */
+export type SomeTimeouts = { readonly [Name in keyof Timeouts]?: Timeouts[Name] | undefined }
+
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
@@ -55,3 +58,13 @@ export function nodeLimits({ headersMs, requestMs }: Timeouts) {
 
 /** How long a client may go on sending while it reads its last responses, in milliseconds. */
 export const lingerMs = 30_000
+
+/** With the defaults of those that are not given. */
+export function completeTimeouts(given: SomeTimeouts): Timeouts {
+  return {
+    headersMs: given.headersMs ?? defaultTimeouts.headersMs,
+    requestMs: given.requestMs ?? defaultTimeouts.requestMs,
+    idleMs: given.idleMs ?? defaultTimeouts.idleMs,
+    closeMs: given.closeMs ?? defaultTimeouts.closeMs,
+  }
+}

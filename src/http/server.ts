@@ -4,22 +4,23 @@ import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import {
+  completeTimeouts,
   backlog,
-  defaultTimeouts,
   lingerMs,
   maxArrivalsInTurn,
   maxBodyBytes,
   maxUnanswered,
   maxWaitingBodyBytes,
   nodeLimits,
+  type SomeTimeouts,
 } from './limits.ts'
 import { clientGone, createArrival, failBody, findParserFault, type Arrival, type Core } from './request.ts'
 import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
-export function createHttpServer(timeouts: Partial<typeof defaultTimeouts> = {}) {
-  const limits = { ...defaultTimeouts, ...timeouts }
+export function createHttpServer(timeouts: SomeTimeouts = {}) {
+  const limits = completeTimeouts(timeouts)
   /** The first exchange is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */

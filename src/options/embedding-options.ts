@@ -3,7 +3,7 @@
  * reported together.
  */
 import * as v from 'valibot'
-import { defaultTimeouts } from '../http/limits.ts'
+import { completeTimeouts, defaultTimeouts } from '../http/limits.ts'
 import { describe } from '../json/json.ts'
 import { expected, expectedMessage, isObject } from '../pet/pet-rules.ts'
 import { readSeeds } from '../pet/seeds.ts'
@@ -49,9 +49,9 @@ export const petStoreServerSchemas: Readonly<Record<keyof PetStoreServerOptions,
     expected<object>('an object', isObject),
     v.record(
       v.picklist(timeoutNames, `is unknown, expected one of ${timeoutNames.join(', ')}`),
-      expectedInteger('an integer of milliseconds', 1, maxTimerMs),
+      v.optional(expectedInteger('an integer of milliseconds', 1, maxTimerMs)),
     ),
-    v.transform((timeouts) => ({ ...defaultTimeouts, ...timeouts })),
+    v.transform(completeTimeouts),
     // Node refuses this too, but its message names settings that the caller does not know.
     v.check(
       ({ headersMs, requestMs }) => headersMs <= requestMs,

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * The public types: the options and the handle here, the others in the room that they belong to. All ship as declarations, so
  * none of these files imports a library that users may not have.
@@ -5,13 +6,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { DelayMs, Disturbance } from '../http/disturbance.ts'
-import type { Timeouts } from '../http/limits.ts'
+import type { SomeTimeouts } from '../http/limits.ts'
 import type { RequestLog } from '../http/request-log.ts'
 import type { SeedPet } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 
 export type { DelayMs, Disturbance } from '../http/disturbance.ts'
-export type { Timeouts } from '../http/limits.ts'
+export type { SomeTimeouts, Timeouts } from '../http/limits.ts'
 export type { Int64 } from '../json/json.ts'
 export type { NewPet, Pet, PetStatus, PetWithoutId, SeedPet } from '../pet/pet.ts'
 export type { RequestLog } from '../http/request-log.ts'
@@ -25,57 +26,57 @@ interface CommonOptions {
    * The path under which an app mounts the service, or a proxy shows it, such as `/store`. It becomes part of Location and Link. Requests
    * are taken with and without it.
    */
-  readonly basePath?: string
+  readonly basePath?: string | undefined
   /** Origins whose pages may read the responses; `*` by default, an empty list for none. */
-  readonly corsOrigins?: '*' | readonly string[]
+  readonly corsOrigins?: '*' | readonly string[] | undefined
   /** Holds back each response under `/v1` for this long, at most 10,000 ms. With a range, the time is random. */
-  readonly delayMs?: DelayMs
+  readonly delayMs?: DelayMs | undefined
   /**
    * Failures on purpose under `/v1`, as `10%`, `503`, `10%:500,503,drop`, `100%:after:503` or `10%:503,prefer` (see src/embedding.md). None by
    * default.
    */
-  readonly fail?: string
+  readonly fail?: string | undefined
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
-  readonly onMessage?: (message: string) => void
+  readonly onMessage?: ((message: string) => void) | undefined
   /** Called just before each response is sent, or withheld on purpose. */
-  readonly onResponse?: (log: RequestLog) => void
+  readonly onResponse?: ((log: RequestLog) => void) | undefined
   /**
    * Called with a message for each `internal_error`, which is a bug in this service, in the storage or in the code that embeds
    * them; for a callback that fails; and for a mount path that `basePath` does not say.
    */
-  readonly onError?: (message: string) => void
+  readonly onError?: ((message: string) => void) | undefined
 }
 
 /** Pets in memory, gone when the process exits. */
 export interface MemoryOptions extends CommonOptions {
   readonly pets: readonly SeedPet[]
-  readonly dataFile?: never
-  readonly storage?: never
+  readonly dataFile?: undefined
+  readonly storage?: undefined
 }
 
 /** Pets in a JSON file, which is created if it is missing. A file belongs to one store at a time. */
 export interface FileOptions extends CommonOptions {
   readonly dataFile: string
-  readonly pets?: never
-  readonly storage?: never
+  readonly pets?: undefined
+  readonly storage?: undefined
 }
 
 /** Pets in a database of your own. */
 export interface StorageOptions extends CommonOptions {
   readonly storage: PetStorage
-  readonly pets?: never
-  readonly dataFile?: never
+  readonly pets?: undefined
+  readonly dataFile?: undefined
 }
 
 export type PetStoreOptions<Source = MemoryOptions | FileOptions> = Source
 
 export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source & {
   /** 0, the default, picks a free port. */
-  readonly port?: number
+  readonly port?: number | undefined
   /** 127.0.0.1 by default. */
-  readonly host?: string
+  readonly host?: string | undefined
   /** Replaces some of the default timeouts, which interface.md (section 8.1) and src/embedding.md have. */
-  readonly timeouts?: Partial<Timeouts>
+  readonly timeouts?: SomeTimeouts | undefined
 }
 
 export interface PetStoreHandle {

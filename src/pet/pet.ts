@@ -8,7 +8,7 @@ export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'statu
 export interface NewPet {
   readonly name: string
   readonly categoryId: Int64
-  readonly status?: PetStatus
+  readonly status?: PetStatus | undefined
 }
 
 export interface PetWithoutId extends NewPet {

@@ -1,6 +1,9 @@
 /** The packed package: what public checks of packages say about it. Its documents: test/documents.test.ts. */
 import assert from 'node:assert/strict'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { makeProject, runToEnd } from './tools.ts'
 
 const archive = 'node_modules/petstore.tgz'
@@ -23,4 +26,24 @@ test('is required and imported, package.json too', async (t) => {
   })
   assert.equal(await runToEnd(t, folder, 'a.cjs'), 'petstore function\n')
   assert.equal(await runToEnd(t, folder, 'a.mjs'), 'createPetStore,startPetStore\n')
+})
+
+test("compiles in Vite's template as it stands, with a store that ends by itself", async (t) => {
+  const folder = makeProject({})
+  const template = fileURLToPath(new URL('node_modules/create-vite/template-react-ts', import.meta.url))
+  cpSync(join(template, 'tsconfig.app.json'), join(folder, 'tsconfig.json'))
+  mkdirSync(join(folder, 'src'))
+  writeFileSync(
+    join(folder, 'src/pets.ts'),
+    `import { startPetStore } from 'petstore'
+    export async function countPets(): Promise<number> {
+      await using store = await startPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1 }] })
+      return store.countPets()
+    }`,
+  )
+  const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
+  assert.equal(
+    await runToEnd(t, folder, compiler, '-p', '.', '--incremental', 'false', '--tsBuildInfoFile', 'null'),
+    '',
+  )
 })
