@@ -126,9 +126,14 @@ test('the health check tells a service that serves from one that does not', asyn
   const serving = run(makeVolume())
   await untilServing(serving)
   podman('healthcheck', 'run', serving)
-  const elsewhere = run(makeVolume(), '-e', 'PORT=3001')
+  const elsewhere = run(makeVolume(), '-e', 'PORT=3001', '-e', 'HOST=::')
   await waitUntil('it has started', async () => /Page:/.test(podman('logs', elsewhere)) || undefined)
-  assert.notEqual(attempt('healthcheck', 'run', elsewhere).code, 0)
+  podman('healthcheck', 'run', elsewhere)
+  // It stays, and does not listen where the check asks.
+  const silent = run(makeVolume(), '--entrypoint', '["node", "-e", "setInterval(() => {}, 1000)"]')
+  const checked = attempt('healthcheck', 'run', silent)
+  assert.notEqual(checked.code, 0)
+  assert.doesNotMatch(checked.output, /^ +at /m)
 })
 
 test('five times SIGKILL under load, and no confirmed pet is lost', async (t) => {

@@ -98,15 +98,26 @@ test('a backup is restored, also where the file was gone', async () => {
 
 test('a refused start says why, tries again, and ends when the file is mended', async () => {
   await machine.run(`sudo cp ${file} good.json && sudo systemctl stop petstore`)
-  await machine.run(
-    `sudo sh -c 'echo "{ \\"pets\\": [ { \\"name\\": ] }" >${file}'; sudo systemctl start petstore`,
-  )
+  await machine.run(`sudo sh -c 'echo "{ \\"pets\\": [ { \\"name\\": ] }" >${file}'`)
+  const started = await machine.attempt('sudo systemctl start petstore')
+  assert.notEqual(started.code, 0, 'the refused start is seen')
   await waitUntil('it was tried three times', async () => {
     const tries = await machine.run('systemctl show -P NRestarts petstore')
     return Number(tries) >= 3 || undefined
   })
   assert.match(await readMessages(), /pets\.json:1:23: expected a value/)
   await machine.run(`sudo cp good.json ${file}`)
+  await waitUntil('it serves', async () => /"Mia"/.test(await list()) || undefined)
+})
+
+test('a start and a restart wait until it serves, and a SIGHUP does not keep it down', async () => {
+  for (const command of ['restart', 'stop', 'start']) await machine.run(`sudo systemctl ${command} petstore`)
+  await machine.run('curl -sSf http://127.0.0.1:3000/healthz')
+  await machine.run('sudo systemctl kill -s HUP petstore')
+  await waitUntil('it is started again', async () => {
+    const tries = await machine.run('systemctl show -P NRestarts petstore')
+    return Number(tries) >= 1 || undefined
+  })
   await waitUntil('it serves', async () => /"Mia"/.test(await list()) || undefined)
 })
 
