@@ -164,7 +164,7 @@ test('looks again at a file to which a server is appending, and calls it not tor
     return nodeFs.statSync(...args)
   })
   const checked = await checkDataFile(path, { fileSystem: { ...nodeFs, statSync: look } })
-  assert.deepEqual(checked, { petCount: 2, highestId: 7, missingIdCount: 0, tornEnd: undefined })
+  assert.deepEqual(checked, { petCount: 2, highestId: 7, missingIdCount: 0, isDamaged: false })
   assert.ok(looks > 0)
 })
 

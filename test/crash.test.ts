@@ -337,6 +337,12 @@ async function assertOpens(
       [],
     )
   } catch (error) {
+    if (error instanceof DataFileUnusable && hasHolesAmongPets(before)) {
+      refusedCount++
+      assert.deepEqual(nodeFs.readFileSync(path), before)
+      nodeFs.rmSync(folder, { recursive: true })
+      return
+    }
     if (refusable !== undefined && error instanceof DataFileUnusable) {
       refusedCount++
       assert.match(error.message, /pets\.json:\d+:\d+: expected /)
@@ -355,27 +361,45 @@ async function assertOpens(
   nodeFs.rmSync(folder, { recursive: true })
 }
 
-/** What was cut off stands in a file beside it, and one line says so. */
+const wholePet = /\{"id":\d+,"name":"(?:[^"\\\0]|\\.)*","categoryId":-?\d+,"status":"\w+"\}/g
+
+/** What was taken out stands in a file beside it, one line says so, and no whole pet was taken out. */
 function assertKept(
   folder: string,
   text: string,
   before: Buffer | undefined,
   lines: readonly string[],
 ): void {
-  // A replacement that was interrupted is undone or finished, which loses nothing.
+  // A rewrite that was interrupted is undone or finished, which loses nothing.
   // Nor does a file that gets its closing brackets back.
   const lossless = /: restored: a crash had interrupted|: repaired: its closing brackets were missing$/
   const repairs = lines.filter((line) => !lossless.test(line))
   if (repairs.length === 0) return
   const [line = ''] = repairs
-  const [, count, name = ''] =
-    /repaired: .*; the last (\d+) bytes of the damaged file are kept in (\S+)$/.exec(line) ?? []
+  const [, count, name = ''] = /repaired: .*; (\d+) damaged bytes are kept in (\S+); \S.*$/.exec(line) ?? []
   assert.equal(repairs.length, 1, lines.join('\n'))
   const kept = nodeFs.readFileSync(join(folder, basename(name)))
   assert.equal(kept.length, Number(count))
-  const whole = before?.subarray(0, before.length - kept.length) ?? Buffer.alloc(0)
-  assert.ok(Buffer.concat([whole, kept]).equals(before ?? Buffer.alloc(0)))
-  assert.ok(text.startsWith(whole.toString()))
+  const damaged = before?.toString('latin1') ?? ''
+  const taken = kept.toString('latin1')
+  // A hole, and an end that was cut off, may be two parts.
+  const parts = Array.from(taken, (_, at) => [taken.slice(0, at), taken.slice(at)] as const)
+  const isOnePart = damaged.includes(taken)
+  assert.ok(isOnePart || parts.some(([first, second]) => damaged.includes(first) && damaged.endsWith(second)))
+  for (const [pet] of damaged.matchAll(wholePet))
+    assert.ok(Buffer.from(text).toString('latin1').includes(pet), `${pet} was taken out`)
+}
+
+/** Holes in an append that was not confirmed look like holes in pets that were. Beside whole pets, more than one is not repaired. */
+function hasHolesAmongPets(before: Buffer | undefined): boolean {
+  const text = before?.toString('latin1') ?? ''
+  const holes = [...text.matchAll(/\0+/g)]
+  const [first] = holes
+  return first !== undefined && holes.length > 1 && wholePetBehind(text, first.index)
+}
+
+function wholePetBehind(text: string, at: number): boolean {
+  return [...text.matchAll(wholePet)].some(({ index }) => index > at)
 }
 
 const canonical = formatDataFile(petLine(1, 'Rex'), petLine(2, 'Mia'))

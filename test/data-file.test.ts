@@ -342,7 +342,7 @@ test('keeps the bytes of a torn tail beside the file, for its owner alone, and s
   assert.equal(store.size, 1)
   assert.equal(said.length, 1)
   const [, name = ''] =
-    /pets\.json: repaired: .*; the last 24 bytes of the damaged file are kept in (pets\.json\.torn-\S+)$/.exec(
+    /pets\.json: repaired: .*; 24 damaged bytes are kept in (pets\.json\.torn-\S+); ids above 1 may be given again$/.exec(
       said[0] ?? '',
     ) ?? []
   assert.equal(readFileSync(join(dirname(path), name), 'utf8'), torn)

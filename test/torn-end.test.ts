@@ -1,12 +1,16 @@
-/** What a crash or a copy leaves of an append is repaired; a person's mistake is not, however much it looks like that. */
+/**
+ * What a crash, a lost sector or a copy leaves is repaired, and no whole pet is taken out; a person's mistake is not, however much it looks
+ * like that.
+ */
 import assert from 'node:assert/strict'
 import { constants } from 'node:buffer'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { closingBrackets, FileText, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
-import { findTornEnd, type TornEnd } from '../src/data-file/torn-end.ts'
+import { type Damage, findDamage } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petLine } from './file-system.ts'
+import { formatDataFile, share } from './support.ts'
 
 function pet(id: number): Pet {
   return { id, name: `pet ${id} "ä\\ö🐕"`, categoryId: 1, status: 'available' }
@@ -18,12 +22,14 @@ const head = `${empty}\n    ${petLine(1, 'Rex')}`
 const append = formatAppend([pet(2)], false).toString()
 
 /** How many pets stay, where the damage begins and what it is; undefined when it is not repaired. */
-function repair(text: string | Buffer): { count: number; petsEnd: number; cause: TornEnd } | undefined {
+function repair(
+  text: string | Buffer,
+): { count: number; petsEnd: number; cause: Damage['cause'] } | undefined {
   const torn = new FileText(Buffer.from(text))
-  const cause = findTornEnd(torn)
-  if (cause === undefined) return undefined
-  const { pets } = parseFileText('pets.json', Buffer.concat(torn.formatWithIds(closingBrackets)))
-  return { count: pets.length, petsEnd: torn.petsEnd, cause }
+  const damage = findDamage(torn)
+  if (damage === undefined) return undefined
+  const { pets } = parseFileText('pets.json', Buffer.concat(damage.repaired))
+  return { count: pets.length, petsEnd: torn.petsEnd, cause: damage.cause }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */
@@ -52,9 +58,9 @@ test('repairs an append that is cut off at any byte', () => {
 
 test('takes what is too long for a text of Node for no append', () => {
   const torn = new FileText(Buffer.from(`${head},\n  {"id":2,"na`))
-  assert.equal(findTornEnd(torn), undefined)
+  assert.equal(findDamage(torn), undefined)
   Object.defineProperty(torn, 'tail', { value: Buffer.alloc(constants.MAX_STRING_LENGTH + 1) })
-  assert.equal(findTornEnd(torn), undefined)
+  assert.equal(findDamage(torn), undefined)
 })
 
 test('gives a file its closing brackets that lacks them, or a part of them, in any layout', () => {
@@ -94,7 +100,7 @@ function isValid(text: string): boolean {
   }
 }
 
-test('cuts a copy whose parts were read between appends where the first of them ends', () => {
+test('keeps each whole pet of a copy whose parts were read between appends', () => {
   const texts = [head + closing]
   for (let id = 2; id < 12; id++) {
     texts.push(texts.at(-1)?.slice(0, -closing.length) + formatAppend([pet(id)], false).toString())
@@ -102,20 +108,21 @@ test('cuts a copy whose parts were read between appends where the first of them 
   const versions = texts.map((text) => Buffer.from(text))
   const last = versions.at(-1) ?? Buffer.alloc(0)
   for (const step of [1, 2, 3]) {
-    // `cp` reads to the end, finds that there is more, and reads on.
+    // `cp` reads to the end, finds that there is more, and reads on. The first pet of each further part lacks its beginning.
     const parts: Buffer[] = []
     let length = 0
+    let count = 1
+    let read = 0
     for (let index = 0; index < versions.length; index += step) {
       const version = versions[index] ?? last
       parts.push(version.subarray(length))
       length = version.length
+      count += Math.max(0, index - read - 1)
+      read = index
     }
     parts.push(last.subarray(length))
-    assert.deepEqual(
-      repair(Buffer.concat(parts)),
-      { count: 1, petsEnd: head.length, cause: 'copy' },
-      `${step}`,
-    )
+    count += Math.max(0, versions.length - 1 - read - 1)
+    assert.deepEqual(repair(Buffer.concat(parts)), { count, petsEnd: head.length, cause: 'copy' }, `${step}`)
   }
 })
 
@@ -143,11 +150,11 @@ test('cuts a copy that ends in the middle of an append where a page ends, and in
   }
 })
 
-test("cuts a copy that has a person's closing brackets and then the rest of the first append", () => {
+test("keeps the pet of a copy that has a person's closing brackets and then the rest of the first append, if it is whole", () => {
   for (const theirs of [']}', ']}\n', '\n]\n}\n', '\r\n]\r\n}\r\n', '\n    ]\n}\n']) {
     assert.deepEqual(
       repair(head + theirs + append.slice(theirs.length)),
-      { count: 1, petsEnd: head.length, cause: 'copy' },
+      { count: append.indexOf('{') < theirs.length ? 1 : 2, petsEnd: head.length, cause: 'copy' },
       JSON.stringify(theirs),
     )
   }
@@ -165,11 +172,136 @@ test('repairs sectors that were never written, and no other NULs', () => {
   for (const [text, isRepaired] of cases) assert.equal(repair(text) !== undefined, isRepaired, text)
 })
 
-test('does not cut off more pets than one append can hold: they were acknowledged', () => {
+test('leaves more pets than one append can hold alone behind a hole', () => {
   const start = `${headBefore(0)}${'\0'.repeat(512)}`
-  const torn = (count: number): string => start + `,\n    ${petLine(2, 'x')}`.repeat(count) + closing
-  assert.equal(repair(torn(maxAppendPets))?.petsEnd, 512)
+  const torn = (count: number): string => {
+    const lines = Array.from({ length: count }, (_, index) => `,\n    ${petLine(index + 2, 'x')}`)
+    return start + lines.join('') + closing
+  }
+  assert.deepEqual(repair(torn(maxAppendPets)), { count: maxAppendPets + 1, petsEnd: 512, cause: 'append' })
   assert.equal(repair(torn(maxAppendPets + 1)), undefined)
+})
+
+/** How a file of many pets may look. The last two are no list with ascending ids. */
+const layouts: readonly [what: string, format: (pets: readonly Pet[]) => string][] = [
+  ['ours', (pets) => formatDataFile(...pets.map((one) => JSON.stringify(one)))],
+  ['in one line', (pets) => JSON.stringify({ $schema: './pets.schema.json', pets })],
+  ['indented', (pets) => JSON.stringify({ pets }, null, 4)],
+  ['with CRLF', (pets) => JSON.stringify({ pets }, null, '\t').replaceAll('\n', '\r\n')],
+  ['with the ids from the highest on', (pets) => JSON.stringify({ pets: pets.toReversed() }, null, 1)],
+  [
+    'without ids',
+    (pets) => JSON.stringify({ pets: pets.map((one) => ({ ...one, id: undefined })) }, null, 1),
+  ],
+]
+
+describe('takes out a hole, wherever it is, and keeps each whole pet before and behind it', () => {
+  const pets = Array.from({ length: 100 }, (_, index): Pet => {
+    const name = index % 7 === 0 ? `{"id":${index},"}, {` : `pet ${index} "ä\\ö🐕"`
+    return { id: index + 1, name, categoryId: index, status: 'available' }
+  })
+  for (const [what, format] of layouts) {
+    test(`in a file ${what}`, () => {
+      const text = Buffer.from(format(pets))
+      const spans = petSpans(text)
+      assert.equal(spans.length, pets.length)
+      const holes: { from: number; to: number }[] = []
+      for (const sectors of [1, 2, 8])
+        for (let from = 0; from < text.length; from += 512)
+          holes.push({ from, to: Math.min(from + 512 * sectors, text.length) })
+      for (const { from, to } of share(holes, 40)) {
+        const holed = Buffer.from(text).fill(0, from, to)
+        const torn = new FileText(holed)
+        const damage = findDamage(torn)
+        const whole = spans.filter(({ start, end }) => end <= from || start >= to)
+        if (damage === undefined) {
+          assert.equal(whole.length === 0 || text.indexOf('[') >= 512, true, `${from} to ${to}`)
+          continue
+        }
+        const repaired = parseFileText('pets.json', Buffer.concat(damage.repaired))
+        assert.deepEqual(sortedNames(repaired.pets), sortedNames(whole), `${from} to ${to}`)
+        const rest = damage.damaged.reduce((sum, part) => sum + part.length, 0)
+        assert.ok(rest <= to - from + 500, `${from} to ${to}: ${rest} bytes`)
+        if (what.startsWith('with the ids') || what === 'without ids') continue
+        const lost = pets.filter(({ name }) => !whole.some((one) => one.name === name))
+        const [first] = lost
+        const last = lost.at(-1)
+        const isLast = to > (spans.at(-1)?.start ?? 0)
+        let expected = `ids ${first?.id} to ${last?.id} were there, or were never given`
+        if (lost.length === 1) expected = `id ${first?.id} was there, or was never given`
+        if (lost.length === 0) expected = 'no pet was there'
+        if (isLast) expected = `ids above ${pets.length - lost.length} may be given again`
+        assert.equal(damage.missing, expected, `${from} to ${to}`)
+      }
+    })
+  }
+})
+
+function sortedNames(pets: readonly { readonly name: string }[]): readonly string[] {
+  return pets.map(({ name }) => name).toSorted()
+}
+
+/** Where each pet stands in the text, by its name. */
+function petSpans(text: Buffer): readonly { name: string; start: number; end: number }[] {
+  const latin1 = text.toString('latin1')
+  return [...latin1.matchAll(/\{\s*"(?:id|name)"(?:[^"}]|"(?:[^"\\]|\\.)*")*\}/g)].map((match) => {
+    const { name } = JSON.parse(Buffer.from(match[0], 'latin1').toString())
+    return { name, start: match.index, end: match.index + match[0].length }
+  })
+}
+
+test('never lets text before and behind a hole join into a pet', () => {
+  const lines = Array.from({ length: 40 }, (_, index) => petLine(index + 1, 'x'.repeat(20 + (index % 9))))
+  const text = Buffer.from(formatDataFile(...lines))
+  const known = new Set(lines)
+  for (let from = 512; from < text.length - 512; from += 512) {
+    const damage = findDamage(new FileText(Buffer.from(text).fill(0, from, from + 512)))
+    const repaired = Buffer.concat(damage?.repaired ?? []).toString()
+    for (const line of repaired.match(/\{"id".*\}/g) ?? []) assert.ok(known.has(line), line)
+  }
+})
+
+test('leaves anything else alone than one hole on the bounds of sectors', () => {
+  const lines = Array.from({ length: 100 }, (_, index) => petLine(index + 1, `pet ${index}`))
+  const text = formatDataFile(...lines)
+  const fill = (from: number, to: number, filler = '\0', on = text): string =>
+    on.slice(0, from) + filler.repeat(to - from) + on.slice(to)
+  const holed = fill(1536, 2048)
+  assert.ok((repair(holed)?.count ?? 0) > 85)
+  const others: readonly [what: string, text: string][] = [
+    ['two holes', fill(4096, 4608, '\0', holed)],
+    ['a hole that begins within a sector', fill(1500, 2048)],
+    ['a hole that ends within a sector', fill(1536, 2100)],
+    ['a sector of spaces', fill(1536, 2048, ' ')],
+    ['a sector of something else', fill(1536, 2048, 'x')],
+    ['a stale sector', text.slice(0, 1536) + text.slice(512, 1024) + text.slice(2048)],
+    ['a missing quote behind the hole', holed.replace('"pet 80"', 'pet 80"')],
+    ['a missing comma behind the hole', holed.replace(/("pet 80".*\}),/, '$1')],
+    ['a missing quote before the hole', holed.replace('"pet 3"', 'pet 3"')],
+    ['a wrong value behind the hole', holed.replace(/("pet 80".*)"available"/, '$1"lost"')],
+    ['a wrong value before the hole', holed.replace(/("pet 3".*)"available"/, '$1"lost"')],
+    ['an id twice behind the hole', holed.replace('"id":80,', '"id":70,')],
+    ['an id behind the hole that stands before it', holed.replace('"id":80,', '"id":2,')],
+    ['a trailing comma behind the hole', holed.replace('\n  ]\n}\n', ',\n  ]\n}\n')],
+    ['text behind the end', `${holed}x`],
+  ]
+  for (const [what, other] of others) {
+    assert.notEqual(other, holed, what)
+    assert.equal(repair(other), undefined, what)
+  }
+})
+
+test('reads a hole, and what looks like one, in time that is proportional to it', () => {
+  const start = headBefore(0) + '\0'.repeat(512)
+  const measure = (count: number): number => {
+    const text = new FileText(Buffer.from(`${start}${'"name":"{x'.repeat(count)}`))
+    const before = performance.now()
+    assert.equal(findDamage(text)?.cause, 'append')
+    return performance.now() - before
+  }
+  measure(1000)
+  const short = Math.min(measure(20_000), measure(20_000), measure(20_000))
+  assert.ok(Math.min(measure(200_000), measure(200_000)) < 100 * short + 100)
 })
 
 test('leaves a mistake in the middle alone, wherever a sector ends', () => {

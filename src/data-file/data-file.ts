@@ -32,7 +32,7 @@ import {
   tryAgain,
 } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import { closingBrackets, FileText, formatFile } from './file-text.ts'
+import { FileText, formatFile } from './file-text.ts'
 import { findKeptFiles, keepPets, refuseBesideKeptPets, sayKeptFiles, showKeptFile } from './kept-pets.ts'
 import {
   createBeside,
@@ -43,7 +43,7 @@ import {
   rewriteFile,
 } from './new-files.ts'
 import { canBeReadAtOnce, findPetsFault, findSizeFault } from './memory.ts'
-import { findTornEnd, type TornEnd } from './torn-end.ts'
+import { type Damage, findDamage } from './torn-end.ts'
 
 /** For a file that keeps changing. */
 const maxEditWaitMs = 1500
@@ -125,7 +125,7 @@ export interface CheckedFile {
   /** 0 if no pet has an id. */
   readonly highestId: Int64
   readonly missingIdCount: number
-  readonly tornEnd: TornEnd | undefined
+  readonly isDamaged: boolean
 }
 
 /** Looks at a file as a start does, and changes and makes nothing, a lock neither. Throws as openDataFile does, and for a missing file. */
@@ -157,7 +157,8 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
     if (remedy === undefined) throw unusable
   }
   if (remedy === 'create') throw DataFileUnusable.ofFile(disk.name, 'is missing; a start would create it')
-  const missingIdCount = text.filledIds.length
+  const served = remedy === undefined ? text : new FileText(Buffer.concat(remedy.repaired))
+  const missingIdCount = served.filledIds.length
   if (remedy !== undefined || missingIdCount > 0) {
     try {
       disk.fs.accessSync(disk.target, constants.W_OK)
@@ -167,8 +168,8 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
     }
   }
   // Ids that are filled in are higher than all others.
-  const highestId = text.pets.at(-1 - missingIdCount)?.id ?? 0
-  return { petCount: text.pets.length, highestId, missingIdCount, tornEnd: remedy }
+  const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
+  return { petCount: served.pets.length, highestId, missingIdCount, isDamaged: remedy !== undefined }
 }
 
 /** Throws a DataFileChanged, a system error, a DataFileUnusable for what cannot be read in the memory that there is, or what `prepare` throws. */
@@ -198,14 +199,14 @@ async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Pr
   }
 }
 
-/** What the server does about a file that cannot be used as it is: it creates one, or repairs its end. */
-type Remedy = 'create' | TornEnd
+/** What the server does about a file that cannot be used as it is: it creates one, or takes the damage out. */
+type Remedy = 'create' | Damage
 
 /** Where no kept pets lie beside it. Undefined if a person has to mend it. */
 function findRemedy(text: FileText, identity: Identity, isStart: boolean): Remedy | undefined {
   if (isStart && identity === undefined) return 'create'
-  const tornEnd = findTornEnd(text)
-  return isStart || tornEnd === 'copy' ? tornEnd : undefined
+  const damage = findDamage(text)
+  return isStart || damage?.cause === 'copy' ? damage : undefined
 }
 
 function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
@@ -338,7 +339,7 @@ export class DataFile implements Adapter<PetData> {
    * | was moved aside by a rewrite              | is restored               | is restored           |
    * | lies beside kept pets                     | is an error with a choice | is an error           |
    * | is missing                                | is created                | is an error           |
-   * | has a damaged end (see torn-end.ts)       | is repaired               | is an error           |
+   * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
    * | was copied during an append               | is repaired               | is repaired           |
    * | is empty, or wrong otherwise              | is an error               | is an error           |
    */
@@ -353,7 +354,7 @@ export class DataFile implements Adapter<PetData> {
     if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged(this.name)
     const remedy = hasKeptPets ? undefined : findRemedy(text, identity, isStart)
     if (remedy === 'create') return this.#rewrite(undefined, [...formatFile([])])
-    if (remedy !== undefined) return this.#repair(identity, text, remedy)
+    if (remedy !== undefined) return this.#repair(identity, remedy)
     this.#become({ is: 'unusable', identity, error: unusable })
     throw unusable
   }
@@ -539,20 +540,22 @@ export class DataFile implements Adapter<PetData> {
     return undefined
   }
 
-  async #repair(identity: Identity, text: FileText, cause: TornEnd): Promise<readonly Buffer[]> {
-    const isKept = cause !== 'brackets'
+  async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<readonly Buffer[]> {
+    const isKept = damaged.length > 0
     const keptPath = isKept
-      ? await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [text.tail])
+      ? await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), damaged)
       : ''
-    const repaired = text.formatWithIds(closingBrackets)
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
       if (isKept && isAsBefore) this.#disk.remove(keptPath)
       throw error
     })
-    const why = 'its end was cut off by a crash, or it was copied while pets were created'
-    const kept = `the last ${text.tail.length} bytes of the damaged file are kept in ${basename(keptPath)}`
-    this.#disk.say(`repaired: ${isKept ? `${why}; ${kept}` : 'its closing brackets were missing'}`)
+    const why = 'a crash or the disk had damaged it, or it was copied while pets were created'
+    const size = damaged.reduce((sum, part) => sum + part.length, 0)
+    const kept = `${size} damaged bytes are kept in ${basename(keptPath)}`
+    this.#disk.say(
+      `repaired: ${isKept ? `${why}; ${kept}; ${missing}` : 'its closing brackets were missing'}`,
+    )
     return repaired
   }
 }

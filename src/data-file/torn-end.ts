@@ -1,7 +1,8 @@
 /**
- * Finds the damage at the end of a text after a crash, or in a copy that was made during an append. Some mistakes of a person look the same.
+ * Finds the damage that a crash, a lost sector or a copy during an append has left, and what can be done without guessing: the damaged bytes are
+ * taken out, and every whole pet stays, before them and behind. Some mistakes of a person look the same.
  *
- * The *tail* is what follows the last pet. An append overwrites it; ours is 7 bytes:
+ * The *tail* is what follows the last pet before the damage. An append overwrites it; ours is 7 bytes:
  *
  *     ⏎  ]⏎}⏎                                  before
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
@@ -9,62 +10,229 @@
  *     ⏎  ]                                     closing brackets are missing
  *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
  *     ,⏎ ]⏎}⏎                                  cut off within the 7 bytes
- *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀    the power failed before a sector was written
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the same, for the sector of the first 4 bytes
+ *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀…    a hole: the power failed before a sector was written, or the disk has lost it since
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed before the sector of the first 4 bytes was written
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read the old end before the append, and the rest after it
+ *
+ * A hole in an append that was never confirmed and one in pets that were confirmed long ago look the same. So no whole pet is taken out.
  */
 import { constants } from 'node:buffer'
-import { closingBrackets, type FileText, maxAppendPets, separator } from './file-text.ts'
+import { type Int64, JsonFault, JsonReader } from '../json/json.ts'
+import type { Pet } from '../pet/pet.ts'
+import { readPet } from '../pet/seeds.ts'
+import { closingBrackets, FileText, formatFile, maxAppendPets, separator } from './file-text.ts'
 
-export type TornEnd = 'brackets' | 'append' | 'copy'
+export interface Damage {
+  readonly cause: 'brackets' | 'append' | 'copy'
+  /** The whole text without the damage, in parts. It is valid. */
+  readonly repaired: readonly Buffer[]
+  /** What was taken out; nothing if only closing brackets were missing. */
+  readonly damaged: readonly Buffer[]
+  /** Which ids may have been in that. */
+  readonly missing: string
+}
+
+/** A whole pet in the tail: from its `{` to behind its `}`, as offsets in the tail. */
+interface FoundPet {
+  readonly start: number
+  readonly end: number
+  readonly id: Int64 | undefined
+}
 
 const sectorBytes = 512
 
 /** `cp` sees an append page by page. */
 const pageBytes = 4096
 
+const closing = closingBrackets.toString()
+
 /** What every append begins with; the very first one has no comma. */
 const appendPrefix = `${separator}{"id":`
 const firstAppendPrefix = appendPrefix.slice(1)
 
-/**
- * The closing brackets may replace what is found: what a crash has cut off was not acknowledged, and what came during a copy is in the
- * original.
- */
-export function findTornEnd(fileText: FileText): TornEnd | undefined {
-  const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
+/** Where the rest of an append follows our closing brackets in a copy. */
+const copyJoint = closing + appendPrefix.slice(closing.length)
+
+export function findDamage(fileText: FileText): Damage | undefined {
+  const { faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
-  if (petsEnd === 0 || syntaxFault === undefined || faultCount > 1) return undefined
+  if (syntaxFault === undefined || faultCount > 1) return undefined
   // No append is as long.
   if (tail.length > constants.MAX_STRING_LENGTH) return undefined
   // Most likely an editor's save that was cut off: a repair would make an empty store of it.
-  if (pets.length === 0 && tail.length < closingBrackets.length) return undefined
+  if (petsEnd > 0 && pets.length === 0 && tail.length < closing.length) return undefined
   // A character for each byte.
   const text = tail.toString('latin1')
-  const closing = closingBrackets.toString()
+  // Without its `[`, a file is a person's mistake, unless a hole is at its very beginning.
+  if (petsEnd === 0 && !text.startsWith('\0')) return undefined
+  const found = findWholePets(tail, text)
+  const cause = found && findCause(fileText, text, found)
+  if (found === undefined || cause === undefined) return undefined
+  const damage = { cause, ...takeOut(fileText, text, found) }
+  // Behind the damage, an id may stand that stands before it, too.
+  return new FileText(Buffer.concat(damage.repaired)).faultCount === 0 ? damage : undefined
+}
+
+/** Undefined if a pet is there that neither a hole nor the end of the text has damaged, or if they are more than one append can hold. */
+function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefined {
+  const found: FoundPet[] = []
+  // Within a string, a quote comes with a backslash, unless a name ends there: so this begins a pet.
+  const start = /\{\s*"(?!\s*[,}])/g
+  let count = 0
+  for (let match = start.exec(text); match !== null; match = start.exec(text)) {
+    count++
+    if (count > maxAppendPets) return undefined
+    const reader = new JsonReader(tail)
+    reader.at = match.index
+    let faults = 0
+    try {
+      const pet = readPet(reader, () => faults++)
+      if (pet === undefined || faults > 0) return undefined
+      found.push({ start: match.index, end: reader.at, id: pet.id })
+      start.lastIndex = reader.at
+    } catch (error) {
+      if (!(error instanceof JsonFault)) throw error
+      if (error.offset < tail.length && !isAtNul(text, error.offset)) return undefined
+    }
+  }
+  return found
+}
+
+/** The fault of an escape that a hole has cut is at its backslash. */
+function isAtNul(text: string, at: number): boolean {
+  return text[at] === '\0' || /^\\u?[\dA-Fa-f]{0,3}\0/.test(text.slice(at, at + 6))
+}
+
+/** What has damaged it, if it is one of those above. */
+function findCause(
+  { bytes, pets, petsEnd, syntaxFault }: FileText,
+  text: string,
+  found: readonly FoundPet[],
+): Damage['cause'] | undefined {
   const prefix = pets.length === 0 ? firstAppendPrefix : appendPrefix
   /** Whether the tail is as an append from this position on, as far as its prefix and the tail go. */
   const isNewFrom = (at: number): boolean => prefix.startsWith(text.slice(at, prefix.length), at)
-  const endsTooSoon = syntaxFault.offset === bytes.length
-  if (endsTooSoon && /^[\s\]}]*$/.test(text)) return 'brackets'
-  // In a copy, a whole old end, which may be a person's, hides the beginning of the append, but not all of its prefix. The append is whole,
-  // or it was still being written, and the copy ends where a page does.
+  const faultAt = (syntaxFault?.offset ?? 0) - petsEnd
+  const endsTooSoon = faultAt === text.length
+  const gaps = gapsBetween(text, found)
+  /** Behind the first damage, if whole pets are there. */
+  const laterGaps = gaps.slice(1, -1)
+  const last = gaps.at(-1) ?? ''
+
+  // 1. Closing brackets.
+  if (endsTooSoon && isPartOfEnd(text)) return 'brackets'
+
+  // 2. A copy: a whole old end, which may be a person's, hides the beginning of the append, but not all of its prefix. The append is whole, or
+  // it was still being written, and the copy ends where a page does. Further appends may have been read in the same way.
   const hasWholeEnd = text.endsWith(closing) || bytes.length % pageBytes === 0
-  const isWholeEnd = (at: number): boolean => /^\s*\]\s*\}\s*$/.test(text.slice(0, at))
-  if (hasWholeEnd && [...prefix].some((_, at) => isWholeEnd(at) && isNewFrom(at))) return 'copy'
-  // The append, or its rollback, was cut off within the 7 bytes.
-  const isMixed =
-    text.length === closing.length &&
-    [...text].every((byte, at) => byte === closing[at] || byte === prefix[at])
-  // A sector ends within the 7 bytes.
+  const isCopied = [...prefix].some((_, at) => isEnd(text.slice(0, at)) && isNewFrom(at))
+  const areCopied = laterGaps.every((gap) => isSeparator(gap) || isJoint(gap))
+  const isLastCopied = found.length === 0 || isEnd(last) || isCutOff(last) || isJoint(last)
+  if (hasWholeEnd && isCopied && areCopied && isLastCopied) return 'copy'
+
+  // 3. An append, or its roll-back, that was cut off within the 7 bytes.
+  const isMixture = (part: string): boolean =>
+    part !== '' && [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
+  if (text.length === closing.length && isMixture(text)) return 'append'
+
+  // 4. An append that was cut off, or lacks the sector that ends within the 7 bytes.
   const toSectorEnd = sectorBytes - (petsEnd % sectorBytes)
   const lacksFirstSector =
     toSectorEnd <= closing.length && closing.startsWith(text.slice(0, toSectorEnd)) && isNewFrom(toSectorEnd)
-  // NULs may begin within a sector: what was never written reads as NULs.
-  const nuls = /\0+/.exec(text)
-  const nulsEnd = nuls === null ? 0 : petsEnd + nuls.index + nuls[0].length
-  const lacksSectors = nuls !== null && (nulsEnd % sectorBytes === 0 || nulsEnd === bytes.length)
-  const isAppend = (endsTooSoon && isNewFrom(0)) || isMixed || lacksFirstSector || lacksSectors
-  // More pets than one append can add were not written by one.
-  return isAppend && text.split(firstAppendPrefix).length - 1 <= maxAppendPets ? 'append' : undefined
+  const isTorn = (endsTooSoon && isNewFrom(0) && found.length === 0) || lacksFirstSector
+
+  // 5. A hole. Behind the old end, what was never written reads as NULs, too, from the middle of a sector on.
+  const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
+  const holes = [...text.matchAll(/\0+/g)].map(({ 0: nuls, index }) => ({
+    from: index,
+    to: index + nuls.length,
+  }))
+  const areHoles = holes.every(({ from, to }) => {
+    const before = text.slice(0, from)
+    const isBehindOldEnd = before !== '' && (isPartOfEnd(before) || isMixture(before))
+    return (isBorder(from) || isBehindOldEnd) && (isBorder(to) || to === text.length)
+  })
+  const beforeHoles = text.slice(0, holes[0]?.from)
+  const isFaultOfHole = isAtNul(text, faultAt) || isMixture(beforeHoles)
+  const hasHole = holes.length > 0 && areHoles && isFaultOfHole
+  if (!isTorn && !hasHole) return undefined
+  if (petsEnd === 0 && found.length === 0) return undefined
+
+  // 6. Between whole pets and before them, that is the only damage. At the end, an append may be cut off, too.
+  const isInFirstGap =
+    holes.length <= (lacksFirstSector ? 0 : 1) && !laterGaps.concat(last).some((gap) => gap.includes('\0'))
+  const isOnlyOne = isInFirstGap && laterGaps.every(isSeparator) && (isEnd(last) || isCutOff(last))
+  return found.length === 0 || isOnlyOne ? 'append' : undefined
+}
+
+const isSeparator = (gap: string): boolean => /^\s*,\s*$/.test(gap)
+
+const isEnd = (gap: string): boolean => /^\s*\]\s*\}\s*$/.test(gap)
+
+const isJoint = (gap: string): boolean => gap.startsWith(copyJoint)
+
+const isPartOfEnd = (gap: string): boolean => /^[\s\]}]*$/.test(gap)
+
+const isCutOff = (gap: string): boolean =>
+  isPartOfEnd(gap) || appendPrefix.startsWith(gap.slice(0, appendPrefix.length))
+
+/** What stands before each pet, and behind the last. */
+function gapsBetween(text: string, found: readonly FoundPet[]): readonly string[] {
+  const starts = [...found.map(({ start }) => start), text.length]
+  return starts.map((start, index) => text.slice(found[index - 1]?.end ?? 0, start))
+}
+
+/** Keeps the separators between whole pets, and the end, as they are, and puts ours in the place of what is damaged. */
+function takeOut(
+  { bytes, filledIds, pets, petsEnd, tail }: FileText,
+  text: string,
+  found: readonly FoundPet[],
+): Omit<Damage, 'cause'> {
+  const [head = closingBrackets] = formatFile([])
+  const repaired: Buffer[] = [petsEnd === 0 ? head : bytes.subarray(0, petsEnd)]
+  const damaged: Buffer[] = []
+  const missing: string[] = []
+  /** Undefined where it is not written down. */
+  let idBefore = filledIds.length === 0 ? (pets.at(-1)?.id ?? 0) : undefined
+  let isFirst = pets.length === 0
+  let from = 0
+  for (const { start, end, id } of found) {
+    if (from > 0 && isSeparator(text.slice(from, start))) repaired.push(tail.subarray(from, start))
+    else {
+      repaired.push(Buffer.from(isFirst ? separator.slice(1) : separator))
+      damaged.push(tail.subarray(from, start))
+      missing.push(formatMissingIds(idBefore, id))
+    }
+    repaired.push(tail.subarray(start, end))
+    idBefore = id
+    isFirst = false
+    from = end
+  }
+  const rest = text.slice(from)
+  const isRestWhole = from > 0 && isEnd(rest)
+  repaired.push(isRestWhole ? tail.subarray(from) : closingBrackets)
+  if (!isRestWhole && !isPartOfEnd(rest)) {
+    damaged.push(tail.subarray(from))
+    missing.push(`ids above ${highestIdOf(pets, found)} may be given again`)
+  }
+  return { repaired, damaged, missing: missing.join(', ') }
+}
+
+/** Of pets that stood between two others: nothing else is known of a file whose ids do not ascend. */
+function formatMissingIds(before: Int64 | undefined, behind: Int64 | undefined): string {
+  if (before === undefined || behind === undefined || behind <= before) return 'pets may have been there'
+  const first = BigInt(before) + 1n
+  const last = BigInt(behind) - 1n
+  if (first > last) return 'no pet was there'
+  return first === last
+    ? `id ${first} was there, or was never given`
+    : `ids ${first} to ${last} were there, or were never given`
+}
+
+function highestIdOf(pets: readonly Pet[], found: readonly FoundPet[]): Int64 {
+  let highest: Int64 = pets.at(-1)?.id ?? 0
+  for (const { id = 0 } of found) {
+    if (id > highest) highest = id
+  }
+  return highest
 }
