@@ -4,15 +4,19 @@ import type { Answer, Client } from './contract-client.ts'
 import {
   block,
   blockStatus,
+  countPets,
   expectAnimal,
-  findStray,
+  expectOnlyElsewhere,
   idOf,
   isSuccess,
+  noRoom,
+  NotTried,
   readId,
   readPets,
   show,
   statuses,
   TooSlow,
+  violate,
 } from './contract-expect.ts'
 import { isObject } from './contract-json.ts'
 import { shareOf } from './contract-verdict.ts'
@@ -40,13 +44,35 @@ export interface Animals {
   expectUnique(id: string, answer: Answer): Promise<void>
   /** Makes sure, once, that the store holds more pets than any page, and more of each status than a default page. */
   stock(): Promise<void>
-  /** A status that fewer pets have than a page holds, so that a list of it has to show each of them. */
-  findRoom(): Promise<string | undefined>
+  /** A status whose list has to show each of its pets. */
+  findRoom(): Promise<string>
+  /** One pet of each status, the same each time. */
+  oneOfEach(): Promise<ReadonlyMap<string, Animal>>
+  /** Tries to have a pet of each status in the store, for a case that is not about creations. */
+  tryOneOfEach(): Promise<void>
+  /** All lists, which show a pet of each status that this run has added. */
+  readListsOfNewPets(): Promise<readonly Answer[]>
+  /**
+   * Fails if `isStray` is true of a pet. It is looked for in all lists, and by the ids that follow `fromId`, which a pet was given before the
+   * request that should have stored nothing.
+   */
+  expectNone(
+    isStray: (pet: Record<string, unknown>) => boolean,
+    expected: string,
+    fromId?: string,
+  ): Promise<void>
 }
+
+/** Beyond the largest page: a server that has no largest one shows all. */
+const beyondMaxLimit = 1_000_000
+/** Other clients may add pets meanwhile, so that more ids are between two. */
+const maxProbes = 60
 
 /** `isPatient` adds as many pets as fill a page also if each takes long. */
 export function createAnimals(client: Client, isPatient: boolean): Animals {
   let any: Promise<Animal> | undefined
+  let ofEach: Promise<ReadonlyMap<string, Animal>> | undefined
+  let trial: typeof ofEach
   let stocking: Promise<void> | undefined
 
   const addAnimal = async (members: Record<string, string> = {}): Promise<Animal> => {
@@ -104,9 +130,106 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     }
   }
 
+  const oneOfEach = (): Promise<ReadonlyMap<string, Animal>> => {
+    const add = async () => {
+      const pets = new Map<string, Animal>()
+      for (const status of statuses) pets.set(status, await addAnimal({ status: quote(status) }))
+      return pets
+    }
+    // A server that hangs is asked again: each case that needs a pet waits for a request of its own.
+    ofEach ??= add().catch((error: unknown) => {
+      ofEach = undefined
+      throw error
+    })
+    return ofEach
+  }
+
+  const readLists = async () => {
+    const all = await client.list(`?limit=${maxLimit}`)
+    const ofStatus = new Map<string, Answer>()
+    for (const status of statuses)
+      ofStatus.set(status, await client.list(`?status=${status}&limit=${maxLimit}`))
+    /** A page of one status that is as long as one of everything may be full. */
+    const isWhole = (status: string) => readPets(ofStatus.get(status) ?? all).length < readPets(all).length
+    /** For what no list shows. */
+    const giveUp = async (): Promise<never> => {
+      // Where statuses or pets are not kept, that is the reason.
+      const added = await oneOfEach()
+      for (const { id } of added.values()) await expectKept(id)
+      for (const [status, answer] of ofStatus) {
+        expectOnlyElsewhere(answer, status)
+        for (const pet of readPets(answer)) {
+          const before = readPets(all).find((other) => idOf(other) === idOf(pet))?.['status'] ?? status
+          if (before === status) continue
+          await expectUnique(idOf(pet), answer)
+          block(
+            '4.1',
+            answer,
+            `pets that are ${status}`,
+            `pet ${idOf(pet)} among them, which was listed as ${String(before)}`,
+          )
+        }
+      }
+      const { length } = readPets(all)
+      const missing = findMissing(all, added)
+      if (missing !== undefined && length < maxLimit) block('4.1', all, missing.expected, missing.received)
+      if (length < maxLimit)
+        block('8', all, `${countPets(maxLimit)}, since the store holds more`, countPets(length))
+      throw new NotTried(noRoom)
+    }
+    return { all, ofStatus, isWhole, giveUp }
+  }
+
+  /** In a list with any limit and status, and as a pet that has an id between two. Undefined if nothing shows it. */
+  const findStrayBeyondLists = async (
+    isStray: (pet: Record<string, unknown>) => boolean,
+    fromId: string | undefined,
+  ): Promise<readonly [Answer, Record<string, unknown>] | undefined> => {
+    for (const query of [`?limit=${beyondMaxLimit}`, `?status=lost&limit=${maxLimit}`]) {
+      const answer = await client.list(query)
+      const stray = petsIn(answer).find(isStray)
+      if (stray !== undefined) return [answer, stray]
+    }
+    const last = await addAnimal().catch(() => undefined)
+    for (const id of idsBetween(fromId, last?.id)) {
+      if (client.addedIds.includes(id)) continue
+      const answer = await client.get(id)
+      const stray = petsIn(answer).find(isStray)
+      if (stray !== undefined) return [answer, stray]
+    }
+    return undefined
+  }
+
   return {
     addAnimal,
     expectKept,
+    oneOfEach,
+    async tryOneOfEach() {
+      trial ??= oneOfEach()
+      await trial.catch(() => {})
+    },
+    async readListsOfNewPets() {
+      const added = await oneOfEach()
+      const { all, ofStatus, isWhole, giveUp } = await readLists()
+      for (const [status, { id }] of added) {
+        const list = ofStatus.get(status) ?? all
+        if ([...readPets(list), ...readPets(all)].some((pet) => idOf(pet) === id)) continue
+        await expectKept(id)
+        if (!isWhole(status)) await giveUp()
+        block('4.1', list, `pet ${id} among them, for it was just added`, 'a list without it')
+      }
+      return [all, ...ofStatus.values()]
+    },
+    async expectNone(isStray, expected, fromId) {
+      const { all, ofStatus, isWhole, giveUp } = await readLists()
+      for (const list of [all, ...ofStatus.values()]) {
+        const stray = readPets(list).find(isStray)
+        if (stray !== undefined) violate(list, expected, nameStray(list, stray))
+      }
+      const [answer, stray] = (await findStrayBeyondLists(isStray, fromId)) ?? []
+      if (answer !== undefined && stray !== undefined) violate(answer, expected, nameStray(answer, stray))
+      if (!statuses.every(isWhole)) await giveUp()
+    },
     expectUnique,
     anyAnimal() {
       any ??= addAnimal()
@@ -129,16 +252,55 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
       return stocking
     },
     async findRoom() {
+      await oneOfEach()
+      const { ofStatus, isWhole, giveUp } = await readLists()
+      for (const [status, answer] of ofStatus) expectOnlyElsewhere(answer, status)
       // From the last one on: a pet without a status of its own is mostly available.
-      for (const status of statuses.toReversed()) {
-        const answer = await client.list(`?status=${status}&limit=${maxLimit}`)
-        const stray = findStray(answer, status)
-        if (stray !== undefined) block('4.1', answer, `only pets that are ${status}`, stray)
-        if (readPets(answer).length < maxLimit - 1) return status
-      }
-      return undefined
+      const found = statuses.findLast((status) => {
+        const list = ofStatus.get(status)
+        // A few more are added by the case.
+        return list !== undefined && isWhole(status) && readPets(list).length < maxLimit - 2
+      })
+      return found ?? (await giveUp())
     },
   }
+}
+
+function nameStray({ received }: Answer, pet: Record<string, unknown>): string {
+  return `pet ${idOf(pet)} (name ${show(pet['name'])}, categoryId ${show(pet['categoryId'])}): ${received}`
+}
+
+/** The pets of a list, or the one that was asked for. Empty for what is no success, or shows none. */
+function petsIn(answer: Answer): Record<string, unknown>[] {
+  if (!isSuccess(answer)) return []
+  const found: unknown[] = Array.isArray(answer.json) ? answer.json : [answer.json]
+  return found.filter(isObject)
+}
+
+/** Those between two ids, if both are integers and not far from each other, as they are in a store that counts. */
+function idsBetween(first: string | undefined, last: string | undefined): readonly string[] {
+  if (![first, last].every((id) => /^\d{1,19}$/.test(id ?? ''))) return []
+  const [low = 0n, high = 0n] = [BigInt(first ?? 0), BigInt(last ?? 0)].toSorted((a, b) => (a < b ? -1 : 1))
+  const count = Math.max(0, Number(high - low) - 1)
+  return count > 4 * maxProbes
+    ? []
+    : Array.from({ length: count }, (_, index) => String(low + 1n + BigInt(index))).slice(0, maxProbes)
+}
+
+/** A status of which a list without a filter shows no pet, with a pet that has it, in words. */
+export function findMissing(
+  answer: Answer,
+  added: ReadonlyMap<string, Animal>,
+): { readonly id: string; readonly expected: string; readonly received: string } | undefined {
+  const pets = readPets(answer)
+  for (const [status, { id }] of added)
+    if (!pets.some((pet) => pet['status'] === status))
+      return {
+        id,
+        expected: `pet ${id} among them, which is ${status}, for no status was asked for`,
+        received: `${countPets(pets.length)}, none of them ${status}`,
+      }
+  return undefined
 }
 
 /** A name that no constraint has cause to refuse: letters only, not long, never used before. */

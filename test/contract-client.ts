@@ -3,7 +3,13 @@
  * sent and what came back. Knows the addresses and the key, but not what a response must look like (`contract-cases.ts`).
  */
 import { isObject, readMeantJson } from './contract-json.ts'
-import { createHttpTransport, LateError, NotHttpError, type Transport } from './contract-wire.ts'
+import {
+  createHttpTransport,
+  type Delivery,
+  LateError,
+  NotHttpError,
+  type Transport,
+} from './contract-wire.ts'
 
 const answerLimitMs = 10_000
 const shownBodyChars = 200
@@ -30,10 +36,26 @@ export interface Answer extends Asked {
 
 export interface Call {
   method?: string
-  body?: string
+  body?: string | undefined
   /** Another `Authorization` than the good key's: its value (null sends none), and how a message names it. */
   authorization?: { value: string | null; words: string }
   headers?: Record<string, string>
+  delivery?: Delivery
+  /** The names of the headers about the body are in small letters. */
+  isInSmallLetters?: boolean
+}
+
+const deliveryWords: Record<Delivery, string> = {
+  whole: 'body',
+  pieces: 'head and body in three pieces, a moment apart, body',
+  chunks: 'with Transfer-Encoding: chunked, body',
+}
+
+/** What is sent behind the head, in words. */
+function nameBody(method: string, { body, delivery = 'whole', isInSmallLetters = false }: Call): string {
+  if (body === undefined) return method === 'POST' ? ', without a body and Content-Length' : ''
+  const letters = isInSmallLetters ? 'with content-length and content-type in small letters, ' : ''
+  return `, ${letters}${deliveryWords[delivery]} ${shorten(body) || '(empty)'}`
 }
 
 /** Reporters print its message alone: a stack tells nothing about the server. */
@@ -102,7 +124,8 @@ export interface Client {
   keyHeaders: Record<string, string>
   send(path: string, call?: Call): Promise<Answer>
   list(query?: string, call?: Call): Promise<Answer>
-  add(body: string, call?: Call): Promise<Answer>
+  /** Undefined sends none, and no Content-Length. */
+  add(body: string | undefined, call?: Call): Promise<Answer>
   get(petId: string, call?: Call): Promise<Answer>
   /** The refusals of the operations so far. Each of them must have an Error body. */
   refusals: Answer[]
@@ -142,23 +165,24 @@ export function createClient(
     faults: new Map(),
     timesMs: [],
     async send(path, call = {}) {
-      const { method = 'GET', body, authorization } = call
+      const { method = 'GET', body, authorization, delivery = 'whole', isInSmallLetters = false } = call
       const address = client.base + path
       const asked = {
-        sent: `${method} ${address}, ${authorization?.words ?? 'with the key'}${body === undefined ? '' : `, body ${shorten(body) || '(empty)'}`}`,
+        sent: `${method} ${address}, ${authorization?.words ?? 'with the key'}${nameBody(method, call)}`,
         operation: `${method} ${path.replace(/\?.*/s, '').replace(/^\/pets\/.+/s, '/pets/{petId}')}`,
       }
       const headers: Record<string, string> = { Accept: 'application/json', ...call.headers }
       if (authorization === undefined) Object.assign(headers, client.keyHeaders)
       else if (authorization.value !== null) headers['Authorization'] = authorization.value
-      if (body !== undefined) {
-        headers['Content-Type'] = 'application/json'
-        headers['Content-Length'] = String(Buffer.byteLength(body))
-      }
+      const ofBody = body === undefined ? {} : headersOf(body, delivery)
+      for (const [name, value] of Object.entries(ofBody))
+        headers[isInSmallLetters ? name.toLowerCase() : name] = value
       const startMs = performance.now()
-      const response = await transport({ method, address, headers, body }).catch((error: unknown) => {
-        throw error instanceof Error ? new NoAnswer(asked, error) : error
-      })
+      const response = await transport({ method, address, headers, body, delivery }).catch(
+        (error: unknown) => {
+          throw error instanceof Error ? new NoAnswer(asked, error) : error
+        },
+      )
       const { status, phrase, contentType, text, fault } = response
       // The end of a faulty one may have been waited for.
       if (fault === undefined) client.timesMs.push(performance.now() - startMs)
@@ -177,6 +201,12 @@ export function createClient(
     get: (petId, call = {}) => operate(`/pets/${petId}`, call),
   }
   return client
+}
+
+function headersOf(body: string, delivery: Delivery): Record<string, string> {
+  const type = { 'Content-Type': 'application/json' }
+  if (delivery === 'chunks') return { ...type, 'Transfer-Encoding': 'chunked' }
+  return { ...type, 'Content-Length': String(Buffer.byteLength(body)) }
 }
 
 const unreachableCodes: Record<string, string> = {

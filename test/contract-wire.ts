@@ -7,11 +7,15 @@ import { connect as connectTls } from 'node:tls'
 import { gunzipSync } from 'node:zlib'
 import { readMeantJson } from './contract-json.ts'
 
+/** `pieces`: the head and two halves of the body, a moment apart. `chunks`: with Transfer-Encoding: chunked. */
+export type Delivery = 'whole' | 'pieces' | 'chunks'
+
 export interface Request {
   readonly method: string
   readonly address: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | undefined
+  readonly delivery: Delivery
 }
 
 export interface Response {
@@ -45,6 +49,8 @@ export class NotHttpError extends Error {
 }
 
 const idleMsOfFaultyServer = 50
+/** So long that a server on the same machine has read one piece before the next one comes. */
+const pauseMs = 100
 
 /**
  * `idleMs` is how long to wait for more bytes of a response that may be whole: only a faulty one makes us wait.
@@ -63,6 +69,7 @@ export function createHttpTransport(limitMs: number, idleMs = 2000): Transport {
       const socket = isTls ? connectTls({ host, port, ...servername }) : connect({ host, port })
       let bytes = Buffer.alloc(0)
       let idle: NodeJS.Timeout | undefined
+      let pause: NodeJS.Timeout | undefined
       const limit = setTimeout(() => {
         const { fault } = (isTls || bytes.length > 0 ? tryRead('open') : undefined) ?? {}
         fail(new LateError(limitMs, fault && `${fault.received}: the end of the response came `))
@@ -71,6 +78,7 @@ export function createHttpTransport(limitMs: number, idleMs = 2000): Transport {
       const stop = () => {
         clearTimeout(limit)
         clearTimeout(idle)
+        clearTimeout(pause)
         socket.destroy()
       }
       const fail = (error: Error) => {
@@ -112,18 +120,41 @@ export function createHttpTransport(limitMs: number, idleMs = 2000): Transport {
       }
       socket.on('error', close)
       socket.on('end', () => close(Object.assign(new Error('closed'), { code: 'ECONNRESET' })))
-      socket.write(formatRequest(url, request))
+      const send = ([piece = '', ...others]: readonly (string | Buffer)[]) => {
+        socket.write(piece, () => {
+          if (others.length > 0 && !socket.destroyed) pause = setTimeout(send, pauseMs, others)
+        })
+      }
+      socket.setNoDelay(true)
+      send(formatRequest(url, request))
     })
 }
 
-function formatRequest({ host, pathname, search }: URL, { method, headers, body = '' }: Request): string {
+/** The pieces to send, with a pause between them. */
+function formatRequest(
+  { host, pathname, search }: URL,
+  { method, headers, body = '', delivery }: Request,
+): readonly [string | Buffer, ...Buffer[]] {
   const all = { Host: host, Connection: 'close', ...headers }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `${method} ${pathname}${search} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
+  const head = `${method} ${pathname}${search} HTTP/1.1\r\n${lines.join('')}\r\n`
+  if (delivery === 'whole') return [head + body]
+  const bytes = Buffer.from(body)
+  const half = bytes.length >> 1
+  const halves = [bytes.subarray(0, half), bytes.subarray(half)] as const
+  if (delivery === 'pieces') return [head, ...halves]
+  const chunks = halves.flatMap((part) => [`${part.length.toString(16)}\r\n`, part, '\r\n'])
+  return [Buffer.concat([head, ...chunks, '0\r\n\r\n'].map((part) => Buffer.from(part)))]
 }
 
 /** Why nothing more is read: the server has closed the connection, or it sends nothing more, and leaves it open. */
 type End = 'closed' | 'open'
+
+/** Clients differ in which of two lines they take. */
+const singleHeaders: Record<string, string> = {
+  'content-length': 'Content-Length',
+  'content-type': 'Content-Type',
+}
 
 /** What has come so far. Undefined while it may go on. Throws a NotHttpError. */
 export function readResponse(
@@ -159,9 +190,11 @@ export function readResponse(
   for (const line of lines) {
     const [, name = '', value = ''] = /^([\w!#$%&'*+.^`|~-]+):\s*(.*?)\s*$/.exec(line) ?? []
     const lowerName = name.toLowerCase()
+    const single = singleHeaders[lowerName]
+    const before = headers.get(lowerName)
     if (name === '') note('headers such as "Content-Type: application/json"', `the line "${line}"`)
-    else if (lowerName === 'content-length' && (headers.get(lowerName) ?? value) !== value)
-      note('one Content-Length', `Content-Length: ${headers.get(lowerName)}, and Content-Length: ${value}`)
+    else if (single !== undefined && before !== undefined && before !== value)
+      note(`one ${single}`, `${single}: ${before}, and ${single}: ${value}`)
     headers.set(lowerName, value)
   }
 

@@ -10,9 +10,11 @@
  * short one, and 60 on each later one. The interface has no way to delete them; at the end the
  * suite tries DELETE, which some servers offer.
  */
+import { EventEmitter, once } from 'node:events'
 import { after, describe, test } from 'node:test'
 import { styleText } from 'node:util'
 import { createSuite, type Suite } from './contract-cases.ts'
+import type { Case } from './contract-verdict.ts'
 import { PlainError } from './contract-client.ts'
 import type { Paint } from './contract-summary.ts'
 import { openTarget, readHelp, type Target } from './contract-target.ts'
@@ -43,16 +45,23 @@ function defineTests(target: Target): void {
   const { words, client, scope, close } = target
   console.log(words)
   const { cases, conclude, cleanUp } = createSuite(client, scope)
-  for (const section of new Set(cases.map((each) => each.section)))
-    describe(section, () => {
-      for (const { title, run } of cases.filter((each) => each.section === section))
-        test(title, async (t) => {
-          const reason = await run()
-          if (reason !== undefined) t.skip(reason)
+  const events = new EventEmitter()
+  const ended = once(events, 'end')
+  for (const part of groupBySection(cases))
+    describe(part[0].section, () => {
+      for (const each of part)
+        test(each.title, async (t) => {
+          try {
+            const reason = await each.run()
+            if (reason !== undefined) t.skip(reason)
+          } finally {
+            if (each === cases.at(-1)) events.emit('end')
+          }
         })
     })
-  // A runner prints failures at the very end, the last one last.
-  test('Summary', () => {
+  // A runner prints failures at the very end, the last one last. It counts tests, of which the cases are all, and no suites.
+  describe('Summary', async () => {
+    await ended
     const { exitCode, text } = conclude()
     if (exitCode !== 0) throw new PlainError(text)
   })
@@ -60,6 +69,17 @@ function defineTests(target: Target): void {
     await cleanUp()
     await close()
   })
+}
+
+/** Cases that follow each other in one section. A section may have several parts, of which each has its place in the order. */
+function groupBySection(cases: readonly Case[]): readonly (readonly [Case, ...Case[]])[] {
+  const parts: [Case, ...Case[]][] = []
+  for (const each of cases) {
+    const part = parts.at(-1)
+    if (part?.[0].section === each.section) part.push(each)
+    else parts.push([each])
+  }
+  return parts
 }
 
 async function runAlone(): Promise<void> {

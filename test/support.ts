@@ -226,9 +226,6 @@ export async function listen(
   return `http://127.0.0.1:${address.port}`
 }
 
-/** So many pets that the contract suite has to add none to see a full page. */
-export const moreThanAPage = Array.from({ length: 102 }, () => ({ name: 'Rex', categoryId: 1 }))
-
 /** Between two looks at what tells nobody when it happens: without a pause they would keep a processor busy. */
 export function pause(): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, 5))

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { isStatus } from './contract-expect.ts'
 import { isInt64, isObject, parseExactJson } from './contract-json.ts'
+import type { Delivery, Request } from './contract-wire.ts'
 
 export interface Pet {
   id: bigint
@@ -27,15 +28,22 @@ export interface Asked {
   query: URLSearchParams
   authorization: string
   body: string
+  /** Their names are as they were sent. */
+  headers: Readonly<Record<string, string>>
+  delivery: Delivery
 }
 
 /** The places where a server can be made another one. */
 export interface Behaviour {
   isAuthorized(asked: Asked, key: string): boolean
+  /** What a request without a valid key gets. */
+  refuseKey(pets: Pet[], asked: Asked): Reply
   /** The page size for what `limit` says (null: nothing); undefined refuses it. */
   readLimit(limit: string | null): number | undefined
   /** The pets that a filter lets through (null: no filter); undefined refuses it. */
   filter(pets: Pet[], status: string | null): Pet[] | undefined
+  /** Whether the first list with this query is given again and again. */
+  keepsList(query: URLSearchParams): boolean
   /** Undefined refuses the body. */
   readNewPet(body: Record<string, unknown>, pets: Pet[]): Omit<Pet, 'id'> | undefined
   newId(pets: Pet[], body: Record<string, unknown>): bigint
@@ -51,6 +59,7 @@ export interface Behaviour {
 
 export const reference: Behaviour = {
   isAuthorized: ({ authorization }, key) => authorization === `Bearer ${key}`,
+  refuseKey: () => refuse(401),
   readLimit(limit) {
     if (limit === null) return 20
     return /^\d{1,3}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 100 ? Number(limit) : undefined
@@ -59,6 +68,7 @@ export const reference: Behaviour = {
     if (status === null) return pets
     return isStatus(status) ? pets.filter((pet) => pet.status === status) : undefined
   },
+  keepsList: () => false,
   readNewPet({ name, categoryId, status = 'available' }) {
     if (typeof name !== 'string' || !isInt64(categoryId) || !isStatus(status)) return undefined
     return { name, categoryId, status }
@@ -77,14 +87,26 @@ export type Operate = (asked: Asked) => Reply
 /** A store with these pets, changed in some places. It takes requests from whatever delivers them. */
 export function createStore(key: string, change: Partial<Behaviour> = {}, pets: Pet[] = []): Operate {
   const behaviour = { ...reference, ...change }
-  return (asked) => behaviour.rewrite(operate(behaviour, key, pets, asked), asked)
+  const kept = new Map<string, Reply>()
+  return (asked) => behaviour.rewrite(operate(behaviour, key, pets, kept, asked), asked)
 }
 
-function operate(behaviour: Behaviour, key: string, pets: Pet[], asked: Asked): Reply {
+function operate(
+  behaviour: Behaviour,
+  key: string,
+  pets: Pet[],
+  kept: Map<string, Reply>,
+  asked: Asked,
+): Reply {
   const petId = /^\/v1\/pets\/([^/]+)$/.exec(asked.path)?.[1]
-  if (!behaviour.isAuthorized(asked, key)) return refuse(401)
+  if (!behaviour.isAuthorized(asked, key)) return behaviour.refuseKey(pets, asked)
   if (asked.method === 'GET' && petId !== undefined) return getPet(behaviour, pets, petId)
-  if (asked.method === 'GET' && asked.path === '/v1/pets') return listPets(behaviour, pets, asked.query)
+  if (asked.method === 'GET' && asked.path === '/v1/pets') {
+    const query = String(asked.query)
+    const list = kept.get(query) ?? listPets(behaviour, pets, asked.query)
+    if (behaviour.keepsList(asked.query)) kept.set(query, list)
+    return list
+  }
   if (asked.method === 'POST' && asked.path === '/v1/pets') return createPet(behaviour, pets, asked.body)
   return behaviour.other(pets, asked)
 }
@@ -121,19 +143,23 @@ async function answerRequest(
 ): Promise<void> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
-  const { method = '', url = '', headers } = request
-  const { authorization = '' } = headers
-  const { status, type, text } = store(
-    parseRequest(method, url, authorization, Buffer.concat(chunks).toString()),
-  )
+  const { method = '', url = '', rawHeaders, headers: named } = request
+  const headers: Record<string, string> = {}
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    headers[rawHeaders[index] ?? ''] = rawHeaders[index + 1] ?? ''
+  const body = Buffer.concat(chunks).toString()
+  const delivery = named['transfer-encoding'] === undefined ? 'whole' : 'chunks'
+  const { status, type, text } = store(parseRequest({ method, address: url, headers, body, delivery }))
   if (status === 0) response.destroy()
   else if (status > 0) response.writeHead(status, { 'Content-Type': type }).end(text)
 }
 
-/** `target` is the path with its query, or a whole address. */
-export function parseRequest(method: string, target: string, authorization: string, body: string): Asked {
-  const { pathname, searchParams } = new URL(target, 'http://store')
-  return { method, path: pathname, query: searchParams, authorization, body }
+/** Its address is a path with its query, or a whole address. */
+export function parseRequest({ method, address, headers, body = '', delivery }: Request): Asked {
+  const { pathname, searchParams } = new URL(address, 'http://store')
+  // A header's value loses the spaces around it on its way (RFC 9110 5.5).
+  const authorization = (headers['Authorization'] ?? headers['authorization'] ?? '').trim()
+  return { method, path: pathname, query: searchParams, authorization, body, headers, delivery }
 }
 
 function listPets({ readLimit, filter }: Behaviour, pets: Pet[], query: URLSearchParams): Reply {

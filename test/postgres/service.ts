@@ -89,7 +89,7 @@ export async function stopServer({ child }: Server): Promise<void> {
   assert.deepEqual(await ended, [0, null])
 }
 
-/** Runs the contract suite on all servers at once. */
+/** Runs the contract suite on all servers at once. What the pets of the others hide from one is not tried. */
 export async function assertContract(servers: readonly Server[]): Promise<void> {
   const suites = servers.map(async ({ url }) => {
     // All cases, however slow a busy machine makes the server.
@@ -98,8 +98,10 @@ export async function assertContract(servers: readonly Server[]): Promise<void> 
     let output = ''
     suite.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
     const [code]: unknown[] = await once(suite, 'close')
-    assert.equal(code, 0, output)
-    assert.match(output, /^Passed: all /m)
+    assert.ok(code === 0 || code === 2, output)
+    const [, ...reasons] = output.split(/\d+ cases? not tried: /)
+    for (const reason of reasons) assert.match(reason, /^the store holds /, output)
+    assert.match(output, /^(?:Passed|Nothing failed)/m)
   })
   await Promise.all(suites)
 }
