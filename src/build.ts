@@ -109,7 +109,7 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
   write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }
 
-/** In a clone of the repository, with the commit and its date: `1.0.0 (6475f35, 2026-11-23)`. */
+/** In a clone of the repository, with the commit and its date: `2.0.0 (6475f35, 2026-11-23)`. */
 function describeVersion(): string {
   // Without this look, git would take a repository around this folder.
   if (!existsSync(join(root, '.git'))) return packageVersion

@@ -1,7 +1,7 @@
 /** Texts of this repository. The built files have them instead of this module's code (src/build.ts). */
 import { readFileSync } from 'node:fs'
 
-/** In a built file with the commit, if it was built in a clone: `1.0.0 (6475f35, 2026-11-23)`. */
+/** In a built file with the commit, if it was built in a clone: `2.0.0 (6475f35, 2026-11-23)`. */
 export const { version: packageVersion }: { version: string } = JSON.parse(read('package.json'))
 
 /** The JSON Schema of the data file. */

@@ -24,11 +24,20 @@ function block(start: string): string {
   return found
 }
 
-/** The commands in the row of the table that tells how to do this. */
-function row(what: string): readonly string[] {
-  const found = guide.split('\n').find((line) => line.startsWith(`| ${what} |`))
-  assert.ok(found !== undefined, `src/program/README.md has no row: ${what}`)
-  return Array.from(found.matchAll(/`([^`]+)`/g), ([, command = '']) => command)
+/** The line of commands that begins so. */
+function line(start: string): string {
+  const lines = Array.from(guide.matchAll(/^```sh\n(.*?)^```/gms), ([, commands = '']) =>
+    commands.split('\n'),
+  )
+  const found = lines.flat().find((command) => command.startsWith(start))
+  assert.ok(found !== undefined, `src/program/README.md has no command that begins with ${start}`)
+  return found
+}
+
+/** The text of a file that is to be made at this path. */
+function fileAt(path: string): string {
+  const [, text] = guide.split(`\`${path}\`:\n\`\`\`ini\n`)
+  return text?.split('```')[0] ?? assert.fail(`src/program/README.md has no ${path}`)
 }
 
 const machine = await makeMachine(root)
@@ -42,7 +51,7 @@ const create = (name: string): Promise<string> =>
   machine.run(
     `${atHome} ${key}" -H 'Content-Type: application/json' -d '{"name":"${name}","categoryId":1}' -w ' %{http_code}' http://127.0.0.1:3000/v1/pets`,
   )
-const readMessages = (): Promise<string> => machine.run(row('see its messages')[0] ?? '')
+const readMessages = (): Promise<string> => machine.run(line('sudo journalctl'))
 
 async function untilSaid(pattern: RegExp): Promise<void> {
   await waitUntil(`it says ${pattern}`, async () => pattern.test(await readMessages()) || undefined)
@@ -69,7 +78,7 @@ test('it is installed, and starts', async () => {
 })
 
 test('the pets are edited, by an editor and by a program, and the owner stays', async () => {
-  const [edit = ''] = row('edit the pets')
+  const edit = line('sudoedit')
   await machine.run(`EDITOR='sed -i s/Rex/Max/' ${edit}`)
   await untilListed(/"Max"/)
   assert.match(await create('sold'), / 201$/)
@@ -83,17 +92,35 @@ test('the pets are edited, by an editor and by a program, and the owner stays', 
 })
 
 test('a backup is restored, also where the file was gone', async () => {
-  const [backUp = ''] = row('back up')
-  const restore = (row('restore')[0] ?? '').replace('pets-2026-11-24.json', 'pets-$(date +%F).json')
-  await machine.run(backUp)
+  const restore = line('sudo cp /var/backups').replace('pets-2026-11-24.json', 'pets-$(date +%F).json')
+  await machine.run(block('sudo install -d -m 700'))
   assert.match(await create('Late'), / 201$/)
   await machine.run(restore)
   await untilListed(/^(?!.*Late).*Mia/)
   await machine.run(`sudo rm ${file}`)
   await untilSaid(/is missing/)
   await machine.run(restore)
-  await machine.run(row('give the file back to the service, after root has made it anew')[0] ?? '')
+  await machine.run(line('sudo chown'))
   await waitUntil('creations work', async () => (await create('Back')).endsWith(' 201') || undefined)
+})
+
+test('a timer backs up, and its backup is checked; a monitor is told of a kept file and of an old backup', async () => {
+  for (const end of ['service', 'timer']) {
+    const path = `/etc/systemd/system/petstore-backup.${end}`
+    await machine.run(`sudo tee ${path} <<'END'\n${fileAt(path)}END`)
+  }
+  await machine.run('sudo rm /var/backups/petstore/*')
+  const checks = ['curl -sSf', "sudo sh -c '! ls", 'sudo find /var/backups'].map(line)
+  const codes = async () => {
+    const ran = []
+    for (const check of checks) ran.push((await machine.attempt(check)).code === 0)
+    return ran
+  }
+  assert.equal((await codes()).at(-1), false)
+  await machine.run(
+    block('sudo systemctl daemon-reload && sudo systemctl enable --now petstore-backup.timer'),
+  )
+  assert.deepEqual([(await codes())[0], (await codes()).at(-1)], [true, true])
 })
 
 test('a refused start says why, tries again, and ends when the file is mended', async () => {
@@ -122,11 +149,7 @@ test('a start and a restart wait until it serves, and a SIGHUP does not keep it 
 })
 
 test('others can connect, and it says where', async () => {
-  const unit = '/etc/systemd/system/petstore.service'
-  const [, , , reload = ''] = row('let other machines connect')
-  await machine.run(
-    `sudo sed -i 's/^#Environment=HOST/Environment=HOST/' ${unit} && ${reload} && sudo systemctl restart petstore`,
-  )
+  await machine.run(block("sudo sed -i 's/^#Environment=HOST"))
   await untilSaid(/Other machines can reach it too, probably at http:\/\/10\.0\.2\.15:3000/)
   await untilServing()
 })
@@ -147,7 +170,7 @@ test('an upgrade under load loses nothing', async (t) => {
     }
   })()
   await waitUntil('pets are created', async () => confirmed.size > 20 || undefined)
-  await machine.run(block('sudo install -m 644 server.js'))
+  await machine.run(block('sudo cp /opt/petstore/server.js'))
   const before = confirmed.size
   await waitUntil('pets are created again', async () => confirmed.size > before + 20 || undefined)
   state.isOver = true
