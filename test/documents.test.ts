@@ -3,7 +3,7 @@
  * the package, if it says there that this is in the repository.
  */
 import assert from 'node:assert/strict'
-import { execSync } from 'node:child_process'
+import { execSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { posix } from 'node:path'
@@ -107,4 +107,40 @@ test('a link to nowhere is found, and one from the package to what is not in it'
     'README.md: no.webp does not exist',
     'test/a.md: ../README.md#nothing is no heading',
   ])
+})
+
+const guide = readFileSync(join(root, 'src/program/README.md'), 'utf8')
+
+function findBlocks(language: string): readonly string[] {
+  const fences = new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms')
+  return Array.from(guide.matchAll(fences), ([, text = '']) => text)
+}
+
+test('nginx takes all that is shown of its configuration, together', (t) => {
+  if (spawnSync('nginx', ['-v']).error !== undefined) return t.skip('needs nginx')
+  const folder = makeFolder()
+  const blocks = findBlocks('nginx').map((block) =>
+    block
+      // No test has the right to these, and certificates.
+      .replaceAll('/var/log/nginx', folder)
+      .replaceAll(/^ +ssl_.*\n/gm, '')
+      .replaceAll(' ssl;', ';')
+      .replace('$remote_addr', '$remote_addr $team')
+      .replace('proxy_pass http://127.0.0.1:3000;', 'proxy_pass http://petstore;'),
+  )
+  assert.equal(blocks.length, 4)
+  const path = join(folder, 'nginx.conf')
+  writeFileSync(path, `pid ${folder}/pid;\nevents {}\nhttp {\n${blocks.join('')}}\n`)
+  const { status, stderr } = spawnSync('nginx', ['-t', '-e', join(folder, 'error.log'), '-c', path], {
+    encoding: 'utf8',
+  })
+  assert.equal(status, 0, stderr)
+})
+
+test('Caddy takes what is shown of its configuration', (t) => {
+  if (spawnSync('caddy', ['version']).error !== undefined) return t.skip('needs Caddy')
+  const path = join(makeFolder(), 'Caddyfile')
+  writeFileSync(path, findBlocks('caddyfile').join('\n'))
+  const { status, stderr } = spawnSync('caddy', ['adapt', '--config', path], { encoding: 'utf8' })
+  assert.equal(status, 0, stderr)
 })
