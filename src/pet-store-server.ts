@@ -132,14 +132,15 @@ function createHandle(
     fetch: createFetch(core),
     disturb(change) {
       checkDisturbance(change)
-      core.disturbances.change(change)
+      core.disturb(change)
     },
     ...((store instanceof MemoryStore || store instanceof FileStore) && {
       countPets: () => store.size,
       // A rest parameter: if it had one of its own, `beforeEach(store.reset)` would wait for a callback in Jest.
       async reset(...pets: Parameters<MemoryStore['reset']>) {
         const done = store.reset(...pets)
-        core.disturbances.reset()
+        core.reset()
+        server?.dropWaiting()
         return done
       },
     }),

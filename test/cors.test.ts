@@ -8,7 +8,7 @@ const ours = 'https://demo.example'
 const second = 'http://localhost:5173'
 const other = 'https://evil.example'
 const exposed =
-  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow, Preference-Applied'
+  'Location, Link, X-Total-Count, X-Data-File-Error, Deprecation, Sunset, WWW-Authenticate, Allow, Preference-Applied, Retry-After'
 
 /** Requests for answers of every kind, and bytes that are no request. */
 const everyKind: readonly [start: string, status: number, lines?: readonly string[]][] = [

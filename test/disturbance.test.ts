@@ -1,11 +1,25 @@
 /** Failures on purpose: which requests fail, how, and when that ends. (How requests are held back: delay.test.ts.) */
 import assert from 'node:assert/strict'
-import { createServer, connect as connectHttp2 } from 'node:http2'
 import { once } from 'node:events'
+import { createServer, connect as connectHttp2 } from 'node:http2'
+import { connect } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { errorCodes } from '../src/api/error-codes.ts'
 import { createPetStore } from '../src/index.ts'
 import type { RequestLog } from '../src/options/types.ts'
-import { assertRefusal, authorization, connectRaw, formatRequest, key, send, startApp } from './support.ts'
+import {
+  assertRefusal,
+  authorization,
+  connectRaw,
+  formatRequest,
+  holdTimeouts,
+  key,
+  listen,
+  send,
+  type StartedApp,
+  startApp,
+} from './support.ts'
 
 const pet = { name: 'Rex', categoryId: 1 }
 
@@ -32,7 +46,7 @@ test('fails every request under /v1 with a status, before anything is checked, a
       ...[200, 200, 200, 204].map((status) => [status, undefined, false]),
     ],
   )
-  app.server.disturb({})
+  app.server.disturb({ fail: 'none' })
   const { text } = await app.send('/v1/pets')
   assert.equal(JSON.parse(text).length, 1, 'nothing was stored')
 })
@@ -71,7 +85,15 @@ test('takes no more than the share that is set', async (t) => {
   assert.equal((await send(app.url, '/v1/pets')).status, 500)
 })
 
-test('closes the connection without a byte for drop, and logs it with the status 0', async (t) => {
+/** What comes on a connection until it ends. */
+async function readToEnd(url: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.write(bytes)
+  return (await buffer(socket)).toString()
+}
+
+test('sends a head for drop that no client can take, closes, and logs it with the status 0', async (t) => {
   const log: RequestLog[] = []
   const app = await startApp(t, { fail: 'drop', onResponse: (entry) => log.push(entry) })
   await assert.rejects(send(app.url, '/v1/pets'))
@@ -79,6 +101,14 @@ test('closes the connection without a byte for drop, and logs it with the status
     log.map(({ path, status, code, isOnPurpose }) => [path, status, code, isOnPurpose]),
     [['/v1/pets', 0, 'failed_on_purpose', true]],
   )
+  const { listener } = app.server
+  // What browsers make of it is tried in test/browser.
+  for (const url of [app.url, await listen(t, (request, response) => void listener(request, response))]) {
+    const received = await readToEnd(url, formatRequest('GET /healthz') + formatRequest('GET /v1/pets'))
+    const head = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
+    assert.match(received, /^HTTP\/1.1 200 OK\r\n/)
+    assert.ok(received.endsWith(`{"status":"ok"}${head}`), received)
+  }
   const headers = { authorization }
   await assert.rejects(app.server.fetch(new Request('http://a.example/v1/pets', { headers })), TypeError)
 })
@@ -113,62 +143,234 @@ test('fails after the store has acted: the pet is stored, and the client is not 
 })
 
 test('fails whoever asks by Prefer if that is allowed, says so in a header that pages may read, and else does not', async (t) => {
-  const app = await startApp(t, { fail: '0%:503,prefer' })
+  const app = await startApp(t, { fail: 'prefer' })
   const ask = (prefer: string) => send(app.url, '/v1/pets', { headers: { authorization, prefer } })
-  for (const prefer of ['code=418', 'respond-async, CODE = "418"; x=1']) {
+  for (const prefer of ['code=418', 'respond-async, CODE = "418"; x=1', 'x="a,b",code=418']) {
     const answer = await ask(prefer)
     assertRefusal(answer, 418, 'failed_on_purpose')
     assert.equal(answer.headers.get('preference-applied'), 'code=418')
     assert.match(answer.headers.get('access-control-expose-headers') ?? '', /\bPreference-Applied\b/)
   }
-  for (const prefer of ['code=200', 'code=4180', 'decode=418', 'wait=5']) {
+  for (const prefer of [
+    'code=200',
+    'code=4180',
+    'decode=418',
+    'wait=5',
+    'x="a,code=418"',
+    'x="a\\",code=418',
+    '"',
+  ]) {
     const answer = await ask(prefer)
     assert.deepEqual([answer.status, answer.headers.get('preference-applied')], [200, undefined], prefer)
   }
-  app.server.disturb({})
+  app.server.disturb({ fail: 'none' })
   assert.equal((await ask('code=418')).status, 200)
 })
 
-test('changes at once, what is not named stays, and after so many requests what was before comes back', async (t) => {
+const statusOf = async (app: StartedApp, method = 'GET'): Promise<number> =>
+  (await send(app.url, '/v1/pets', method === 'POST' ? { body: pet } : { method })).status
+
+test('changes from the next request on, what is not named stays, and ends by words', async (t) => {
   const app = await startApp(t, { fail: '500' })
-  const statusOf = async (): Promise<number> => (await send(app.url, '/v1/pets')).status
+  assert.equal(await statusOf(app), 500)
+  app.server.disturb({ fail: '502' })
+  assert.equal(await statusOf(app), 502)
+  app.server.disturb({ delayMs: 1, fail: undefined })
+  assert.equal(await statusOf(app), 502)
+  app.server.disturb({ fail: 'none' })
+  assert.equal(await statusOf(app), 200)
+  await app.server.reset()
+  assert.equal(await statusOf(app), 500, 'as it was created')
+})
+
+test('takes changes for some requests in the order in which they were said, beside what holds for all', async (t) => {
+  const app = await startApp(t, { fail: '500' })
   app.server.disturb({ fail: '503', requests: 2 })
+  app.server.disturb({ fail: 'none', requests: 1 })
+  app.server.disturb({ delayMs: 1, requests: 1 })
+  app.server.disturb({ fail: '502' })
   const headers = { origin: 'http://a.example', 'access-control-request-method': 'GET' }
   await app.send('/v1/pets', { method: 'OPTIONS', headers })
   await app.send('/healthz')
-  assert.deepEqual([await statusOf(), await statusOf(), await statusOf()], [503, 503, 500])
-  app.server.disturb({ delayMs: 1 })
-  assert.equal(await statusOf(), 500)
-  app.server.disturb({ fail: '' })
-  assert.equal(await statusOf(), 200)
-  await app.server.reset()
-  assert.equal(await statusOf(), 500, 'as it was created')
-  app.server.disturb({})
-  assert.equal(await statusOf(), 200)
+  const statuses: number[] = []
+  for (let i = 0; i < 5; i++) statuses.push(await statusOf(app))
+  assert.deepEqual(statuses, [503, 503, 200, 502, 502])
 })
 
-test('changes what comes back after some requests, too', async (t) => {
-  const { server, url } = await startApp(t)
-  const statusOf = async (path = '/v1/pets'): Promise<number> => (await send(url, path)).status
-  server.disturb({ fail: '503', requests: 1 })
-  server.disturb({ delayMs: 1 })
-  assert.deepEqual([await statusOf(), await statusOf()], [503, 200])
-  server.disturb({ fail: '503', requests: 1 })
-  server.disturb({ fail: '500' })
-  assert.deepEqual([await statusOf('/%76%31/pets'), await statusOf()], [500, 500])
+test('forgets at a reset what waits for requests', async (t) => {
+  const app = await startApp(t)
+  app.server.disturb({ fail: '503', requests: 1 })
+  await app.server.reset()
+  assert.equal(await statusOf(app), 200)
 })
+
+test('refuses more than 1,000 changes that wait, and 11,000 for all overflow nothing', async (t) => {
+  const app = await startApp(t)
+  for (let i = 0; i < 1_000; i++) app.server.disturb({ fail: '503', requests: 1 })
+  const message = 'requests: 1000 changes wait for requests already; reset() clears them'
+  assert.throws(() => app.server.disturb({ fail: '503', requests: 1 }), { name: 'TypeError', message })
+  for (let i = 0; i < 11_000; i++) app.server.disturb({ delayMs: 0 })
+  assert.equal(await statusOf(app), 503)
+})
+
+test('concerns the method alone that an item begins with: GET is HEAD, too', async (t) => {
+  const app = await startApp(t, { fail: 'POST:503,GET:502' })
+  for (const [method, status] of [
+    ['POST', 503],
+    ['GET', 502],
+    ['HEAD', 502],
+    ['DELETE', 405],
+  ] as const)
+    assert.equal(await statusOf(app, method), status, method)
+  app.server.disturb({ fail: 'POST:after:503' })
+  assert.deepEqual([await statusOf(app, 'POST'), await statusOf(app)], [503, 200])
+  assert.equal(app.server.countPets(), 1)
+})
+
+test('counts in share and requests only what an item concerns', async (t) => {
+  const app = await startApp(t)
+  app.server.disturb({ fail: 'POST:503', requests: 1 })
+  app.server.disturb({ fail: 'GET:502,DELETE:501', requests: 2 })
+  const methods = ['GET', 'HEAD', 'GET', 'POST', 'POST']
+  const statuses: number[] = []
+  for (const method of methods) statuses.push(await statusOf(app, method))
+  assert.deepEqual(statuses, [502, 502, 200, 503, 201])
+  let draws = 0
+  t.mock.method(Math, 'random', () => (draws++ === 0 ? 0.49 : 0.51))
+  app.server.disturb({ fail: '50%:POST:503' })
+  assert.deepEqual([await statusOf(app), await statusOf(app, 'POST')], [200, 503])
+})
+
+test('takes the change that a request asks for by Prefer, and leaves it to that one', async (t) => {
+  const app = await startApp(t)
+  app.server.disturb({ fail: 'prefer', requests: 1 })
+  assert.equal(await statusOf(app), 200)
+  const headers = { prefer: 'code=418' }
+  assert.equal((await send(app.url, '/v1/pets', { headers })).status, 418)
+  assert.equal((await send(app.url, '/v1/pets', { headers })).status, 200)
+})
+
+test('responds with an error code as when the failure is real, and logs that it was on purpose', async (t) => {
+  const log: RequestLog[] = []
+  const app = await startApp(t, { onResponse: (entry) => log.push(entry) })
+  for (const [code, { status }] of Object.entries(errorCodes).filter(([name]) => name !== 'read_only')) {
+    app.server.disturb({ fail: code, requests: 1 })
+    const answer = await send(app.url, '/v1/pets')
+    assertRefusal(answer, status, code)
+    const { code: logged, isOnPurpose } = log.at(-1) ?? assert.fail()
+    assert.deepEqual([logged, isOnPurpose], [code, true])
+    assert.equal(answer.headers.has('retry-after'), false)
+    assert.equal(answer.headers.has('www-authenticate'), code === 'unauthorized')
+    assert.equal(answer.headers.has('allow'), code === 'method_not_allowed')
+    const hasErrors = 'errors' in JSON.parse(answer.text)
+    assert.equal(hasErrors, code === 'invalid_body' || code === 'invalid_parameter')
+  }
+  await send(app.url, '/v1/nowhere')
+  assert.equal(log.at(-1)?.isOnPurpose, false)
+})
+
+test('says when to try again with 429 and 503 by status, to pages of other origins, too', async (t) => {
+  const app = await startApp(t, { fail: 'prefer' })
+  for (const [status, expected] of [
+    ['429', '1'],
+    ['503', '1'],
+    ['500', undefined],
+  ] as const) {
+    const { headers } = await send(app.url, '/v1/pets', { headers: { prefer: `code=${status}` } })
+    assert.equal(headers.get('retry-after'), expected)
+    assert.match(headers.get('access-control-expose-headers') ?? '', /\bRetry-After\b/)
+  }
+})
+
+test('a request that hangs gets no response: until its client leaves, a stop, a reset, or as idle a time as any may', async (t) => {
+  const log: RequestLog[] = []
+  const onResponse = (entry: RequestLog): unknown => log.push(entry)
+  const app = await startApp(t, { onResponse, fail: 'POST:after:hang', timeouts: { closeMs: 600_000 } })
+  const hang = async (url = app.url) => {
+    const before = log.length
+    const client = await connectRaw(t, url)
+    client.write(formatRequest('POST /v1/pets', [], JSON.stringify(pet)))
+    while (log.length === before) await send(url, '/healthz')
+    assert.deepEqual(
+      log
+        .filter(({ path }) => path !== '/healthz')
+        .map(({ status, isOnPurpose }) => [status, isOnPurpose])
+        .at(-1),
+      [0, true],
+    )
+    return client
+  }
+  // No time passes.
+  const timeouts = holdTimeouts(t)
+  const first = await hang()
+  assert.equal(app.server.countPets(), 1)
+  first.socket.end()
+  await first.closed
+  const second = await hang()
+  await app.server.reset()
+  await assert.rejects(second.read(), /ended behind ""/)
+  assert.equal(app.server.countPets(), 0)
+  const third = await hang()
+  await app.server.close()
+  await assert.rejects(third.read(), /ended behind ""/)
+  timeouts.restore()
+  const idle = await startApp(t, { onResponse, fail: 'hang', timeouts: { idleMs: 300 } })
+  await assert.rejects((await hang(idle.url)).read(), /ended behind ""/)
+})
+
+test(
+  'a reset drops at once what has not reached the store, and nothing of it comes later',
+  { timeout: 120_000 },
+  async (t) => {
+    const app = await startApp(t, { delayMs: 10_000 })
+    // No time passes.
+    holdTimeouts(t)
+    const creation = formatRequest('POST /v1/pets', [], JSON.stringify(pet))
+    const held = await connectRaw(t, app.url)
+    held.write(creation + creation)
+    const headers = { authorization, 'content-type': 'application/json' }
+    const byFetch = app.server.fetch(
+      new Request('http://a/v1/pets', { method: 'POST', headers, body: JSON.stringify(pet) }),
+    )
+    await send(app.url, '/healthz')
+    await app.server.reset()
+    await assert.rejects(byFetch, TypeError)
+    await assert.rejects(held.read(), /ended behind ""/)
+    app.server.disturb({ delayMs: 0 })
+    const arriving = await connectRaw(t, app.url)
+    arriving.write(creation.slice(0, -1))
+    await send(app.url, '/healthz')
+    await app.server.reset()
+    await assert.rejects(arriving.read(), /ended behind ""/)
+    app.server.disturb({ delayMs: 0 })
+    assert.equal(await statusOf(app, 'POST'), 201)
+    assert.equal(app.server.countPets(), 1)
+  },
+)
 
 test('refuses a wrong change with a TypeError that names it, and changes nothing', async (t) => {
   const { server, url } = await startApp(t, { fail: '503' })
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     [5, /^disturb: expected an object, got 5$/],
-    [{ fail: '999' }, /^fail: expected a share such as 10%, .*, got "999"$/],
-    [{ fail: '101%' }, /^fail: expected a share/],
-    [{ fail: '10%:' }, /^fail: expected a share/],
-    [{ fail: '10%:prefer' }, /^fail: expected a share/],
-    [{ fail: 'after:' }, /^fail: expected a share/],
+    [{ fail: '999' }, /^fail: expected none, .*, got "999"$/],
+    [{ fail: '' }, /^fail: expected none, which ends failures, .*, got ""$/],
+    [{ fail: '0%' }, /^fail: expected none, which ends failures, a share above 0 such as 10%, .*, got "0%"$/],
+    [{ fail: '0%:503' }, /^fail: expected none/],
+    [{}, /^disturb: expected fail or delayMs; { fail: "none", delayMs: 0 } ends both$/],
+    [{ delayMs: undefined, requests: 1 }, /^disturb: expected fail or delayMs; /],
+    [{ fail: 'post:503' }, /^fail: expected none/],
+    [{ fail: 'PSOT:503' }, /^fail: expected none/],
+    [{ fail: 'after:POST:503' }, /^fail: expected none/],
+    [{ fail: 'GET:prefer' }, /^fail: expected none/],
+    [{ fail: '503,none' }, /^fail: expected none/],
+    [{ fail: 'read_only' }, /^fail: expected none/],
+    [{ fail: 'no_such_code' }, /^fail: expected none/],
+    [{ fail: '101%' }, /^fail: expected none/],
+    [{ fail: '10%:' }, /^fail: expected none/],
+    [{ fail: '10%:prefer' }, /^fail: expected none/],
+    [{ fail: 'after:' }, /^fail: expected none/],
     [{ fail: 503 }, /^fail: expected failures such as .*, got 503$/],
-    [{ delayMs: -1, requests: 0 }, /^delayMs: expected .*; requests: expected an integer from 1 to /],
+    [{ delayMs: -1, requests: 0 }, /^delayMs: expected .*\nrequests: expected an integer from 1 to /],
     [{ status: 503 }, /^status: is unknown, expected one of fail, delayMs, requests$/],
   ]
   for (const [change, message] of wrong) {

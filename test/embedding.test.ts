@@ -271,7 +271,7 @@ test('has other pets from a reset with them on, and at the next reset those that
     await assert.rejects(store.reset(wrong), { name: 'TypeError', message })
     assert.equal((await send(store.url, '/v1/pets')).status, 503)
   }
-  store.disturb({})
+  store.disturb({ fail: 'none' })
   assert.deepEqual(await list(), [kit])
   await store.reset()
   assert.deepEqual(await list(), [rex])

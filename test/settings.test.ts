@@ -22,7 +22,7 @@ const defaults: Config = {
   corsOrigins: '*',
   basePath: '',
   delayMs: 0,
-  fail: '',
+  fail: 'none',
   log: 'info',
   hints: [],
 }

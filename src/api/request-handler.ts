@@ -3,20 +3,21 @@
  * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { unescape } from 'node:querystring'
-import { createBearerAuth } from '../http/bearer-auth.ts'
-import { createDisturbances, type Disturbances } from '../http/disturbance.ts'
+import { createBearerAuth, missingKey } from '../http/bearer-auth.ts'
+import { createDisturbances, type Disturbance, type Failure } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { checkBodyHead, checkFraming, clientGone, isPreflight, parseBody } from '../http/request.ts'
 import type { Arrival, Client, Core } from '../http/request.ts'
 import { createCors, HttpError, InvalidValues, errorReply, textReply, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
+import { failureCodes } from '../options/settings.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { builtPage } from '../page/load-page.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { errorCodes, refuseWith } from './error-codes.ts'
+import { errorCodes, refuseWith, type ErrorCode } from './error-codes.ts'
 import { exposedHeaders, formatValidQuery, type Handle, operations } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -25,13 +26,20 @@ type RequestHandlerOptions = { readonly store: Store } & Pick<
   'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'fail' | 'onResponse' | 'onError'
 >
 
-type RequestHandler = Core & { readonly disturbances: Disturbances }
+interface RequestHandler extends Core {
+  /** Throws a TypeError if too many changes wait. */
+  disturb(change: Disturbance): void
+  /** Ends what `disturb` has changed, and drops each request that has not reached the store yet. */
+  reset(): void
+}
 
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins, exposedHeaders)
-  const disturbances = createDisturbances(options)
+  const disturbances = createDisturbances(options, failureCodes)
+  /** Those whose bodies are awaited. */
+  const arriving = new Set<Arrival>()
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
@@ -66,7 +74,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
     if (method === 'OPTIONS')
       return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(methods), headers) }
-    const route = methods[method]
+    // A method may be called `constructor`.
+    const route = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (route === undefined) throw methodNotAllowed(method, formatAllow(methods), findPath(target))
     return route
   }
@@ -108,6 +117,34 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
+  function failOnPurpose({ outcome, isAskedFor }: Failure, { method }: Arrival): Reply {
+    if (outcome === 'drop') return dropped
+    if (outcome === 'hang') return hanging
+    // Settings take no others than known codes.
+    if (!/^\d/.test(outcome)) return { ...rehearse(outcome as ErrorCode, method), isOnPurpose: true }
+    const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
+    if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
+    const code = 'failed_on_purpose'
+    const { message } = errorCodes[code]
+    return { ...errorReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
+  }
+
+  /** The reply with this code as a client gets it when the failure is real. */
+  function rehearse(code: ErrorCode, method: string): Reply {
+    switch (code) {
+      case 'unauthorized':
+        return errorReply(missingKey())
+      case 'method_not_allowed':
+        return errorReply(methodNotAllowed(method, formatAllow(allMethods)))
+      case 'invalid_body':
+        return errorReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
+      case 'invalid_parameter':
+        return errorReply(new InvalidValues(code, [{ field: 'limit', message: 'is refused on purpose' }]))
+      default:
+        return refuseWith(code)
+    }
+  }
+
   /** The reply as it is sent, for the log too. */
   function complete(
     reply: Reply,
@@ -136,7 +173,12 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         checkBodyHead(arrival)
         arrival.askForBody?.()
         arrival.askForBody = undefined
-        return parseBody(await arrival.readBody())
+        arriving.add(arrival)
+        try {
+          return parseBody(await arrival.readBody())
+        } finally {
+          arriving.delete(arrival)
+        }
       }
       const found: Found = {}
       let reply: Reply
@@ -145,7 +187,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
         const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
-        if (failure?.isAfter === false) reply = failure.reply
+        if (failure?.isAfter === false) reply = failOnPurpose(failure, arrival)
         else {
           checkFraming(arrival)
           const { resource, parameter, search } = findResource(arrival)
@@ -154,14 +196,16 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
           if (route.needsNoKey !== true) found.key = authenticate(arrival)
           // The operation checks the rest.
           reply = await route.handle({ parameter, search, readBody })
-          if (failure !== undefined && reply.status < 300) reply = failure.reply
+          if (failure !== undefined && reply.status < 300) reply = failOnPurpose(failure, arrival)
         }
       } catch (error) {
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
       const completed = complete(reply, start, arrival.client, arrival, found)
-      return reply.status === 0 ? undefined : completed
+      if (reply !== hanging) return completed
+      await disturbances.hang(arrival)
+      return undefined
     },
     refuse(code, client) {
       return complete(refuseWith(code), now(), client)
@@ -176,9 +220,17 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       isClosing = true
       disturbances.end()
     },
-    disturbances,
+    disturb: disturbances.change,
+    reset() {
+      disturbances.reset()
+      for (const arrival of arriving) arrival.stopBody(clientGone)
+    },
   }
 }
+
+/** Of failures on purpose. */
+const dropped: Reply = { status: 0, headers: [], code: 'failed_on_purpose', isOnPurpose: true, closes: true }
+const hanging: Reply = { ...dropped }
 
 /** Node drops what is behind an Upgrade or CONNECT; behind a 100 Continue that was not sent, a body may follow. */
 function isLast({ method, headers, askForBody }: Arrival): boolean {

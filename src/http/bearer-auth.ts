@@ -19,6 +19,10 @@ export function keyFault(key: string): string | undefined {
   return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`
 }
 
+export function missingKey(): HttpError {
+  return new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
+}
+
 /** As Latin-1: base64 costs 2 % of a read. */
 const digest = (text: string): string => crypto.hash('sha256', text, 'binary')
 
@@ -36,7 +40,7 @@ export function createBearerAuth(keys: readonly string[]) {
     const authorization = authorizationLines > 1 ? '' : (headers['authorization'] ?? '')
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]
-    if (token === undefined) throw new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
+    if (token === undefined) throw missingKey()
     const found = fingerprints.get(digest(token))
     if (found === undefined) {
       const invalidToken = `${challenge}, error="invalid_token"`

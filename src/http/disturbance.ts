@@ -1,104 +1,131 @@
-/** What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation. */
+/**
+ * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation; what an error
+ * code says to a client is for the core.
+ */
 import { clock } from '../system/clock.ts'
 import { type Arrival, clientGone, isPreflight } from './request.ts'
-import { errorReply, httpErrors, type Reply } from './response.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000
+
+/** Changes for some requests that may wait for them. */
+const maxQueued = 1_000
 
 /** Milliseconds, or a range of them: each request is then held back for a random time. */
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 
 export interface Disturbance {
-  /** `10%`, `503`, `10%:500,drop`, `100%:after:503` or `10%:503,prefer`, as the setting `fail` has it; an empty text ends failures. */
+  /** `10%`, `503`, `10%:500,drop`, `POST:after:503`, `unauthorized` or `prefer`, as the setting `fail` has it; `none` ends failures. */
   readonly fail?: string | undefined
+  /** 0 ends the delay. */
   readonly delayMs?: DelayMs | undefined
-  /** For so many requests; then what was before comes back. */
+  /** For the next so many requests that it concerns, behind those of earlier changes. */
   readonly requests?: number | undefined
 }
 
-interface Failure {
-  /** The status 0 stands for no response: the connection is closed. */
-  readonly reply: Reply
+/** One item of `fail`. */
+export interface Failure {
+  /** Of the requests that it concerns; undefined for all. */
+  readonly method: string | undefined
   /** Comes when the store has acted. */
   readonly isAfter: boolean
+  /** `drop`, `hang`, a status such as `503`, or an error code. */
+  readonly outcome: string
+  /** By `Prefer: code=503` (RFC 7240). */
+  readonly isAskedFor: boolean
 }
 
 interface Failures {
-  /** From 0 to 1. */
+  /** Of the requests that an item concerns, from 0 to 1. */
   readonly share: number
-  readonly kinds: readonly Failure[]
-  /** Whether a request may ask for one by `Prefer: code=503` (RFC 7240). */
+  readonly items: readonly Failure[]
+  /** Whether a request may ask for one. */
   readonly mayBeAsked: boolean
 }
 
-/** Undefined for a text that is not understood. */
-export function parseFailures(text: string): Failures | undefined {
-  const [, share, list = ''] = /^(?:(\d{1,3}(?:\.\d{1,3})?)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
-  const usual = share === undefined ? [] : ['500', '503']
-  const items = list === '' ? usual : list.split(',').map((item) => item.trim())
-  const kinds: Failure[] = []
-  for (const item of items) {
-    const [, after, status = ''] = /^(after:)?(drop|[45]\d\d)$/.exec(item) ?? []
-    if (status !== '') kinds.push({ reply: failWith(status), isAfter: after !== undefined })
-    else if (item !== 'prefer') return undefined
+const noFailures: Failures = { share: 0, items: [], mayBeAsked: false }
+
+const itemPattern = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS):)?(after:)?([45]\d\d|[a-z_]+)$/
+
+/** Undefined for a text that is not understood. `codes`: the error codes that an item may name. */
+export function parseFailures(text: string, codes: readonly string[]): Failures | undefined {
+  if (text === 'none') return noFailures
+  const [, percent, list = ''] = /^(?:(\d{1,3}(?:\.\d{1,3})?)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
+  const share = Number(percent ?? 100) / 100
+  const isUsual = list === '' && percent !== undefined
+  const texts = isUsual ? ['500', '503'] : list.split(',').map((item) => item.trim())
+  const items: Failure[] = []
+  for (const item of texts.filter((each) => each !== 'prefer')) {
+    const [, method, after, outcome = ''] = itemPattern.exec(item) ?? []
+    const isKnown = /^\d|^drop$|^hang$/.test(outcome) || codes.includes(outcome)
+    if (!isKnown) return undefined
+    items.push({ method, isAfter: after !== undefined, outcome, isAskedFor: false })
   }
-  if (Number(share) > 100 || (share !== undefined && kinds.length === 0)) return undefined
-  return { share: Number(share ?? 100) / 100, kinds, mayBeAsked: items.includes('prefer') }
+  if (share === 0 || share > 1 || (percent !== undefined && items.length === 0)) return undefined
+  return { share, items, mayBeAsked: texts.includes('prefer') }
 }
 
-function failWith(status: string, headers: readonly string[] = []): Reply {
-  const code = 'failed_on_purpose'
-  const reply =
-    status === 'drop'
-      ? { status: 0, headers }
-      : errorReply({ code, message: httpErrors[code].message, status: Number(status), headers })
-  return { ...reply, code, isOnPurpose: true }
+/** HEAD follows GET. */
+function concernsMethod({ method }: Failure, arrival: Arrival): boolean {
+  return method === undefined || method === arrival.method || (method === 'GET' && arrival.method === 'HEAD')
 }
 
-interface State {
-  readonly failures: Failures
-  readonly delayMs: DelayMs
-  /** How many requests it still holds for, and what comes then. */
-  left: number
-  readonly before: State | undefined
+/** The status that a request asks for; not one in the quotes of another preference. */
+function findAskedStatus({ headers }: Arrival): string | undefined {
+  const preferences = headers['prefer']?.match(/(?:[^",]|"(?:[^"\\]|\\.?)*(?:"|$))+/gs) ?? []
+  for (const preference of preferences) {
+    const status = /^\s*code\s*=\s*"?([45]\d\d)"?\s*(?:;|$)/i.exec(preference)?.[1]
+    if (status !== undefined) return status
+  }
+  return undefined
 }
 
-const noFailures: Failures = { share: 0, kinds: [], mayBeAsked: false }
-const calm: State = { failures: noFailures, delayMs: 0, left: Infinity, before: undefined }
+/** A change without failures concerns every request, and so does one that ends them. */
+function concerns(failures: Failures | undefined, arrival: Arrival): boolean {
+  if (failures === undefined || failures === noFailures) return true
+  const isAsking = failures.mayBeAsked && findAskedStatus(arrival) !== undefined
+  return isAsking || failures.items.some((item) => concernsMethod(item, arrival))
+}
 
-export type Disturbances = ReturnType<typeof createDisturbances>
+function chooseFailure({ share, items, mayBeAsked }: Failures, arrival: Arrival): Failure | undefined {
+  const asked = mayBeAsked ? findAskedStatus(arrival) : undefined
+  if (asked !== undefined) return { method: undefined, isAfter: false, outcome: asked, isAskedFor: true }
+  const possible = items.filter((item) => concernsMethod(item, arrival))
+  const isChosen = possible.length > 0 && Math.random() < share
+  return isChosen ? possible[Math.floor(Math.random() * possible.length)] : undefined
+}
 
 /** The texts and numbers have been checked. */
-export function createDisturbances(atStart: Disturbance) {
-  /** Those that are held back, and how each is let go. */
+export function createDisturbances(atStart: Disturbance, codes: readonly string[]) {
+  const parse = (text: string | undefined) => (text === undefined ? undefined : parseFailures(text, codes))
+  const first = { failures: parse(atStart.fail) ?? noFailures, delayMs: atStart.delayMs ?? 0 }
+  let base = first
+  /** Each holds for the next requests that it concerns. What it does not name is that of the base. */
+  const queue: { failures: Failures | undefined; delayMs: DelayMs | undefined; requestsLeft: number }[] = []
+  /** Those that are held back, and how each is let go when the service stops. */
   const held = new Map<Arrival, () => void>()
-  let state = calm
+  let isStopping = false
 
-  /** What is not named stays, and what was before a change for some requests is changed as well; if nothing is named, all ends. */
-  function change({ fail, delayMs, requests }: Disturbance): void {
-    const failures = fail === undefined ? undefined : (parseFailures(fail) ?? noFailures)
-    const changed = (old: State): State => ({
-      failures: failures ?? old.failures,
-      delayMs: delayMs ?? old.delayMs,
-      left: old.left,
-      before: old.before && changed(old.before),
-    })
-    if (requests !== undefined) state = { ...changed(state), left: requests, before: state }
-    else state = failures === undefined && delayMs === undefined ? calm : changed(state)
+  function takeChange(arrival: Arrival) {
+    const index = queue.findIndex(({ failures }) => concerns(failures, arrival))
+    const change = queue[index]
+    if (change === undefined) return undefined
+    change.requestsLeft--
+    if (change.requestsLeft === 0) queue.splice(index, 1)
+    return change
   }
-  change(atStart)
-  const first = state
 
-  /** Rejects with clientGone when the client goes before. */
-  async function hold(arrival: Arrival, [minimum, maximum]: readonly [number, number]): Promise<void> {
+  /** Rejects with clientGone when the client goes before, or a reset drops the request; without a time, at a stop, too. */
+  async function hold(arrival: Arrival, ms?: number): Promise<void> {
     const { client } = arrival
-    if (client.destroyed || client.readableEnded === true) throw clientGone
+    if (client.destroyed || client.readableEnded === true || (isStopping && ms === undefined))
+      throw clientGone
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
-      timer = clock.setTimeout(resolve, minimum + Math.random() * (maximum - minimum))
-      held.set(arrival, resolve)
-      arrival.onGone = () => reject(clientGone)
+      const drop = (): void => reject(clientGone)
+      arrival.onGone = drop
+      held.set(arrival, ms === undefined ? drop : resolve)
+      if (ms !== undefined) timer = clock.setTimeout(resolve, ms)
     }).finally(() => {
       clock.clearTimeout(timer)
       held.delete(arrival)
@@ -106,33 +133,43 @@ export function createDisturbances(atStart: Disturbance) {
   }
 
   return {
-    change,
-    /** Back to what it was created with. */
+    /** What is not named stays. With `requests`, it waits for those. Throws a TypeError if too many changes wait. */
+    change({ fail, delayMs, requests }: Disturbance): void {
+      const failures = parse(fail)
+      if (requests === undefined) {
+        base = { failures: failures ?? base.failures, delayMs: delayMs ?? base.delayMs }
+        return
+      }
+      if (queue.length === maxQueued)
+        throw new TypeError(`requests: ${maxQueued} changes wait for requests already; reset() clears them`)
+      queue.push({ failures, delayMs, requestsLeft: requests })
+    },
+    /** Back to what it was created with. Drops what is held back. */
     reset(): void {
-      state = first
+      base = first
+      queue.length = 0
+      for (const arrival of held.keys()) arrival.onGone?.()
     },
     get isCalm(): boolean {
-      const { failures, delayMs, before } = state
-      const mayFail = failures.mayBeAsked || failures.kinds.length > 0
-      return !mayFail && delayMs === 0 && before === undefined
+      return base.failures === noFailures && base.delayMs === 0 && queue.length === 0
     },
     /** How the request fails, if it does, once it has been held back. */
     async disturb(arrival: Arrival): Promise<Failure | undefined> {
-      const { failures, delayMs, before } = state
+      // It only asks if the request may be sent, so it never fails, and is not counted.
       const isAsking = isPreflight(arrival)
-      if (!isAsking && --state.left === 0 && before !== undefined) state = before
-      if (delayMs !== 0) await hold(arrival, typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs)
-      if (isAsking) return undefined
-      const [, asked] =
-        /(?:^|,)\s*code\s*=\s*"?([45]\d\d)"?\s*(?:$|[;,])/i.exec(arrival.headers['prefer'] ?? '') ?? []
-      if (failures.mayBeAsked && asked !== undefined)
-        return { reply: failWith(asked, ['Preference-Applied', `code=${asked}`]), isAfter: false }
-      const { kinds, share } = failures
-      return Math.random() < share ? kinds[Math.floor(Math.random() * kinds.length)] : undefined
+      const change = isAsking ? undefined : takeChange(arrival)
+      const failures = change?.failures ?? base.failures
+      const delayMs = change?.delayMs ?? base.delayMs
+      const [minimum, maximum] = typeof delayMs === 'number' ? [delayMs, delayMs] : delayMs
+      if (maximum > 0) await hold(arrival, minimum + Math.random() * (maximum - minimum))
+      return isAsking ? undefined : chooseFailure(failures, arrival)
     },
-    /** Ends all delays now. */
+    /** Until the client goes, the service stops, or a reset. */
+    hang: (arrival: Arrival): Promise<void> => hold(arrival).catch(() => {}),
+    /** Ends all delays, and drops what hangs. */
     end(): void {
-      for (const release of held.values()) release()
+      isStopping = true
+      for (const end of held.values()) end()
     },
   }
 }

@@ -4,8 +4,17 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { Readable } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError } from '../system/errors.ts'
-import { type Arrival, clientGone, collectBody, type Core, createArrival, readBefore } from './request.ts'
-import { pairHeaders, type Reply } from './response.ts'
+import { lingerMs, maxBodyBytes } from './limits.ts'
+import {
+  type Arrival,
+  bodyTooLarge,
+  clientGone,
+  collectBody,
+  type Core,
+  createArrival,
+  readBefore,
+} from './request.ts'
+import { formatReply, pairHeaders, type Reply } from './response.ts'
 
 /** RFC 9113 section 7. Loading node:http2 for its name slows the start. */
 const internalError = 2
@@ -30,6 +39,7 @@ export function createListener(core: Core) {
     }
     const respond = (reply: Reply | undefined): void => {
       if (reply === undefined) return drop()
+      if (reply.status === 0) return 'stream' in request ? drop() : endUnusably(request, reply)
       try {
         // Those of HTTP/2 have the same methods, but no Connection.
         sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
@@ -41,6 +51,12 @@ export function createListener(core: Core) {
     }
     return core.handle(arrival).then(respond)
   }
+}
+
+/** Reads what the client still sends: a reset would make it lose the end, and a browser would send its request again. */
+function endUnusably({ socket }: IncomingMessage, reply: Reply): void {
+  socket.end(formatReply(reply, {})).resume()
+  socket.setTimeout(lingerMs, () => socket.destroy())
 }
 
 /** Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list. */
@@ -85,18 +101,22 @@ export function createFetch(core: Core) {
       signal?.addEventListener('abort', leave)
       const respond = (reply: Reply | undefined): void => {
         signal?.removeEventListener('abort', leave)
-        if (reply === undefined) reject(new TypeError('the connection was closed without a response'))
+        if (reply === undefined || reply.status === 0)
+          reject(new TypeError('the connection was closed without a response'))
         else resolve(createResponse(reply))
       }
-      void core.handle(arrival).then(respond)
+      core.handle(arrival).then(respond).catch(reject)
     })
   }
 }
 
-async function readBody({ body, bodyUsed }: Request, arrival: Arrival): Promise<Buffer> {
+async function readBody(request: Request, arrival: Arrival): Promise<Buffer> {
+  const { body, bodyUsed } = request
   if (bodyUsed || body?.locked === true)
     throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
   if (body === null) return Buffer.alloc(0)
+  // That of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is missing.
+  if (typeof (body as Partial<typeof body> | undefined)?.getReader !== 'function') return readWhole(request)
   // Readable.fromWeb would take streams of Node's own alone.
   const reader = body.getReader()
   const stream = Readable.from(readChunks(reader))
@@ -107,10 +127,23 @@ async function readBody({ body, bodyUsed }: Request, arrival: Arrival): Promise<
   })
 }
 
+async function readWhole(request: Request): Promise<Buffer> {
+  try {
+    const bytes = Buffer.from(await request.arrayBuffer())
+    if (bytes.length <= maxBodyBytes) return bytes
+  } catch {
+    throw new EmbeddingError('the body could not be read; pass a Request of Node, of undici or of a browser')
+  }
+  throw bodyTooLarge()
+}
+
 async function* readChunks(reader: ReadableStreamDefaultReader<Uint8Array>) {
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
 }
 
+/** Throws where a test runner has taken the global away. */
 function createResponse({ status, headers, body }: Reply): Response {
+  if (typeof Response !== 'function')
+    throw new TypeError('fetch: there is no global Response here; in Jest, use the test environment "node"')
   return new Response(body ?? null, { status, headers: pairHeaders(headers) })
 }

@@ -146,7 +146,9 @@ export const readBefore = 'the body was read before'
 /** In no other charset (RFC 8259 section 8.1). Other parameters do not matter. */
 const jsonType = /^application\/json\s*(?:;(?!\s*charset=)[^;]*)*(?:;\s*charset="?utf-?8"?\s*(?:;.*)?)?$/i
 
-const tooLarge = `The body is larger than ${maxBodyBytes} bytes.`
+export function bodyTooLarge(): HttpError {
+  return new HttpError('content_too_large', `The body is larger than ${maxBodyBytes} bytes.`)
+}
 
 /** Throws for a body that need not be sent. */
 export function checkBodyHead(arrival: Arrival): void {
@@ -161,8 +163,7 @@ export function checkBodyHead(arrival: Arrival): void {
     const fault = `Content-Encoding: expected none, got ${describe(encoding)}`
     throw new HttpError('unsupported_media_type', `${fault}; ${whatToSend}`, ['Accept-Encoding', 'identity'])
   }
-  if (Number(headers['content-length'] ?? 0) > maxBodyBytes)
-    throw new HttpError('content_too_large', tooLarge)
+  if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
 }
 
 /**
@@ -192,7 +193,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       if (size > maxBodyBytes) return
       const start = size
       size += chunk.length
-      if (size > maxBodyBytes) return stop(new HttpError('content_too_large', tooLarge))
+      if (size > maxBodyBytes) return stop(bodyTooLarge())
       if (start === 0) bytes = chunk
       if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
       if (start > 0) chunk.copy(bytes, start)

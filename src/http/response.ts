@@ -4,6 +4,7 @@ import { clock } from '../system/clock.ts'
 import { maxHeadBytes } from './limits.ts'
 
 export interface Reply {
+  /** 0: nothing is to be sent that a client could take for a response. */
   readonly status: number
   /** Names and values in turn. */
   readonly headers: readonly string[]
@@ -34,8 +35,16 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
   return headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1] ?? '']] : []))
 }
 
+/**
+ * Browsers send a request again by themselves if its connection was used before and closes without a response (RFC 9110 section 9.2.2), and
+ * some take a single byte for a response. So a request that is dropped gets a head with two lengths, which every client has to refuse (RFC
+ * 9112 section 6.3).
+ */
+const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
+
 /** As a text, for the last response of an HTTP/1 connection. */
 export function formatReply({ status, headers, body = '' }: Reply, phrases: NodeJS.Dict<string>): string {
+  if (status === 0) return unusableHead
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
   const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${phrases[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${body}`
@@ -130,7 +139,7 @@ export class InvalidValues extends HttpError {
 }
 
 /** Of the headers that are sent here, those that a page of another origin may read. */
-const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied']
+const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied', 'Retry-After']
 
 /** A host as an origin has it: a name, an address, or the lone dot of Electron's apps; and a port, if it is not the usual one. */
 const originPattern = /^[a-z][a-z\d+.-]*:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?|\.)(?::\d+)?$/

@@ -166,6 +166,11 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       state = 'open'
       endTurn()
     },
+    /** Drops the requests that the core has not been given, and their connections with them. */
+    dropWaiting(): void {
+      for (const exchanges of connections.values())
+        for (const { arrival } of exchanges) failBody(arrival, clientGone)
+    },
     /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. */
     async close(): Promise<void> {
       state = 'held'

@@ -71,7 +71,9 @@ const disturbanceSchemas: Readonly<Record<keyof Disturbance, v.GenericSchema>> =
 
 /** Throws a TypeError with a line for each member that is unknown or wrong. */
 export function checkDisturbance(change: unknown): void {
-  const { faults } = checkMembers('disturb', change, disturbanceSchemas)
+  const { given, faults } = checkMembers('disturb', change, disturbanceSchemas)
+  if (!given.has('fail') && !given.has('delayMs') && faults.length === 0)
+    faults.push('disturb: expected fail or delayMs; { fail: "none", delayMs: 0 } ends both')
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
 }
 

@@ -3,10 +3,11 @@ import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { keyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, parseFailures } from '../http/disturbance.ts'
-import { originFault } from '../http/response.ts'
+import { httpErrors, originFault } from '../http/response.ts'
 import { describe } from '../json/json.ts'
 import { expected, expectedMessage, expectedValid } from '../pet/pet-rules.ts'
 import { databaseUrlFault } from '../postgres/database-url.ts'
+import type { PetStoreError } from '../store/store.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
@@ -97,7 +98,8 @@ export const settings = {
   fail: {
     variable: 'PETSTORE_FAIL',
     argument: 'fail',
-    meaning: 'failures under /v1 on purpose: 10%, 503, after:drop …',
+    fallback: 'none',
+    meaning: 'failures under /v1 on purpose: 10%, POST:503, prefer …',
     schema: expectedValid('failures such as 10% or 10%:500,503,drop', failFault),
   },
   log: {
@@ -151,10 +153,20 @@ export function maskUser(text: string): string {
   return text.replace(/^([^/@]*:\/\/)?.*@/s, '$1…@')
 }
 
+const storeErrors = { data_file_invalid: 0, storage_failed: 0, insufficient_storage: 0, shutting_down: 0 }
+
+/** The error codes that an item of `fail` may name: all but `read_only`, which is of `/healthz` alone. */
+export const failureCodes = [
+  ...Object.keys(httpErrors),
+  // The compiler refuses this if one is missing.
+  ...Object.keys(storeErrors satisfies Record<PetStoreError['code'], unknown>),
+]
+
 function failFault(text: string): string | undefined {
-  const words =
-    'a share such as 10%, a list of statuses from 400 to 599, drop, after:503, after:drop and prefer, or both as 10%:500,drop'
-  return parseFailures(text) === undefined ? `expected ${words}, got ${describe(text)}` : undefined
+  if (parseFailures(text, failureCodes) !== undefined) return undefined
+  const items =
+    'statuses from 400 to 599, error codes, drop, hang and prefer, such as 503, POST:drop or after:503'
+  return `expected none, which ends failures, a share above 0 such as 10%, a list of ${items}, or both as 10%:500,drop, got ${describe(text)}`
 }
 
 function isDelay(value: unknown): boolean {

@@ -32,8 +32,8 @@ interface CommonOptions {
   /** Holds back each response under `/v1` for this long, at most 10,000 ms. With a range, the time is random. */
   readonly delayMs?: DelayMs | undefined
   /**
-   * Failures on purpose under `/v1`, as `10%`, `503`, `10%:500,503,drop`, `100%:after:503` or `10%:503,prefer` (see src/embedding.md). None by
-   * default.
+   * Failures on purpose under `/v1`, as `10%`, `503`, `10%:500,POST:drop`, `after:503`, `storage_failed` or `prefer` (see src/embedding.md);
+   * `none` by default.
    */
   readonly fail?: string | undefined
   /** Called with each message about the data file or the storage, such as `reloaded 12 pets: …`. */
@@ -91,14 +91,15 @@ export interface PetStoreHandle {
    */
   readonly fetch: (request: Request) => Promise<Response>
   /**
-   * Changes delay and failures from the next request on. What is not named stays; with `{}` both end. With `requests`, it holds for so many
-   * requests under `/v1`, preflights aside, and then what was before comes back. Throws a TypeError for what is wrong, and changes nothing.
+   * Changes delay and failures from the next request on. What is not named stays; `{ fail: 'none', delayMs: 0 }` ends both. With `requests`, it
+   * is for the next so many requests under `/v1` that it concerns, preflights aside, behind those of earlier changes. Throws a TypeError for
+   * what is wrong, and when 1,000 changes wait, and changes nothing.
    */
   disturb(change: Disturbance): void
   /** How many pets there are now. */
   countPets(): number
   /**
-   * Brings back the pets that it was created with, or puts these in their place until the next reset; ids that were given since are
+   * Drops each request that has not reached the store, and ends what `disturb` has changed. Brings back the pets that it was created with, or puts these in their place until the next reset; ids that were given since are
    * given again. With a data file, reads the file again instead. Rejects with a TypeError for pets that are wrong, or with a data file, and
    * changes nothing.
    */

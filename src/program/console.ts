@@ -119,7 +119,7 @@ export function formatStartText(
     createdKey === undefined &&
       `API keys, by the first digits of their SHA-256: ${apiKeys.map(fingerprint).join(', ')}`,
     // These are easily left in a file of settings.
-    fail !== '' && fail !== 'none' && `Failures on purpose: ${fail}`,
+    fail !== 'none' && `Failures on purpose: ${fail}`,
     /[1-9]/.test(heldMs) && `Delay: ${heldMs} ms`,
     basePath !== '' && `Base path: ${basePath}`,
     ...hints.map((hint) => `Note: ${hint}`),
