@@ -7,7 +7,7 @@ import {
   createServer as createHttp2Server,
   type ClientHttp2Stream,
 } from 'node:http2'
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -85,9 +85,14 @@ const read = async (stream: ClientHttp2Stream) => {
 }
 
 /** Starts on a data file that is not valid, as if an editor were still saving it, and connects. */
+/** A start that has taken its port, and waits for the end of a save, and a client of it. `endSave` leaves the file as it is. */
 async function startEarly(t: TestContext) {
   const dataFile = join(makeFolder(), 'pets.json')
   writeFileSync(dataFile, '{"pets":[')
+  // More often than a start looks, so that it waits however long this takes.
+  const save = setInterval(() => appendFileSync(dataFile, ' '), 10)
+  const endSave = (): void => clearInterval(save)
+  t.after(endSave)
   const free = createServer().listen(0, '127.0.0.1')
   await once(free, 'listening')
   const { port } = Object(free.address())
@@ -96,7 +101,7 @@ async function startEarly(t: TestContext) {
   await new Promise(setImmediate)
   const client = await connectRaw(t, `http://127.0.0.1:${port}`)
   client.write(formatRequest('GET /v1/pets'))
-  return { starting, client, dataFile }
+  return { starting, client, dataFile, endSave }
 }
 
 describe('fetch', () => {
@@ -394,7 +399,8 @@ test('tells onResponse of a creation whose client has gone', async (t) => {
 
 describe('the port is taken once, before the pets are read:', () => {
   test('who connects meanwhile waits for them', async (t) => {
-    const { starting, client, dataFile } = await startEarly(t)
+    const { starting, client, dataFile, endSave } = await startEarly(t)
+    endSave()
     writeFileSync(dataFile, JSON.stringify({ pets: [rex] }))
     const server = await starting
     t.after(() => server.close())
@@ -402,7 +408,8 @@ describe('the port is taken once, before the pets are read:', () => {
   })
 
   test('or is closed if they cannot be used', async (t) => {
-    const { starting, client } = await startEarly(t)
+    const { starting, client, endSave } = await startEarly(t)
+    endSave()
     await assert.rejects(starting, /pets\.json/)
     await assert.rejects(client.read(), /ended behind ""/)
   })
