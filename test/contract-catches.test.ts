@@ -10,8 +10,14 @@ import { execFile, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { STATUS_CODES } from 'node:http'
+import {
+  type AddressInfo,
+  connect as connectSocket,
+  createServer as createProxy,
+  type Server,
+} from 'node:net'
 import { dirname, join, resolve } from 'node:path'
-import { describe, test } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { createSuite } from './contract-cases.ts'
 import { type Client, createClient } from './contract-client.ts'
 import { isStatus, statuses } from './contract-expect.ts'
@@ -1220,8 +1226,59 @@ describe('the suite by itself', () => {
   test('says in two lines that a right server passes', async (t) => {
     const server = await startServer(key)
     t.after(() => server.close())
-    const { exitCode, output } = await runNode([suite, server.url, key])
+    // A slow machine shortens a run without --all.
+    const { exitCode, output } = await runNode([suite, server.url, key, '--all'])
     assert.match(output, new RegExp(`^Verifying ${server.url}\nPassed: all \\d+ cases\\.\n$`))
+    assert.equal(exitCode, 0)
+  })
+
+  test('exits with 2, and says why, when nothing failed and the store hides something', async (t) => {
+    const server = await startServer(key, {}, createPets(3))
+    t.after(() => server.close())
+    const { exitCode, output } = await runNode([suite, server.url, key, '--all'])
+    assert.match(output, /^1 case not tried: the store holds .*\. Start the server with an empty store\.$/m)
+    assert.match(output, /\nNothing failed, but not all was tried: \d+ of \d+ cases passed, 1 not tried\.\n$/)
+    assert.equal(exitCode, 2)
+  })
+
+  test('counts as many cases as the test runner, which the summary is none of', async (t) => {
+    const servers = [
+      await startServer(key, { readLimit: () => 50 }),
+      await startServer(key, { readLimit: () => 50 }),
+    ]
+    t.after(() => Promise.all(servers.map((server) => server.close())))
+    const [one, other] = servers.map(({ url }) => url)
+    const { output } = await runNode([suite, one ?? '', key, '--all'])
+    const [, passed, total, failed, notJudged] =
+      /: (\d+) of (\d+) cases passed, (\d+) failed \(\d causes\), (\d+) cannot be judged/.exec(output) ?? []
+    assert.equal(Number(passed) + Number(failed) + Number(notJudged), Number(total))
+    const run = await runSuite(other)
+    const counts = Object.fromEntries(
+      Array.from(run.output.matchAll(/^# (\w+) (\d+)$/gm), ([, name, count]) => [name, count]),
+    )
+    assert.deepEqual(
+      [counts['tests'], counts['pass'], counts['fail'], counts['skipped']],
+      [total, passed, failed, notJudged],
+    )
+  })
+
+  test('passes a right server that sends byte by byte', async (t) => {
+    const server = await startServer(key)
+    t.after(() => server.close())
+    const { hostname, port } = new URL(server.url)
+    const front = createProxy((client) => {
+      client.setNoDelay(true).on('error', () => {})
+      const inner = connectSocket(Number(port), hostname)
+      client.pipe(inner)
+      inner.on('data', (bytes) => {
+        for (const byte of bytes) client.write(Uint8Array.of(byte))
+      })
+      inner.on('end', () => client.end())
+      inner.on('error', () => client.destroy())
+    })
+    const address = await listenOn(t, front)
+    const { exitCode, output } = await runNode([suite, address, key, '--all'])
+    assert.match(output, /\nPassed: all \d+ cases\.\n$/)
     assert.equal(exitCode, 0)
   })
 
@@ -1231,6 +1288,15 @@ describe('the suite by itself', () => {
     assert.equal(exitCode, 1)
   })
 })
+
+async function listenOn(t: TestContext, server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  // A server that listens on a port has an address of this form (Node's documentation of server.address).
+  const { port } = server.address() as AddressInfo
+  return `http://127.0.0.1:${port}/v1`
+}
 
 /** The ways to run it alone. They differ only in how it is started, so the quick run takes one. */
 const commands: Record<string, (address: string, key: string) => readonly string[]> = {

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { describe, test, type TestContext } from 'node:test'
-import { createClient, NoAnswer } from './contract-client.ts'
+import { type Call, createClient, NoAnswer } from './contract-client.ts'
 import { findHint } from './contract-hints.ts'
 import { isObject, readMeantJson } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
@@ -71,6 +71,12 @@ const httpFaults: Record<
     'close',
     'one Content-Length',
     'Content-Length: 3, and Content-Length: 15',
+  ],
+  'two media types': [
+    `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n${type}Content-Length: 15\r\n\r\n${json}`,
+    'close',
+    'one Content-Type',
+    'Content-Type: text/html, and Content-Type: application/json',
   ],
   'a body without a length on a connection that stays open': [
     `HTTP/1.1 200 OK\r\n${type}\r\n${json}`,
@@ -401,5 +407,56 @@ describe('a body that is not quite JSON', () => {
       client.faults.get('json')?.received,
       'a byte order mark (U+FEFF) in front of the JSON: 200 OK, application/json, U+FEFF[{"id":1}]',
     )
+  })
+})
+
+/** What a server reads of a request, in the pieces in which it comes. */
+async function receive(
+  t: TestContext,
+  call: Call & { body?: string | undefined },
+): Promise<readonly string[]> {
+  const pieces: string[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.setEncoding('utf8').on('data', (piece: string) => {
+      pieces.push(piece)
+      const text = pieces.join('')
+      const isWhole = text.endsWith(call.body ?? '\r\n\r\n') || text.endsWith('\r\n0\r\n\r\n')
+      if (isWhole) socket.end(`HTTP/1.1 201 Created\r\n${type}Content-Length: 15\r\n\r\n${json}`)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  // A server that listens on a port has an address of this form (Node's documentation of server.address).
+  const { port } = server.address() as AddressInfo
+  const { status } = await createClient(`http://127.0.0.1:${port}/v1`, 'k').add(call.body, call)
+  assert.equal(status, 201)
+  return pieces
+}
+
+describe('a request', () => {
+  test('comes in small pieces, head and body apart, when that is asked for', async (t) => {
+    const pieces = await receive(t, { body: json, delivery: 'pieces' })
+    // A busy server may read two of the three at once.
+    assert.ok(pieces.length <= 3)
+    assert.match(pieces.join(''), /\r\nContent-Length: 15\r\n\r\n\{"name":"Zoë"\}$/)
+  })
+
+  test('comes in two chunks and without Content-Length when that is asked for', async (t) => {
+    const text = (await receive(t, { body: json, delivery: 'chunks' })).join('')
+    assert.match(text, /\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n\{"name"\r\n8\r\n:"Zoë"\}\r\n0\r\n\r\n$/)
+    assert.doesNotMatch(text, /content-length/i)
+  })
+
+  test('has the names of the headers of its body in small letters when that is asked for', async (t) => {
+    const text = (await receive(t, { body: json, isInSmallLetters: true })).join('')
+    assert.match(text, /\r\ncontent-type: application\/json\r\ncontent-length: 15\r\n\r\n/)
+  })
+
+  test('has neither Content-Length nor Content-Type without a body', async (t) => {
+    const text = (await receive(t, {})).join('')
+    assert.match(text, /^POST .*\r\n\r\n$/s)
+    assert.doesNotMatch(text, /content-/i)
   })
 })

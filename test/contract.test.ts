@@ -7,7 +7,7 @@
  * the service of this project. Where the interface is silent, any success and any 4xx is accepted.
  *
  * It needs no data to begin with and removes none. It adds pets: about 140 on the first run, so that a full page can be told from a
- * short one, and 60 on each later one. The interface has no way to delete them; at the end the
+ * short one, and 80 on each later one. The interface has no way to delete them; at the end the
  * suite tries DELETE, which some servers offer.
  */
 import { EventEmitter, once } from 'node:events'
