@@ -312,7 +312,7 @@ test('says in one plain line why it cannot open, and leaves the file byte for by
         assert.ok(error instanceof DataFileUnusable, `${JSON.stringify(fault)}: ${error}`)
         assert.match(
           error.message,
-          /^\S+pets\.json: (?:cannot be opened or created|has to be rewritten, but it or its folder cannot be written): [a-z /-]+ \(E[A-Z]+\)$/,
+          /^\S+pets\.json: (?:cannot be opened or created|cannot be created or rewritten|has to be rewritten, but it or its folder cannot be written): [a-z /-]+ \(E[A-Z]+\)$/,
         )
         const left = nodeFs.existsSync(path) ? nodeFs.readFileSync(path, 'utf8') : undefined
         if (left === text) isWhole = true

@@ -1,9 +1,18 @@
 /** Files and folders that the server may not write: it says so at the start, serves what is there, and changes nothing. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { openFileStore } from '../src/store/file-store.ts'
 import { buildOnce } from './built.ts'
 import { petLine } from './file-system.ts'
 import {
@@ -124,7 +133,10 @@ test(
     const { url } = await startProgram(t, folder, env, asNobody)
     assert.equal((await send(url, '/v1/pets', creation)).status, 201)
     for (const [file, refusal] of [
-      ['new.json', /^new\.json: cannot be opened or created: permission denied \(EACCES\)\n$/],
+      [
+        'new.json',
+        /^new\.json: cannot be opened or created: permission denied \(EACCES\); \S+ belongs to user 0, and the server runs as user 65534: chown 65534 \S+\n$/,
+      ],
       ['pets.json', /^pets\.json: is in use by another server; /],
     ] as const) {
       const refused = { PETSTORE_API_KEYS: 'k', PETSTORE_DATA_FILE: file }
@@ -174,3 +186,43 @@ test(
     assert.equal(output().match(/cannot be synced/g)?.length, 1)
   },
 )
+
+test('says whose a file is that may not be read, and what mends it', { skip }, async (t) => {
+  const folder = makeStore(t, pets, { file: 0o600, folder: 0o700 })
+  const { ended, output } = runProgram(t, folder, { PETSTORE_API_KEYS: 'k', ...env }, asNobody)
+  assert.equal((await ended).code, 1)
+  const [, command = '', uid = '', path = ''] =
+    /Z pets\.json: cannot be opened or created: permission denied \(EACCES\); .* belongs to user 0, and the server runs as user 65534: (chown) (\d+) (\S+)\n$/.exec(
+      output(),
+    ) ?? []
+  assert.equal(command, 'chown', output())
+  assert.equal(spawnSync(command, [uid, path]).status, 0)
+  await startProgram(t, folder, env, asNobody)
+})
+
+test('says that a file system has no inodes left', async (t) => {
+  const folder = makeFolder()
+  const mount = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,nr_inodes=1', 'petstore-test', folder])
+  if (mount.status !== 0) return t.skip('a small disk can be mounted on Linux as root alone')
+  t.after(() => spawnSync('umount', ['-l', folder]))
+  await assert.rejects(
+    openFileStore(join(folder, 'pets.json')),
+    /pets\.json: cannot be created or rewritten: its file system has no inodes left, though it may have room \(ENOSPC\)$/,
+  )
+})
+
+test('refuses a path that is no UTF-8, and creates no file of another name', async (t) => {
+  if (process.platform !== 'linux') return t.skip('the names of other systems are Unicode')
+  const folder = makeFolder()
+  const entry = join(dist, 'server.js')
+  const script = `"$0" "$1" --file "$(printf 'M\\344use.json')" --keys k --port 0`
+  const { status, stderr } = spawnSync('sh', ['-c', script, process.execPath, entry], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'] },
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  assert.equal(status, 1, stderr)
+  assert.match(stderr, /is no path in UTF-8; give the file another name\n$/)
+  assert.deepEqual(readdirSync(folder), [])
+})

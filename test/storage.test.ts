@@ -524,6 +524,27 @@ describe('close', () => {
     await half.closed
   })
 
+  test('logs a request that it gave up once, as it was answered', async () => {
+    const gate = createGate()
+    const storage = new TestStorage()
+    const create = storage.create.bind(storage)
+    storage.create = async (newPets) => {
+      await gate.pass()
+      return create(newPets)
+    }
+    const logged: number[] = []
+    const onResponse = ({ status }: { readonly status: number }): void => void logged.push(status)
+    const server = await startPetStore({ apiKeys: [key], storage, onResponse, timeouts: { closeMs: 50 } })
+    const answer = send(server.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
+    await gate.reached
+    await server.close()
+    assert.equal((await answer).status, 503)
+    gate.open()
+    // The rest of the request, behind the store's queue.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => void setImmediate(resolve))
+    assert.deepEqual(logged, [503])
+  })
+
   test('of a listener waits for what is in flight, but not for what never ends', async (t) => {
     const gate = createGate()
     const storage = new TestStorage()

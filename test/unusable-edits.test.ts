@@ -34,7 +34,7 @@ const mia = petLine(2, 'Mia')
 
 describe('keeps the old pets and refuses new ones while the file is', { concurrency: true }, () => {
   const emptySaid =
-    /pets\.json: is empty; put the pets back, or delete it to start without any; no pet can be added until this is fixed; the last valid pets are still served, and are kept in/
+    /pets\.json: is empty; no pet can be added until this is fixed; the last valid pets are still served, and are kept in/
   const cases: readonly [what: string, spoil: (path: string) => void, said: RegExp][] = [
     [
       'not JSON',

@@ -165,6 +165,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return { status, headers, body, code, closes }
   }
 
+  /** Requests that a stop has answered while they were being handled. */
+  const givenUp = new WeakSet<Arrival>()
+
   return {
     async handle(arrival) {
       const start = now()
@@ -202,6 +205,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
+      if (givenUp.has(arrival)) return undefined
       const completed = complete(reply, start, arrival.client, arrival, found)
       if (reply !== hanging) return completed
       await disturbances.hang(arrival)
@@ -211,6 +215,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return complete(refuseWith(code), now(), client)
     },
     giveUp(arrival, isWhole) {
+      givenUp.add(arrival)
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
       return complete(toReply(error, arrival), now(), arrival.client, arrival)

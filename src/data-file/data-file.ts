@@ -112,9 +112,17 @@ export async function openDataFile(
   }
 }
 
+function describeStartFailure(disk: Disk, error: unknown): string {
+  const reason = disk.describeError(error)
+  if (errorCode(error) === 'ENOSPC' && disk.lacksInodes())
+    return 'cannot be created or rewritten: its file system has no inodes left, though it may have room (ENOSPC)'
+  if (['ENOSPC', 'EDQUOT'].includes(errorCode(error))) return `cannot be created or rewritten: ${reason}`
+  return `cannot be opened or created: ${reason}${disk.describeOwner(error)}`
+}
+
 function toStartRefusal(disk: Disk, error: unknown): unknown {
   const fault = isSystemError(error)
-    ? DataFileUnusable.ofFile(disk.name, `cannot be opened or created: ${disk.describeError(error)}`)
+    ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
     : error
   return fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
 }

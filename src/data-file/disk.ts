@@ -37,6 +37,9 @@ export class Disk {
 
   constructor(path: string, options: DiskOptions = {}) {
     this.name = nameUnseen(path)
+    // Node puts this character in the place of bytes that are no UTF-8, and would create another file.
+    if (path.includes('\uFFFD'))
+      throw DataFileUnusable.ofFile(this.name, 'is no path in UTF-8; give the file another name')
     this.path = resolve(path)
     this.fs = options.fileSystem ?? nodeFs
     this.platform = options.platform ?? process.platform
@@ -99,6 +102,37 @@ export class Disk {
   describeError(error: unknown): string {
     const fault = describeSystemError(error)
     return this.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
+  }
+
+  /** For a refusal, as the end of a message: on a new host, the file still belongs to the user of the old one. Empty if nobody else has it. */
+  describeOwner(error: unknown): string {
+    const own = process.geteuid?.()
+    if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''
+    for (let path = this.path; ; path = dirname(path)) {
+      const uid = this.#findOwner(path)
+      if (uid === undefined && dirname(path) !== path) continue
+      if (uid === undefined || uid === own) return ''
+      return `; ${nameUnseen(path)} belongs to user ${uid}, and the server runs as user ${own}: chown ${own} ${nameUnseen(path)}`
+    }
+  }
+
+  /** Undefined if it is missing, or in a folder that may not be searched. */
+  #findOwner(path: string): number | undefined {
+    try {
+      return this.fs.statSync(path).uid
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Whether no file can be created, though there may be room. */
+  lacksInodes(): boolean {
+    try {
+      const { files, ffree } = this.fs.statfsSync(dirname(this.target))
+      return files > 0 && ffree === 0
+    } catch {
+      return false
+    }
   }
 
   retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
@@ -278,9 +312,12 @@ export function hasSameContent(a: Identity, b: Identity): boolean {
 export class DataFileUnusable extends Error {
   /** For clients too: it names no path. */
   readonly summary: string
-  constructor(message: string, summary: string) {
+  /** What to do about it, as the end of the message, at a start that finds no kept pets. */
+  readonly startRemedy: string
+  constructor(message: string, summary: string, startRemedy = '') {
     super(message)
     this.summary = summary
+    this.startRemedy = startRemedy
   }
 
   static ofFile(path: string, what: string): DataFileUnusable {

@@ -60,6 +60,8 @@ async function listen(path: string): Promise<FileLock> {
   const server = createServer((socket) => socket.destroy())
   // Not shared with other workers of node:cluster.
   await once(server.listen({ path, exclusive: true }), 'listening')
+  // Such as EMFILE, of a connection that could not be accepted. It holds the lock all the same.
+  server.on('error', () => {})
   server.unref()
   return async () => {
     await once(server.close(), 'close')

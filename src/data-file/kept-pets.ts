@@ -95,7 +95,8 @@ export function sayKeptFiles(disk: Disk): void {
 export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const files = findKeptFiles(disk)
   const last = files.at(-1)
-  if (last === undefined) return unusable
+  if (last === undefined)
+    return new DataFileUnusable(unusable.message + unusable.startRemedy, unusable.summary)
   const kept = showKeptFile(disk, last.path)
   const name = showKeptFile(disk, last.place)
   const others = new Set(files.map(({ place }) => `each ${showKeptFile(disk, place)}.kept-…`))

@@ -150,14 +150,19 @@ async function serve(config: Config, database: Database | undefined, console: Co
   }
 }
 
-function stopOnSignals(server: StorageServer, { say, exit }: Console): void {
+function stopOnSignals(server: StorageServer, { say, sayError, exit }: Console): void {
   let stoppingSince: number | undefined
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     if (stoppingSince === undefined) {
       stoppingSince = clock.performanceNow()
       // A disk may never respond, and closing waits for it. A pet whose sync has not returned was not acknowledged.
       clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
-      await server.close().catch(() => process.exit(1))
+      try {
+        await server.close()
+      } catch (error) {
+        sayError(`The stop failed: ${describeError(error)}`)
+        return exit(1, 500)
+      }
       say('stopped')
       await exit(0, 500)
     } else if (clock.performanceNow() - stoppingSince >= sameKeyPressMs) endAtOnce(signal)
