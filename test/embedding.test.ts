@@ -265,7 +265,7 @@ test('has other pets from a reset with them on, and at the next reset those that
       /^pets\[1\]\.name: .+\npets\[2\]\.id: 1 is given twice, first in pets\[0\]$/,
     ],
     [{ name: 'a context' }, /^pets: expected an array of pets, got /],
-    [null, /^pets: expected an array of pets, got null$/],
+    [null, /^pets: expected an array of pets, got null; as a hook, write \(\) => store\.reset\(\)$/],
   ] as const) {
     // @ts-expect-error These are no pets.
     await assert.rejects(store.reset(wrong), { name: 'TypeError', message })

@@ -111,7 +111,9 @@ export class FileStore implements Store {
   reset(seeds?: readonly SeedPet[]): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(storeClosed())
     if (seeds !== undefined)
-      throw new TypeError('pets: a store on a data file takes no others; edit the file')
+      throw new TypeError(
+        'pets: a store on a data file takes no others, so edit the file; as a hook, write () => store.reset()',
+      )
     return this.#queue.run(() => this.#reload())
   }
 

@@ -52,8 +52,11 @@ export class MemoryStore implements Store {
   /** To these pets, or those that it was created with. Rejects with a PetStoreError after `close`. Throws a TypeError for wrong pets. */
   reset(seeds?: readonly SeedPet[]): Promise<void> {
     if (this.#closed !== undefined) return Promise.reject(storeClosed())
-    if (seeds !== undefined && !Array.isArray(seeds))
-      throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}`)
+    if (seeds !== undefined && !Array.isArray(seeds)) {
+      // Vitest and node:test pass a hook an argument of their own.
+      const hint = 'as a hook, write () => store.reset()'
+      throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}; ${hint}`)
+    }
     const pets = seeds === undefined ? [...this.#seeds] : completeSeeds(seeds)
     return this.#queue.run(async () => {
       this.#pets = pets
