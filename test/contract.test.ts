@@ -63,7 +63,11 @@ function defineTests(target: Target): void {
   describe('Summary', async () => {
     await ended
     const { exitCode, text } = conclude()
-    if (exitCode !== 0) throw new PlainError(text)
+    if (exitCode === 0) return
+    // Node 22 exits with 0 when nothing but a suite has failed.
+    if (exitCode === 2 && process.versions.node.startsWith('22.'))
+      test('All cases', () => Promise.reject(new PlainError(text)))
+    else throw new PlainError(text)
   })
   after(async () => {
     await cleanUp()

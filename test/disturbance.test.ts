@@ -255,7 +255,10 @@ test('responds with an error code as when the failure is real, and logs that it 
   const app = await startApp(t, { onResponse: (entry) => log.push(entry) })
   for (const [code, { status }] of Object.entries(errorCodes).filter(([name]) => name !== 'read_only')) {
     app.server.disturb({ fail: code, requests: 1 })
-    const answer = await send(app.url, '/v1/pets')
+    // To an operation that may respond so, as its description says.
+    const isOfList = code === 'invalid_parameter'
+    const path = code === 'not_found' ? '/v1/pets/1' : '/v1/pets'
+    const answer = await send(app.url, path, { method: isOfList || code === 'not_found' ? 'GET' : 'POST' })
     assertRefusal(answer, status, code)
     const { code: logged, isOnPurpose } = log.at(-1) ?? assert.fail()
     assert.deepEqual([logged, isOnPurpose], [code, true])
