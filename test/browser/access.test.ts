@@ -16,7 +16,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await unfoldReference(first)
       assert.deepEqual(await findViolations(first), [])
       const page = await visitStore(t, url, options)
-      await page.getByRole('button', { name: 'Add a pet' }).click()
+      await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
       await waitForText(page.locator('#name-error'), 'is required')
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
       await page.getByRole('button', { name: 'Next' }).hover()
@@ -29,7 +29,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       const page = await visitStore(t, url, options)
       await page.locator('details').evaluateAll((all) => all.forEach((one) => one.setAttribute('open', '')))
       await page.locator('#add').getByLabel('categoryId').fill('w'.repeat(60))
-      await page.getByRole('button', { name: 'Add a pet' }).click()
+      await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
       await waitForText(page.locator('#categoryId-error'), 'expected')
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
     })
@@ -42,7 +42,7 @@ test('needs no scrolling sideways at any width from 320 px', async (t) => {
     '{"id":9223372036854775806,"name":"Long","categoryId":-9223372036854775808}',
   ])
   const page = await visitStore(t, url)
-  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await page.getByRole('article', { name: 'List pets' }).waitFor()
   for (const width of [320, 480, 639, 640, 768, 1024, 1087, 1088, 1279, 1280, 1920]) {
     await page.setViewportSize({ width, height: 800 })
     const parts = await page.evaluate(() => {
@@ -338,7 +338,7 @@ test('can be used with the keyboard alone', async (t) => {
 test('shows where the focus is on everything that takes it', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await page.getByRole('article', { name: 'List pets' }).waitFor()
   await page.evaluate(() => document.body.focus())
   for (let i = 0; i < 40; i++) {
     await page.keyboard.press('Tab')
@@ -356,7 +356,7 @@ test('shows where the focus is on everything that takes it', async (t) => {
 test('has its landmarks and headings in order for a screen reader', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await page.getByRole('article', { name: 'List pets' }).waitFor()
   for (const role of ['banner', 'main', 'contentinfo'] as const) {
     assert.equal(await page.getByRole(role).count(), 1, role)
   }
@@ -381,7 +381,7 @@ test('says the number of pets to a screen reader when it changes', async (t) => 
 /** On a wide screen it is unfolded from the beginning. */
 async function unfoldReference(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Reference' }).click()
-  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await page.getByRole('article', { name: 'List pets' }).waitFor()
 }
 
 /** What axe finds, a line a place. */

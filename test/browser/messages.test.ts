@@ -74,7 +74,7 @@ test('says when the server does not answer, and goes on by itself when it does a
   )
   await waitForText(page.locator('#connection'), 'Not connected')
   await page.locator('#add').getByLabel('name').fill('Rex')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#add-error'), 'No response: it is not known whether the pet was added.')
   await page.unroute('**/v1/pets*')
   await waitForText(page.locator('#connection'), 'Watching for changes')
@@ -88,7 +88,7 @@ test('says what the service says when it cannot store, for as long as only anoth
   const message = 'There is no room left.'
   const body = JSON.stringify({ code: 'insufficient_storage', message, status: 507 })
   await page.route('**/v1/pets', (route) => route.fulfill({ status: 507, body }))
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#add-error'), message)
   await waitForPolls(page, 2)
   assert.equal(await page.locator('#add-error').innerText(), message)
@@ -97,7 +97,7 @@ test('says what the service says when it cannot store, for as long as only anoth
 test('takes an error back when another key is entered', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#name-error'), 'is required')
   await refuseKeyOnce(page)
   await page.getByLabel('API key').waitFor()
@@ -115,7 +115,7 @@ test('takes the error of a creation back when the data file is valid again', asy
   await waitForText(page.locator('#connection'), 'Data file error')
   await page.locator('#add').getByLabel('name').fill('Zoe')
   await page.locator('#add').getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(error, /line 3, column 1/)
   await waitForPolls(page, 2)
   assert.match(await error.innerText(), /line 3, column 1/)
@@ -133,7 +133,7 @@ test('corrects the error of a creation when the data file gets another fault', a
   await waitForText(page.locator('#connection'), 'line 3, column 1')
   await page.locator('#add').getByLabel('name').fill('Zoe')
   await page.locator('#add').getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(error, 'The data file is not valid (line 3, column 1')
   await editText(`{"pets":[\n${petLines[0]},\n${petLines[1]},\n]}\n`)
   await waitForText(page.locator('#connection'), 'line 4, column 1')
@@ -154,7 +154,7 @@ test('says how many more errors the data file has, beside the list and in the fo
   const message = `The data file is not valid (${fault}); nothing was stored.`
   const body = JSON.stringify({ code: 'data_file_invalid', message, status: 503 })
   await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, body }))
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForPolls(page, 2)
   await waitForText(page.locator('#add-error'), `The data file is not valid (${shown}); nothing was stored.`)
   await page.unrouteAll({ behavior: 'ignoreErrors' })
@@ -190,7 +190,7 @@ test('shows the characters for which a header has escapes, but none that would n
   const message = `The data file is not valid (${reason}); nothing was stored.`
   const body = JSON.stringify({ code: 'data_file_invalid', message, status: 503 })
   await page.route('**/v1/pets', (route) => route.fulfill({ status: 503, body }))
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await page.locator('#add-error:not(:empty)').waitFor()
   assert.equal(
     await page.locator('#add-error').innerText(),

@@ -123,7 +123,7 @@ test('adds a pet and shows it in the list', async (t) => {
   await page.locator('#add').getByLabel('name').fill("Rex's friend")
   await page.locator('#add').getByLabel('categoryId').fill('7')
   await page.locator('#add').getByLabel('status').selectOption('pending')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#added'), "Added Rex's friend with the id 13.")
   await waitForText(findRow(page, "Rex's friend"), 'new')
   assert.equal(await page.locator('#add').getByLabel('name').inputValue(), '')
@@ -135,14 +135,14 @@ test('shows each message of a 400 at the field that it names', async (t) => {
   const page = await visitStore(t, url)
   const categoryId = page.locator('#add').getByLabel('categoryId')
   await categoryId.fill('1.5')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#name-error'), 'is required')
   await waitForText(page.locator('#categoryId-error'), 'expected an int64 integer, got 1.5')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'name')
   assert.equal(await categoryId.getAttribute('aria-invalid'), 'true')
   await page.locator('#add').getByLabel('name').fill('Rex')
   await categoryId.fill('1')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#added'), 'Added Rex')
   assert.equal(await page.locator('.error').filter({ hasText: /./ }).count(), 0)
   assert.equal(await page.locator('[aria-invalid]').count(), 0)
@@ -154,7 +154,7 @@ for (const typed of ['5; name: "x"', `"${'x'.repeat(80)}`, 'x\\"; status: y']) {
     const page = await visitStore(t, url)
     await page.locator('#add').getByLabel('name').fill('Rex')
     await page.locator('#add').getByLabel('categoryId').fill(typed)
-    await page.getByRole('button', { name: 'Add a pet' }).click()
+    await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
     const text = JSON.stringify(typed)
     const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
     await page.getByText(`expected an int64 integer, got ${shown}`, { exact: true }).waitFor()
@@ -170,7 +170,7 @@ test('keeps big integers exact in the table and on the wire', async (t) => {
   assert.ok((await readWire(page, 'response')).endsWith(`\n[\n${big}\n]`))
   await page.locator('#add').getByLabel('name').fill('Big')
   await page.locator('#add').getByLabel('categoryId').fill('9223372036854775807')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#added'), 'Added Big with the id 9007199254740994.')
   assert.equal((await readTable(page, 2))[1], '9007199254740994 | Big new | 9223372036854775807 | available')
   assert.match(await readWire(page, 'request'), /"categoryId":9223372036854775807\n/)
@@ -329,7 +329,7 @@ test('says that an added pet is not on the page shown only while that is so', as
   const add = async (name: string): Promise<void> => {
     await page.locator('#add').getByLabel('name').fill(name)
     await page.locator('#add').getByLabel('categoryId').fill('1')
-    await page.getByRole('button', { name: 'Add a pet' }).click()
+    await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
     await waitForText(added, `Added ${name}`)
   }
   await add('Zoe')
@@ -418,9 +418,51 @@ test('lists and adds without the document', async (t) => {
   assert.equal(await page.getByRole('radio').count(), 1)
   await page.locator('#add').getByLabel('name').fill('Zoe')
   await page.locator('#add').getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#added'), 'Added Zoe')
   await answer?.()
   await page.getByRole('radio', { name: 'sold' }).check()
   await readTable(page, 3)
 })
+
+test('shows the beginning of the next page when the end of a long one was in view', async (t) => {
+  const { url } = await startStore(t, [...petLines, ...many(100)])
+  const page = await visitStore(t, url, { viewport: { width: 1280, height: 500 } })
+  await page.getByLabel('Per page').selectOption('100')
+  await readTable(page, 100)
+  await page.getByRole('button', { name: 'Next' }).click()
+  await readTable(page, 12)
+  await page.waitForFunction(() => {
+    const { top, bottom } = document.getElementById('list-title')?.getBoundingClientRect() ?? new DOMRect()
+    return top >= 0 && bottom <= innerHeight
+  })
+})
+
+test('tells a page beyond the end from an empty store', async (t) => {
+  const { url, edit } = await startStore(t)
+  const page = await visitStore(t, url)
+  await page.getByRole('button', { name: 'Next' }).click()
+  await readTable(page, 2)
+  await edit(petLines.slice(0, 10))
+  await page.getByText('No pets on this page.').waitFor()
+  await edit([])
+  await page.getByText('No pets.', { exact: true }).waitFor()
+})
+
+test('puts the label of a number beside it at 390 px', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { viewport: { width: 390, height: 844 } })
+  const gaps = await page.locator('td.id, td.category').evaluateAll((cells) =>
+    cells.map((cell) => {
+      const { marginRight } = getComputedStyle(cell, '::before')
+      return Number.parseFloat(marginRight) + Number.parseFloat(getComputedStyle(cell).columnGap)
+    }),
+  )
+  assert.equal(gaps.length, 20)
+  for (const gap of gaps) assert.ok(gap > 0 && gap < 16, String(gaps))
+})
+
+/** So many pets more than there are at first. */
+function many(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, i) => `{"id":${13 + i},"name":"Pet","categoryId":1}`)
+}

@@ -33,10 +33,10 @@ test('shows each operation on a first visit, without a key', async (t) => {
 test('describes the parameters and responses of each operation', async (t) => {
   const { url } = await startStore(t)
   const page = await visit(t, url)
-  const list = page.getByRole('article', { name: 'List animals' })
+  const list = page.getByRole('article', { name: 'List pets' })
   await waitForText(list, 'limit optional')
   await waitForText(list, 'integer, 1 to 100, 20 by default, in the query')
-  const add = page.getByRole('article', { name: 'Add an animal' })
+  const add = page.getByRole('article', { name: 'Add a pet' })
   await waitForText(add, 'categoryId required')
   const { paths } = JSON.parse(await (await fetch(`${url}/openapi.json`)).text())
   const codes = Object.keys(paths['/pets'].post.responses).map((code) => code.replace('default', 'other'))
@@ -60,7 +60,7 @@ test('leads to the schemas in openapi.json', async (t) => {
 test('says since when getPet is deprecated and when it goes', async (t) => {
   const { url } = await startStore(t)
   const page = await visit(t, url)
-  const get = page.getByRole('article', { name: 'Get an animal' })
+  const get = page.getByRole('article', { name: 'Get a pet' })
   await waitForText(get, 'Deprecated since 21 November 2026; scheduled for removal on 5 December 2030.')
   assert.deepEqual(
     await get.locator('time').evaluateAll((times) => times.map((time) => time.getAttribute('datetime'))),
@@ -76,11 +76,11 @@ test('gives each operation a curl for this very address, which a shell reads as 
     return splitAsShell(await readClipboard(page))
   }
   const placeholder = ['-H', 'Authorization: Bearer <API_KEY>']
-  assert.deepEqual(await copyAndSplit('List animals'), ['-i', `${url}/v1/pets`, ...placeholder])
-  assert.deepEqual(await copyAndSplit('Get an animal'), ['-i', `${url}/v1/pets/1`, ...placeholder])
+  assert.deepEqual(await copyAndSplit('List pets'), ['-i', `${url}/v1/pets`, ...placeholder])
+  assert.deepEqual(await copyAndSplit('Get a pet'), ['-i', `${url}/v1/pets/1`, ...placeholder])
   await enterKey(page)
   await page.getByRole('table').waitFor()
-  assert.deepEqual(await copyAndSplit('Add an animal'), [
+  assert.deepEqual(await copyAndSplit('Add a pet'), [
     '-i',
     `${url}/v1/pets`,
     '-H',
@@ -95,12 +95,12 @@ test('gives each operation a curl for this very address, which a shell reads as 
 test('lists pets from the form of the operation, and shows the response as the wire does', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  const list = page.getByRole('article', { name: 'List animals' })
+  const list = page.getByRole('article', { name: 'List pets' })
   await list.getByLabel('limit').fill('2')
   await list.getByLabel('status').fill('sold')
   await list.getByLabel('after').fill('2')
   await waitForText(list.getByRole('group', { name: 'curl' }), '/v1/pets?limit=2&status=sold&after=2')
-  const { status, body } = await tryOut(page, 'List animals')
+  const { status, body } = await tryOut(page, 'List pets')
   assert.match(status, /^GET \/v1\/pets\?limit=2&status=sold&after=2: 200 OK, \d+ ms$/)
   assert.equal(
     body,
@@ -113,8 +113,8 @@ test('lists pets from the form of the operation, and shows the response as the w
 test('shows the refusal of a wrong value as the service words it', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  await page.getByRole('article', { name: 'List animals' }).getByLabel('limit').fill('0')
-  const { status, body } = await tryOut(page, 'List animals')
+  await page.getByRole('article', { name: 'List pets' }).getByLabel('limit').fill('0')
+  const { status, body } = await tryOut(page, 'List pets')
   assert.match(status, /: 400 Bad Request, /)
   const { text } = await request(`${url}/v1/pets?limit=0`)
   assert.deepEqual(JSON.parse(body), JSON.parse(text))
@@ -123,11 +123,11 @@ test('shows the refusal of a wrong value as the service words it', async (t) => 
 test('adds a pet from the form of the operation, with its numbers to the digit', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  const add = page.getByRole('article', { name: 'Add an animal' })
+  const add = page.getByRole('article', { name: 'Add a pet' })
   await add.getByLabel('name').fill('123')
   await add.getByLabel('categoryId').fill('9223372036854775807')
   await add.getByLabel('status').fill('sold')
-  const created = await tryOut(page, 'Add an animal')
+  const created = await tryOut(page, 'Add a pet')
   assert.match(created.status, /^POST \/v1\/pets: 201 Created, /)
   assert.equal(
     created.body.replaceAll(/\s/g, ''),
@@ -137,7 +137,7 @@ test('adds a pet from the form of the operation, with its numbers to the digit',
   await findRow(page, '123').waitFor()
   await add.getByLabel('name').fill('')
   await add.getByLabel('categoryId').fill('x')
-  const refused = await tryOut(page, 'Add an animal')
+  const refused = await tryOut(page, 'Add a pet')
   assert.match(refused.status, /: 400 Bad Request, /)
   const { text } = await request(`${url}/v1/pets`, '{"categoryId":"x","status":"sold"}')
   assert.deepEqual(JSON.parse(refused.body), JSON.parse(text))
@@ -147,10 +147,10 @@ test('gets a pet by an id that a number of JavaScript would round', async (t) =>
   const line = '{"id":9223372036854775806,"name":"Big","categoryId":-9223372036854775808,"status":"sold"}'
   const { url } = await startStore(t, [petLines[0] ?? '', line])
   const page = await visitStore(t, url)
-  const get = page.getByRole('article', { name: 'Get an animal' })
+  const get = page.getByRole('article', { name: 'Get a pet' })
   assert.equal(await get.getByLabel('petId').inputValue(), '1')
   await get.getByLabel('petId').fill('9223372036854775806')
-  const { status, body } = await tryOut(page, 'Get an animal')
+  const { status, body } = await tryOut(page, 'Get a pet')
   assert.match(status, /^GET \/v1\/pets\/9223372036854775806: 200 OK, /)
   assert.equal(body.replaceAll(/\s/g, ''), line)
 })
@@ -167,7 +167,7 @@ test('shows the 401 of each operation without a key, and no response of a key th
   }
   await enterKey(page)
   await findRow(page, 'Rex').waitFor()
-  assert.match((await tryOut(page, 'Get an animal')).body, /Rex/)
+  assert.match((await tryOut(page, 'Get a pet')).body, /Rex/)
   await page.getByRole('button', { name: 'Forget key' }).click()
   await page.getByLabel('API key').waitFor()
   assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /Rex/)
@@ -180,7 +180,7 @@ test('keeps the key off the screen until it is to be shown', async (t) => {
   await page.getByRole('table').waitFor()
   assert.equal((await page.locator('body').innerText()).includes(key), false)
   await page.getByRole('button', { name: 'Show key' }).click()
-  await waitForText(page.getByRole('group', { name: 'curl: List animals' }), `Bearer ${key}`)
+  await waitForText(page.getByRole('group', { name: 'curl: List pets' }), `Bearer ${key}`)
   await waitForText(page.locator('#wire-request'), `Bearer ${key}`)
   await page.getByRole('button', { name: 'Hide key' }).click()
   await page.getByRole('button', { name: 'Show key' }).waitFor()
@@ -194,7 +194,7 @@ test('offers to try again when the document cannot be read', async (t) => {
   await page.goto(url)
   await waitForText(page.locator('#reference'), 'openapi.json could not be read')
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByRole('article', { name: 'List animals' }).waitFor()
+  await page.getByRole('article', { name: 'List pets' }).waitFor()
 })
 
 /** Presses the button of an operation, and reads what then stands beneath its form. */

@@ -12,6 +12,7 @@ import {
   startStore,
   visit,
   visitStore,
+  waitForPolls,
   waitForText,
 } from './store.ts'
 
@@ -102,7 +103,7 @@ test('shows that another page of the list is awaited, and asks for it once', asy
 test('shows that a creation is awaited, sends it once, and says that the pet is there before the list is', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url)
-  const add = page.getByRole('button', { name: 'Add a pet' })
+  const add = page.getByRole('button', { name: 'Add a pet', exact: true })
   let creations = 0
   page.on('request', (request) => {
     if (request.method() === 'POST') creations++
@@ -141,7 +142,7 @@ test('marks the requests that it makes by itself, and none that a person asked f
   await page.getByRole('button', { name: 'Next' }).click()
   await page.locator('#add').getByLabel('name').fill('Zoe')
   await page.locator('#add').getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#added'), 'Added Zoe')
   await page.waitForRequest((request) => request.headers()['x-petstore-page'] === 'poll')
   assert.equal([...marks.keys()].filter((line) => line.endsWith(' poll')).join(), 'GET /v1/pets poll')
@@ -154,3 +155,36 @@ async function expectNoWaiting(page: Page): Promise<void> {
   await waitForText(page.locator('#connection'), 'Watching for changes')
   assert.equal(await page.getByText(waiting).and(page.locator(':visible')).count(), 0)
 }
+
+test('dims the pets of another filter while the chosen one cannot be shown, and watches nothing meanwhile', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url)
+  const opacity = (): Promise<string> =>
+    page.locator('#rows').evaluate((rows) => getComputedStyle(rows).opacity)
+  const body = JSON.stringify({ code: 'storage_failed', message: 'The storage failed.', status: 503 })
+  await page.route('**/v1/pets*status=sold*', (route) => route.fulfill({ status: 503, body }))
+  await page.getByRole('radio', { name: 'sold' }).check()
+  await waitForText(page.locator('#connection'), 'Not up to date')
+  await waitForText(page.locator('#store-error'), 'The storage failed.')
+  await waitForPolls(page, 2)
+  assert.equal(await page.locator('#connection').textContent(), 'Not up to date')
+  assert.equal(await opacity(), '0.5')
+  await page.unroute('**/v1/pets*status=sold*')
+  await waitForText(page.locator('#connection'), 'Watching for changes')
+  await readTable(page, 3)
+  assert.equal(await opacity(), '1')
+})
+
+test('does not keep a key that has never worked', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visit(t, url)
+  const release = await holdRequests(page, 'GET')
+  await enterKey(page, 'mistyped')
+  await page.locator('#key-bar').waitFor()
+  await page.reload()
+  await page.getByLabel('API key').waitFor()
+  await release()
+  await enterKey(page, 'mistyped')
+  await waitForText(page.locator('#key-error'), 'The API key is not valid.')
+  assert.equal(await page.locator('#store-error').textContent(), '')
+})

@@ -36,7 +36,7 @@ test('keeps a creation in view, and the list that then showed the pet one step l
   await readTable(page, 12)
   await page.locator('#add').getByLabel('name').fill('Zoe')
   await page.locator('#add').getByLabel('categoryId').fill('1')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(findRow(page, 'Zoe'), 'new')
   await waitForText(page.locator('#wire-summary'), /^POST \/v1\/pets: 201 Created, \d+ ms$/)
   await press(page, 'Later')
@@ -106,7 +106,7 @@ test('copies request, answer and curl as they went over the wire', async (t) => 
   const page = await visitStore(t, url, { permissions: ['clipboard-read'] })
   await page.locator('#add').getByLabel('name').fill("Rex's friend")
   await page.locator('#add').getByLabel('categoryId').fill('9007199254740993')
-  await page.getByRole('button', { name: 'Add a pet' }).click()
+  await page.getByRole('button', { name: 'Add a pet', exact: true }).click()
   await waitForText(page.locator('#added'), 'Added')
   const body = '{"name":"Rex\'s friend","categoryId":9007199254740993}'
   const headers = [
@@ -144,4 +144,22 @@ test('copies without the clipboard interface too, which plain http in a local ne
   await page.getByLabel('API key').focus()
   await page.keyboard.press('Control+V')
   assert.equal(await page.getByLabel('API key').inputValue(), `${url}/v1`)
+})
+
+test('indents what a line of a header or of the body goes on with below', async (t) => {
+  const { url } = await startStore(t)
+  const page = await visitStore(t, url, { viewport: { width: 1280, height: 900 } })
+  for (const fold of await page.locator('#wire summary').all()) await fold.click()
+  const indents = await page.locator('#wire-response .line').evaluateAll((lines) =>
+    lines.flatMap((line) => {
+      const range = document.createRange()
+      range.selectNodeContents(line)
+      const lefts = [...range.getClientRects()].filter(({ width }) => width > 0)
+      const start = lefts[0]
+      const below = lefts.filter(({ top }) => start !== undefined && top > start.bottom - 2)
+      return below.length === 0 ? [] : [Math.min(...below.map(({ left }) => left)) - (start?.left ?? 0)]
+    }),
+  )
+  assert.ok(indents.length > 0)
+  for (const indent of indents) assert.ok(indent > 10, String(indents))
 })

@@ -60,7 +60,7 @@ test('runs the line of MSW in Node', async (t) => {
 })
 
 test('runs the plugin in Vite with HTTPS, where requests come by HTTP/2', async (t) => {
-  const plugin = readExample('koa.use').split(/^\/\/ Vite.*\n/m)[1] ?? ''
+  const config = readExample('configureServer').replace('[petStore]', '[ssl(), petStore]')
   const client = `import assert from 'node:assert/strict'; import { connect } from 'node:http2'; import { text } from 'node:stream/consumers'
     const session = connect(process.argv[2], { rejectUnauthorized: false })
     const ask = async (headers, body) => {
@@ -70,14 +70,13 @@ test('runs the plugin in Vite with HTTPS, where requests come by HTTP/2', async 
       return [await status, await text(stream)]
     }
     const pets = { ':path': '/store/v1/pets' }
-    assert.deepEqual(await ask(pets), [200, '[]'])
+    assert.match((await ask(pets)).join(), /^200,.*Rex/)
     const [status] = await ask({ ...pets, ':method': 'POST', 'content-type': 'application/json' }, '{"name":"Mia","categoryId":2}')
     assert.equal(status, 201)
     assert.match((await ask({ ':path': '/store/' }))[1], /^<!doctype html>/)
     session.close()`
   const folder = makeProject({
-    'vite.config.js': `import ssl from '@vitejs/plugin-basic-ssl'
-      ${open}\n${plugin}\nexport default { plugins: [ssl(), plugin] }`,
+    'vite.config.ts': `import ssl from '@vitejs/plugin-basic-ssl'\n${config}`,
     'package.json': '{"type":"module"}',
     'client.mjs': client,
   })
@@ -137,7 +136,7 @@ test('runs the lines in Bun, where the own server is refused', { skip: bun === u
   await tryStore(url, 'dev-key')
   const program = runCommand(t, folder, bun ?? '', 'node_modules/petstore/dist/server.js')
   assert.deepEqual(await program.ended, [1, null])
-  assert.match(program.output(), /^Bun does not run .*\n$/)
+  assert.match(program.output(), /^\S+Z Bun does not run .*\n$/)
 })
 
 test('runs whole in Deno', { skip: deno === undefined }, async (t) => {

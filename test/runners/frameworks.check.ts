@@ -32,7 +32,7 @@ test('runs in connect as in Express', async (t) => {
   await tryStore(`${url}/store`, 'dev-key')
 })
 
-const [forFastify = '', forKoa = '', forVite = ''] = readExample('koa.use').split(/^\/\/ (?:Koa|Vite).*\n/m)
+const [forFastify = '', forKoa = ''] = readExample('koa.use').split(/^\/\/ Koa.*\n/m)
 
 test('runs the lines in Fastify', async (t) => {
   const { url } = await start(
@@ -57,14 +57,29 @@ test('runs the lines in Koa', async (t) => {
 })
 
 test('runs the plugin in Vite', async (t) => {
-  const folder = makeProject({
-    'vite.config.js': `${open}\n${forVite}\nexport default { plugins: [plugin] }`,
-    'package.json': '{"type":"module"}',
-  })
+  const url = await startVite(t, readExample('configureServer'))
+  await tryStore(`${url}/store`, 'dev-key')
+  assert.equal((await fetch(`${url}/store`, { redirect: 'manual' })).headers.get('location'), '/store/')
+})
+
+test("passes requests on by Vite's proxy to the program with that base path", async (t) => {
+  const example = readExample('server: { proxy')
+  const [port, folder] = [await findFreePort(), makeProject({})]
+  const [, args = ''] = /npx --no -- petstore (.*)$/m.exec(example.replaceAll('3001', port)) ?? []
+  const program = run(t, folder, 'node_modules/petstore/dist/server.js', ...args.split(' '))
+  await program.waitFor(/listens on/)
+  const url = await startVite(t, example.replaceAll('3001', port))
+  await tryStore(`${url}/store`, 'dev-key')
+  assert.equal((await fetch(`${url}/store`, { redirect: 'manual' })).headers.get('location'), '/store/')
+})
+
+/** With this vite.config.ts. Gives its address. */
+async function startVite(t: TestContext, config: string): Promise<string> {
+  const folder = makeProject({ 'vite.config.ts': config, 'package.json': '{"type":"module"}' })
   const vite = run(t, folder, 'node_modules/.bin/vite', '--host', '127.0.0.1', '--port', await findFreePort())
   const [url] = await vite.waitFor(/http:\/\/127\.0\.0\.1:\d+/)
-  await tryStore(`${url}/store`, 'dev-key')
-})
+  return url
+}
 
 test('runs the example of failures on purpose, which ends without any', async (t) => {
   const example = readExample('failures.mjs')

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { makeProject, runToEnd } from './tools.ts'
+import { makeProject, readExample, runToEnd } from './tools.ts'
 
 const archive = 'node_modules/petstore.tgz'
 
@@ -28,22 +28,29 @@ test('is required and imported, package.json too', async (t) => {
   assert.equal(await runToEnd(t, folder, 'a.mjs'), 'createPetStore,startPetStore\n')
 })
 
-test("compiles in Vite's template as it stands, with a store that ends by itself", async (t) => {
-  const folder = makeProject({})
-  const template = fileURLToPath(new URL('node_modules/create-vite/template-react-ts', import.meta.url))
-  cpSync(join(template, 'tsconfig.app.json'), join(folder, 'tsconfig.json'))
-  mkdirSync(join(folder, 'src'))
-  writeFileSync(
-    join(folder, 'src/pets.ts'),
+const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
+const template = fileURLToPath(new URL('node_modules/create-vite/template-react-ts', import.meta.url))
+
+for (const [what, settings, file, text] of [
+  [
+    'a store that ends by itself',
+    'tsconfig.app.json',
+    'src/pets.ts',
     `import { startPetStore } from 'petstore'
     export async function countPets(): Promise<number> {
       await using store = await startPetStore({ apiKeys: ['k'], pets: [{ name: 'Rex', categoryId: 1 }] })
       return store.countPets()
     }`,
-  )
-  const compiler = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc')
-  assert.equal(
-    await runToEnd(t, folder, compiler, '-p', '.', '--incremental', 'false', '--tsBuildInfoFile', 'null'),
-    '',
-  )
-})
+  ],
+  ['the plugin', 'tsconfig.node.json', 'vite.config.ts', readExample('configureServer')],
+  ['the proxy', 'tsconfig.node.json', 'vite.config.ts', readExample('server: { proxy')],
+] as const) {
+  test(`compiles in Vite's template as it stands: ${what}`, async (t) => {
+    const folder = makeProject({ 'package.json': '{"type":"module"}' })
+    cpSync(join(template, settings), join(folder, 'tsconfig.json'))
+    mkdirSync(join(folder, 'src'))
+    writeFileSync(join(folder, file), text)
+    const args = ['-p', '.', '--incremental', 'false', '--tsBuildInfoFile', 'null']
+    assert.equal(await runToEnd(t, folder, compiler, ...args), '')
+  })
+}

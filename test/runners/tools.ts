@@ -14,9 +14,9 @@ const documents = ['README.md', 'src/embedding.md'].map((name) =>
   readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'),
 )
 
-/** The documents' example in JavaScript that contains this text. */
+/** The documents' example in JavaScript or TypeScript that contains this text. */
 export function readExample(text: string): string {
-  const examples = [...documents.join('').matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code)
+  const examples = [...documents.join('').matchAll(/^```[jt]s\n(.*?)^```$/gms)].map(([, code = '']) => code)
   const [example, ...others] = examples.filter((code) => code.includes(text))
   assert.ok(example !== undefined && others.length === 0, `expected one example with ${text}`)
   return example
@@ -48,6 +48,8 @@ export interface Run {
   /** Resolves with exit code and signal. */
   readonly ended: Promise<unknown[]>
   kill(signal: NodeJS.Signals): void
+  /** As a terminal does at Ctrl-C. */
+  killGroup(signal: NodeJS.Signals): void
 }
 
 /** Runs a script with Node in a project: its own, or a command of a package. */
@@ -86,7 +88,13 @@ export function runCommand(t: TestContext, folder: string, file: string, ...args
       watch()
       void ended.then(() => reject(new Error(`ended without ${pattern}:\n${output}`)))
     })
-  return { output: () => output, waitFor, ended, kill: (signal) => void child.kill(signal) }
+  return {
+    output: () => output,
+    waitFor,
+    ended,
+    kill: (signal) => void child.kill(signal),
+    killGroup: (signal) => void process.kill(-(child.pid ?? Number.NaN), signal),
+  }
 }
 
 /** Runs it to its end, which has to be a success, and gives what it printed. */

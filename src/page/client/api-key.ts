@@ -1,4 +1,4 @@
-/** The API key of this visit. It is kept in this tab's session storage only, and is gone when the tab is closed. */
+/** The API key of this visit. Once it has worked, it is kept in this tab's session storage only, and is gone when the tab is closed. */
 
 const storageName = 'petstore-key'
 const dots = '•'.repeat(8)
@@ -6,6 +6,7 @@ const dots = '•'.repeat(8)
 export class ApiKey {
   readonly #listeners: (() => void)[] = []
   #key = readStorage()
+  #hasWorked = this.#key !== ''
   #isVisible = false
 
   /** Empty while no key is set. */
@@ -15,8 +16,19 @@ export class ApiKey {
 
   set(key: string): void {
     this.#key = key
-    writeStorage(key)
+    this.#hasWorked = false
+    writeStorage('')
     this.#notify()
+  }
+
+  /** Whether it has opened the store before, in this tab. */
+  get hasWorked(): boolean {
+    return this.#hasWorked
+  }
+
+  keep(): void {
+    if (!this.#hasWorked) writeStorage(this.#key)
+    this.#hasWorked = true
   }
 
   /** Also hides the next key again. */

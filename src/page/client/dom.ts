@@ -91,6 +91,12 @@ export function createBreakableText(text: string): readonly Node[] {
   })
 }
 
+/** A text with an element for each line, so that what a narrow panel breaks is indented. The text itself is unchanged. */
+export function createLines(text: string, format: (line: string) => readonly Node[]): readonly Node[] {
+  const lines = text.split(/(?<=\n)/)
+  return lines.map((line) => createElement('span', { class: 'line' }, ...format(line)))
+}
+
 /** JSON as such nodes, in which each string is isolated. */
 export function createJsonText(json: string): readonly Node[] {
   const parts = json.split(/("(?:\\.|[^"\\])*"[\]}:,]*)/s)

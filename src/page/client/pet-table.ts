@@ -36,7 +36,7 @@ export function showPets(
       return [content, shownRows.get(content) ?? createRow(pet, mark)]
     }),
   )
-  const rows = pets.length > 0 ? shownRows.values() : [createEmptyRow(status)]
+  const rows = pets.length > 0 ? shownRows.values() : [createEmptyRow(status, page.total ?? start)]
   getElement('rows', HTMLElement).replaceChildren(...rows)
   const count = describeCount(page, start)
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
@@ -101,8 +101,10 @@ export function createName(name: string): HTMLElement {
   return createElement('details', {}, createElement('summary', {}, isolate(name)))
 }
 
-function createEmptyRow(status: string): HTMLElement {
+/** `others`: how many pets there are on other pages, as far as that is known. */
+function createEmptyRow(status: string, others: number | undefined): HTMLElement {
   const row = fill(cloneTemplate('empty-row-template'), 'tr')
-  fill(row, 'td', status === '' ? 'No pets.' : `No pets with the status ${status}.`)
+  const pets = status === '' ? 'pets' : `pets with the status ${status}`
+  fill(row, 'td', others === 0 ? `No ${pets}.` : `No ${pets} on this page.`)
   return row
 }

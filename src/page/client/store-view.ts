@@ -34,8 +34,6 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
 
   let requested: Place = firstPage()
   let shown: { readonly place: Place; readonly page: PetPage } | undefined
-  /** Whether the key has opened the store before, in this tab. */
-  let hasKeyWorked = apiKey.value !== ''
   /** Aborts the list request in flight when a newer one replaces it. */
   let awaited = new AbortController()
   let pollTimer: number | undefined
@@ -48,7 +46,6 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     keyForm.showError('')
     setText(storeError, '')
     addForm.clearMessages()
-    hasKeyWorked = false
     apiKey.set(key)
     keyForm.showKey()
     await loadFirstPage()
@@ -84,6 +81,12 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     return loadList(firstPage(), 'user')
   }
 
+  /** The buttons are below the table, so its beginning may be out of view. */
+  async function turnTo(place: Place): Promise<void> {
+    await loadList(place, 'user')
+    getElement('list-title', HTMLElement).scrollIntoView({ block: 'nearest' })
+  }
+
   async function loadList(place: Place, trigger: Trigger): Promise<void> {
     awaited.abort()
     clearTimeout(pollTimer)
@@ -101,6 +104,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     const before = readStore()
     if (isAccepted(exchange)) showResponse(exchange.response, place, trigger)
     setWaiting(false)
+    // What is still shown after a failure may be of another filter or another page.
+    getElement('pets', HTMLElement).toggleAttribute('data-stale', shown?.place !== requested)
     if (isPoll && readStore() !== before) wire.add(exchange)
     schedulePoll()
   }
@@ -125,7 +130,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
       return false
     }
     if (response.status === 401) {
-      if (hasKeyWorked) closeStore('', expiredKey)
+      if (apiKey.hasWorked) closeStore('', expiredKey)
       else closeStore(readError(response).message)
       return false
     }
@@ -134,7 +139,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
 
   function showResponse(response: WireResponse, place: Place, trigger: Trigger): void {
     if (response.status !== 200) {
-      showConnection('live', 'Watching for changes')
+      showConnection('lost', 'Not up to date')
       return setText(storeError, readError(response).message)
     }
     const page = readListResponse(response, place.url)
@@ -145,7 +150,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     showPets(page, place.start, status, isSamePage ? shown?.page : undefined)
     shown = { place, page }
     setText(storeError, '')
-    hasKeyWorked = true
+    apiKey.keep()
     content.hidden = false
     addForm.correctMessages(page)
   }
@@ -176,15 +181,14 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
   }
 
   previous.addEventListener('click', () => {
-    if (isEnabled(previous) && shown?.place.previous !== undefined)
-      void loadList(shown.place.previous, 'user')
+    if (isEnabled(previous) && shown?.place.previous !== undefined) void turnTo(shown.place.previous)
   })
   next.addEventListener('click', () => {
     if (!isEnabled(next) || shown === undefined) return
     const { place, page } = shown
     if (page.next === undefined) return
     const start = place.start === undefined ? undefined : place.start + page.pets.length
-    void loadList({ url: page.next, start, previous: place }, 'user')
+    void turnTo({ url: page.next, start, previous: place })
   })
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(pollTimer)

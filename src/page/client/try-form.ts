@@ -5,6 +5,7 @@ import {
   cloneTemplate,
   createBreakableText,
   createElement,
+  createLines,
   fill,
   find,
   inline,
@@ -39,7 +40,7 @@ export function connectTryForm(card: ParentNode, apiKey: ApiKey, [method, path, 
     // The pets that a key has shown must not remain in the document once it is forgotten.
     if (exchange?.key !== apiKey.value) exchange = undefined
     const command = formatCurl(readRequest(), apiKey.mask(apiKey.value) || placeholder)
-    curl.replaceChildren(...createBreakableText(command))
+    curl.replaceChildren(...createLines(command, createBreakableText))
     summary.dataset['outcome'] = outcomeOf(exchange)
     setText(summary, exchange === undefined ? '' : summarize(exchange))
     response.hidden = exchange?.milliseconds === undefined

@@ -1,6 +1,13 @@
 /** The panel that shows requests and responses as they were sent, one exchange at a time. */
 import { createCopyButton } from './copy.ts'
-import { createBreakableText, createElement, createJsonText, getElement, setDisabled } from './dom.ts'
+import {
+  createBreakableText,
+  createElement,
+  createJsonText,
+  createLines,
+  getElement,
+  setDisabled,
+} from './dom.ts'
 import { breakLines } from './exact-json.ts'
 import type { ApiKey } from './api-key.ts'
 import {
@@ -133,10 +140,11 @@ export function createMessageView(
   const body = createElement('pre', { class: 'body' })
   element.append(start, fold, body)
   return (message = { start: '', headers: [], body: '' }, withLineBreaks) => {
-    start.textContent = message.start
+    start.replaceChildren(...createLines(message.start, createBreakableText))
     fold.hidden = message.headers.length === 0
     count.textContent = message.headers.length === 1 ? '1 header' : `${message.headers.length} headers`
-    headers.replaceChildren(...createBreakableText(message.headers.join('\n')))
-    body.replaceChildren(...createJsonText(withLineBreaks ? breakLines(message.body) : message.body))
+    headers.replaceChildren(...createLines(message.headers.join('\n'), createBreakableText))
+    const text = withLineBreaks ? breakLines(message.body) : message.body
+    body.replaceChildren(...createLines(text, createJsonText))
   }
 }
