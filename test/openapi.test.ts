@@ -4,13 +4,16 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import * as v from 'valibot'
 import { deprecation, sunset, pageSizes } from '../src/api/operations.ts'
 import { openApiText } from '../src/system/bundled-texts.ts'
 import { maxBodyBytes } from '../src/http/limits.ts'
 import { errorCodes } from '../src/api/error-codes.ts'
-import { defaultStatus, petStatuses, type SeedPet } from '../src/pet/pet.ts'
+import { NewPetSchema, PetSchema } from '../src/pet/pet-rules.ts'
+import { defaultStatus, petMembers, petStatuses, type SeedPet } from '../src/pet/pet.ts'
 import { createPetStore } from '../src/index.ts'
 import { assertRefusal, listen, send, startApp } from './support.ts'
+import { wholePet } from './whole-pet.ts'
 
 test('GET /openapi.json answers the document without a key', async (t) => {
   const { send: ask } = await startApp(t)
@@ -108,6 +111,20 @@ test('names the path that the service is mounted under', async (t) => {
   assert.equal(at('servers', 0, 'url'), '/v1')
   assert.match(mounted, /"servers":\[\{"url":"\/store\/v1"/)
   assert.equal(mounted.replaceAll('/store/v1', '/v1'), JSON.stringify(document()))
+})
+
+test('has the members of a pet, and says which are required', () => {
+  const pet = { id: 1, ...wholePet }
+  for (const [name, schema, members] of [
+    ['Pet', PetSchema, petMembers],
+    ['NewPet', NewPetSchema, petMembers.filter((each) => each !== 'id')],
+  ] as const) {
+    const place = `src/api/openapi.json, components.schemas.${name}`
+    const described = at('components', 'schemas', name)
+    assert.deepEqual(Object.keys(resolve(member(described, 'properties'))), members, place)
+    const required = members.filter((each) => !v.is(schema, { ...pet, [each]: undefined }))
+    assert.deepEqual(member(described, 'required'), required, place)
+  }
 })
 
 test('has the limits, the statuses and the dates of the code', () => {

@@ -15,7 +15,7 @@ import { createRouter } from '../src/http/router.ts'
 import { createPetStore } from '../src/index.ts'
 import { petStoreSchemas, petStoreServerSchemas } from '../src/options/embedding-options.ts'
 import { type Setting, settings } from '../src/options/settings.ts'
-import { petStatuses } from '../src/pet/pet.ts'
+import { petMembers, petStatuses } from '../src/pet/pet.ts'
 import { createPostgresStorage } from '../src/postgres.ts'
 import { statuses as contractStatuses } from './contract-expect.ts'
 import { root } from './support.ts'
@@ -46,6 +46,12 @@ for (const [file, findStatuses] of Object.entries(statusPlaces)) {
     assert.deepEqual(findStatuses().toSorted(), petStatuses.toSorted(), file)
   })
 }
+
+test('src/api/interface.md has each member of a pet', () => {
+  const [, list = ''] = /^\*\*NewPet\*\* .*:\n\n((?:- .*\n)+)/m.exec(read('src/api/interface.md')) ?? []
+  const members = ['id', ...findAll(list, /^- `(\w+)`/gm)]
+  assert.deepEqual(members, petMembers, 'src/api/interface.md, section 2')
+})
 
 test('src/api/operations.ts has each operation of src/api, and none ahead of it takes its path', () => {
   const [, list = ''] =

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { JsonReader, maxInt64, minInt64 } from '../src/json/json.ts'
 import { checkSeed } from '../src/pet/pet-rules.ts'
-import { petStatuses, petMembers } from '../src/pet/pet.ts'
+import { petMembers, petStatuses, type EachMember } from '../src/pet/pet.ts'
 import { readPlainPet } from '../src/pet/seeds.ts'
 import { createRandom } from './support.ts'
 
@@ -13,6 +13,11 @@ const others = ['null', 'true', '[]', '{}', '"5"', '{"name":"Rex"}']
 const statuses = petStatuses.map((status) => `"${status}"`)
 const characters = ['a', 'Z', '0', ' ', '\t', '\n', '\0', '\u007f', '"', '\\', '/', '<', '.', '-', "'"]
 const rareCharacters = ['é', '\u0301', '\u200b', '\u202e', '\ufeff', '\uffff', '🐾', '\ud83d', '\udc3e']
+
+/** A missing member may be undefined. */
+function withoutUndefined(pet: object): object {
+  return Object.fromEntries(Object.entries(pet).filter(([, value]) => value !== undefined))
+}
 
 for (const seed of [1]) {
   test(`the fast reader takes exactly the pets that the schema takes, with seed ${seed}`, () => {
@@ -24,19 +29,24 @@ for (const seed of [1]) {
     }
     // Of a hundred values, this many are of another member or of none.
     const strangePercent = 6
-    const createValue = (member: string): string => {
-      if (random(100) < strangePercent) return pick([...others, ...numbers, ...statuses, '"lost"', '"Sold"'])
-      if (member === 'name') return createName()
-      return pick(member === 'status' ? statuses : numbers)
+    const strangeValues = [...others, ...numbers, ...statuses, '"lost"', '"Sold"']
+    const createValues: EachMember<() => string> = {
+      id: () => pick(numbers),
+      name: createName,
+      categoryId: () => pick(numbers),
+      status: () => pick(statuses),
     }
     const createPet = (): string => {
       const members = petMembers.filter((member) => random(100) < (member === 'id' ? 50 : 90))
-      if (random(100) < strangePercent) members.push('color')
       const space = pick(['', ' ', '\r\n\t'])
-      const from = random(4)
-      const texts = [...members.slice(from), ...members.slice(0, from)].map(
-        (member) => `${space}"${member}"${space}:${space}${createValue(member)}`,
-      )
+      const texts = members.map((member) => {
+        const value = random(100) < strangePercent ? pick(strangeValues) : createValues[member]()
+        return `${space}"${member}"${space}:${space}${value}`
+      })
+      if (random(100) < strangePercent) texts.push('"color":"brown"')
+      // In any order: each begins with another.
+      const from = random(texts.length)
+      texts.push(...texts.splice(0, from))
       return `{${texts.join(`${space},`)}${space}}`
     }
     let taken = 0
@@ -47,7 +57,7 @@ for (const seed of [1]) {
       const checked = checkSeed(new JsonReader(Buffer.from(text)).readValue(), () => (isFaulty = true))
       const reader = new JsonReader(Buffer.from(text))
       const pet = readPlainPet(reader)
-      assert.deepEqual(pet, isFaulty ? undefined : checked, text)
+      assert.deepEqual(pet && withoutUndefined(pet), isFaulty ? undefined : checked, text)
       if (pet === undefined) continue
       taken++
       assert.equal(reader.at, Buffer.byteLength(text), text)

@@ -1,12 +1,23 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
 import { shorten, InexactNumber, isInt64, normalizeInt64, describe, type Int64 } from '../json/json.ts'
-import { petMembers, defaultStatus, petStatusChoice, petStatuses, type CheckedSeed } from './pet.ts'
+import {
+  isPetMember,
+  defaultStatus,
+  petStatusChoice,
+  petStatuses,
+  type CheckedSeed,
+  type NewPet,
+} from './pet.ts'
 
-// The schemas and the fast reader of the data file both ask these two, and isInt64 for a category.
+// The schemas and the fast reader of the data file both ask these, and isInt64 for a category.
 
-export function nameFault(name: string): string | undefined {
+function nameFault(name: string): string | undefined {
   return name.isWellFormed() ? undefined : 'expected well-formed Unicode, got a lone surrogate'
+}
+
+export function isName(name: unknown): name is string {
+  return typeof name === 'string' && nameFault(name) === undefined
 }
 
 export function isId(id: unknown): id is Int64 {
@@ -18,11 +29,12 @@ const required = 'is required'
 const PetStatusSchema = v.picklist(petStatuses, expectedMessage(petStatusChoice))
 const IdSchema = expectedInt64('an integer from 1 to 2^63-1', isId)
 
+/** The members that a client may give. */
 const entries = {
   name: expectedValid('a string', nameFault),
   categoryId: expectedInt64('an int64 integer', isInt64),
   status: v.optional(PetStatusSchema, defaultStatus),
-}
+} satisfies Record<keyof NewPet, v.GenericSchema>
 
 /** The body that creates a pet (interface section 2, NewPet). Unknown members, `id` among them, are dropped. */
 export const NewPetSchema = v.pipe(expected<object>('a JSON object', isObject), v.object(entries, required))
@@ -46,7 +58,7 @@ export function checkSeed(value: unknown, report: (fault: SeedFault) => void): C
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
   for (const { path, message } of issues) report({ member: path && String(path[0].key), message })
   for (const member of isObject(value) ? Object.keys(value) : [])
-    if (!petMembers.includes(member)) report({ member, message: 'is not a member of a pet' })
+    if (!isPetMember(member)) report({ member, message: 'is not a member of a pet' })
   return success ? output : undefined
 }
 

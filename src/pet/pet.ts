@@ -1,9 +1,6 @@
 /** A pet: its members and statuses (interface sections 2 and 3), its id, and its JSON text. */
 import { nextInt64, type Int64 } from '../json/json.ts'
 
-/** In the interface's order. */
-export const petMembers: readonly string[] = ['id', 'name', 'categoryId', 'status']
-
 /** Interface section 2. A missing status means `available`. */
 export interface NewPet {
   readonly name: string
@@ -36,8 +33,7 @@ export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readon
     const id = nextInt64(last)
     if (id === undefined) return undefined
     last = id
-    const { name, categoryId, status } = seed
-    return { id, name, categoryId, status }
+    return { ...seed, id }
   })
 }
 
@@ -45,9 +41,34 @@ export function hasId(seed: CheckedSeed): seed is Pet {
   return seed.id !== undefined
 }
 
-/** The pet as one line of JSON, in the interface's order of fields; exact for every int64. torn-end.ts knows an append by its `{"id":`. */
-export function formatPet({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`
+/** A value for each member of a pet, those that a pet may lack included: the compiler tells who leaves one out. */
+export type EachMember<Value> = { readonly [Member in keyof Pet]-?: Value }
+
+/** The JSON text of each member, in the interface's order of fields; empty where a pet may lack one. torn-end.ts knows an append by `{"id":`. */
+const memberTexts: EachMember<(pet: Pet) => string> = {
+  id: ({ id }) => `{"id":${id}`,
+  name: ({ name }) => `,"name":${JSON.stringify(name)}`,
+  categoryId: ({ categoryId }) => `,"categoryId":${categoryId}`,
+  status: ({ status }) => `,"status":"${status}"`,
+}
+
+// The type of Object.keys has all strings.
+export const petMembers = Object.keys(memberTexts) as readonly (keyof Pet)[]
+const formatMembers = Object.values(memberTexts)
+
+export const isPetMember = (name: string): boolean => Object.hasOwn(memberTexts, name)
+
+/** The pet as one line of JSON; exact for every int64. */
+export function formatPet(pet: Pet): string {
+  let text = ''
+  for (const formatMember of formatMembers) {
+    text += formatMember(pet)
+  }
+  return `${text}}`
+}
+
+export function isSamePet(one: Pet, other: Pet): boolean {
+  return petMembers.every((member) => one[member] === other[member])
 }
 
 export function formatPetCount(count: number): string {

@@ -1,8 +1,8 @@
 /** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
 import { isInt64, type Int64, type JsonReader } from '../json/json.ts'
-import { checkSeed, formatSeedFault, isId, nameFault, type SeedFault } from './pet-rules.ts'
-import { defaultStatus, fillIds, hasId, petMembers, petStatuses } from './pet.ts'
-import type { CheckedSeed, Pet, PetStatus } from './pet.ts'
+import { checkSeed, formatSeedFault, isId, isName, type SeedFault } from './pet-rules.ts'
+import { defaultStatus, fillIds, hasId, isPetMember, petMembers, petStatuses } from './pet.ts'
+import type { CheckedSeed, EachMember, Pet } from './pet.ts'
 
 /** `firstAt`: where the seed is written that had the id before. */
 type TakenId = SeedFault & { readonly firstAt: number }
@@ -73,8 +73,33 @@ export function completeSeeds(values: readonly unknown[]): Pet[] {
   return pets
 }
 
-const memberTexts = petMembers.map((name) => Buffer.from(`"${name}"`))
+const memberTexts = petMembers.map((member) => Buffer.from(`"${member}"`))
 const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
+
+/** What was read of a pet. */
+type Draft = { -readonly [Member in keyof Required<Pet>]: Pet[Member] | undefined }
+
+/** How the value of each member is read. Undefined for one that SeedPetSchema may not take. */
+const memberReaders: { readonly [Member in keyof Draft]: (reader: JsonReader) => Draft[Member] } = {
+  id: (reader) => readValue(reader, isId),
+  name: (reader) => readValue(reader, isName),
+  categoryId: (reader) => readValue(reader, isInt64),
+  status: (reader) => petStatuses[reader.acceptOneOf(statusTexts)],
+}
+
+function readValue<Value>(
+  reader: JsonReader,
+  isValue: (value: unknown) => value is Value,
+): Value | undefined {
+  const value = reader.readScalar()
+  return isValue(value) ? value : undefined
+}
+
+function readMember<Member extends keyof Draft>(draft: Draft, member: Member, reader: JsonReader): boolean {
+  const value = memberReaders[member](reader)
+  draft[member] = value
+  return value !== undefined
+}
 
 /**
  * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name. Otherwise returns undefined, and
@@ -82,22 +107,15 @@ const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept('{')) return undefined
-  /** In the order of petMembers. */
-  const values: unknown[] = [undefined, undefined, undefined, undefined]
-  let status: PetStatus | undefined
+  const draft: Draft = { id: undefined, name: undefined, categoryId: undefined, status: undefined }
   for (let first = true; reader.acceptMore('}', first); first = false) {
-    const member = reader.acceptOneOf(memberTexts)
-    if (member < 0 || values[member] !== undefined || !reader.accept(':')) return undefined
-    if (petMembers[member] === 'status')
-      values[member] = status = petStatuses[reader.acceptOneOf(statusTexts)]
-    else values[member] = reader.readScalar()
-    if (values[member] === undefined) return undefined
+    const member = petMembers[reader.acceptOneOf(memberTexts)]
+    if (member === undefined || draft[member] !== undefined || !reader.accept(':')) return undefined
+    if (!readMember(draft, member, reader)) return undefined
   }
-  const [id, name, categoryId] = values
-  if (typeof name !== 'string' || nameFault(name) !== undefined || !isInt64(categoryId)) return undefined
-  status ??= defaultStatus
-  if (id === undefined) return { name, categoryId, status }
-  return isId(id) ? { id, name, categoryId, status } : undefined
+  const { id, name, categoryId, status = defaultStatus } = draft
+  if (name === undefined || categoryId === undefined) return undefined
+  return { id, name, categoryId, status } satisfies EachMember<unknown>
 }
 
 /** Reports all that is wrong with it. Throws a JsonFault on a syntax error. */
@@ -124,7 +142,7 @@ function readMembers(
   for (let first = true; reader.acceptMore('}', first); first = false) {
     const offset = reader.at
     const member = reader.readName()
-    if (petMembers.includes(member)) {
+    if (isPetMember(member)) {
       if (offsets.has(member)) report({ member, message: 'is given twice' }, offset)
       else offsets.set(member, offset)
       members[member] = reader.readShallowValue()

@@ -1,21 +1,87 @@
 /** Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements. */
 import { escapeNonAscii } from '../json/json.ts'
-import { petStatuses, type Pet, type PetWithoutId } from '../pet/pet.ts'
+import { petStatuses, type EachMember, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 import { describeError, errorCode } from '../system/errors.ts'
 import { ignoreBreaks, query, waitInLine, type Connections, type PostgresPool } from './connections.ts'
 import { DatabaseUnusable } from './database-url.ts'
 
+interface Column {
+  readonly name: string
+  /** Its type and constraints. */
+  readonly definition: string
+  /** The value as a parameter: ASCII, whatever the client_encoding is; null if the pet has none. */
+  readonly write: (pet: PetWithoutId) => string | null
+  /** What is stored of the parameter, which has the column's name. */
+  readonly stored: string
+  /**
+   * What is read, as ASCII text: an app may have given its pg parsers of its own, and a pooler's connection any client_encoding.
+   */
+  readonly shown: string
+}
+
+/** The column of each member but the id. A name is a JSON string, since text cannot hold U+0000. */
+const columns: Omit<EachMember<Column>, 'id'> = {
+  name: {
+    name: 'name',
+    definition: "json NOT NULL CHECK (json_typeof(name) = 'string')",
+    write: ({ name }) => escapeNonAscii(JSON.stringify(name)),
+    stored: 'name::json',
+    shown: "encode(convert_to(name::text, 'UTF8'), 'hex')",
+  },
+  categoryId: {
+    name: 'category_id',
+    definition: 'bigint NOT NULL',
+    write: ({ categoryId }) => String(categoryId),
+    stored: 'category_id::bigint',
+    shown: 'category_id::text',
+  },
+  status: {
+    name: 'status',
+    definition: `text NOT NULL CHECK (status IN (${petStatuses.map((status) => `'${status}'`).join(', ')}))`,
+    write: ({ status }) => status,
+    stored: 'status',
+    shown: 'status::text',
+  },
+}
+type Row = Record<'id' | 'name' | 'category_id', string> & Pick<Pet, 'status'>
+
+function toPet({ id, name, category_id, status }: Row): Pet {
+  return {
+    id: BigInt(id),
+    name: JSON.parse(Buffer.from(name, 'hex').toString()),
+    categoryId: BigInt(category_id),
+    status,
+  } satisfies EachMember<unknown>
+}
+
+const columnList = Object.values(columns)
+const columnNames = columnList.map(({ name }) => name).join(', ')
+const storedValues = columnList.map(({ stored }) => stored).join(', ')
+const shownValues = columnList.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')
+const columnParameters = columnList.map((_, index) => `$${index + 1}::text[]`).join(', ')
+
+/** The first parameters of insertPets. */
+export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly (string | null)[])[] {
+  return columnList.map(({ write }) => pets.map(write))
+}
+
+/** `id`: the expression of an id, in which `place` counts the pets from 1. `source`: what else it is made from. */
+export const insertPets = (id: string, source = '') =>
+  `INSERT INTO pets (id, ${columnNames}) SELECT ${id}, ${storedValues}
+    FROM ${source} unnest(${columnParameters}) WITH ORDINALITY AS pet (${columnNames}, place)
+    RETURNING id, ${columnNames}`
+
+/** The parameter after those of toColumns. */
+export const nextParameter = `$${columnList.length + 1}`
+
 /**
- * A name is a JSON string, since text cannot hold U+0000. pet_counter has one row, the last id that was given. A creation updates it in the
- * transaction that stores its pets. With a sequence, a list could show an id before a lower one is committed, and whoever pages by `after`
- * would miss that pet.
+ * pet_counter has one row, the last id that was given. A creation updates it in the transaction that stores its pets. With a sequence, a list
+ * could show an id before a lower one is committed, and whoever pages by `after` would miss that pet.
  */
 const createTables = `CREATE TABLE pets (
   id bigint PRIMARY KEY CHECK (id > 0),
-  name json NOT NULL CHECK (json_typeof(name) = 'string'),
-  category_id bigint NOT NULL,
-  status text NOT NULL CHECK (status IN (${petStatuses.map((status) => `'${status}'`).join(', ')}))
+  ${columnList.map(({ name, definition }) => `${name} ${definition}`).join(',\n  ')}
 );
 CREATE INDEX pets_by_status ON pets (status, id);
 CREATE TABLE pet_counter (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), last_id bigint NOT NULL);
@@ -23,7 +89,7 @@ INSERT INTO pet_counter (last_id) VALUES (0);
 `
 
 /** Fails if a table or a column is missing, or a name is no json. */
-const checkTables = `SELECT last_id, json_typeof(name) || category_id || status FROM pet_counter, pets WHERE id = 0`
+const checkTables = `SELECT last_id, json_typeof(name), ${columnNames} FROM pet_counter, pets WHERE id = 0`
 
 /** Gives a row if the encoding lacks characters. The locale C goes with each encoding. */
 const checkEncoding = `
@@ -31,11 +97,9 @@ const checkEncoding = `
     'ENCODING ''UTF8'' LC_COLLATE ''C'' LC_CTYPE ''C'', and use that', encoding, current_database() || '_utf8') AS fault
   FROM current_setting('server_encoding') AS encoding WHERE encoding NOT IN ('UTF8', 'SQL_ASCII')`
 
-// An app may have given its pg parsers of its own, and a pooler's connection any client_encoding. So all values come as ASCII text.
-const columns = `id::text, encode(convert_to(name::text, 'UTF8'), 'hex') AS name, category_id::text, status::text`
-const selectPage = `SELECT ${columns} FROM pets
+const selectPage = `SELECT id::text, ${shownValues} FROM pets
   WHERE id > $1::bigint AND ($3::text IS NULL OR status = $3) ORDER BY pets.id LIMIT $2`
-const selectPet = `SELECT ${columns} FROM pets WHERE id = $1::bigint`
+const selectPet = `SELECT id::text, ${shownValues} FROM pets WHERE id = $1::bigint`
 
 /** Fails if somebody's trigger drops rows. */
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
@@ -55,23 +119,8 @@ const create = `
     UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
     WHERE last_id <= 9223372036854775807 - cardinality($1::text[]) RETURNING last_id - cardinality($1::text[]) AS before
   ), created AS (
-    INSERT INTO pets (id, name, category_id, status) SELECT before + place, name::json, category_id, status
-    FROM ${oneCounter}, unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS pet (name, category_id, status, place)
-    RETURNING id, name, category_id, status
-  ) SELECT ${columns}, ${checkCreated} FROM ${oneCounter} LEFT JOIN created ON true ORDER BY created.id`
-
-type Row = Record<'id' | 'name' | 'category_id', string> & Pick<Pet, 'status'>
-
-function toPet({ id, name, category_id, status }: Row): Pet {
-  const text = Buffer.from(name, 'hex').toString()
-  return { id: BigInt(id), name: JSON.parse(text), categoryId: BigInt(category_id), status }
-}
-
-/** The names, categories and statuses, as parameters of a statement: ASCII, whatever the client_encoding is. */
-export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly string[])[] {
-  const names = pets.map(({ name }) => escapeNonAscii(JSON.stringify(name)))
-  return [names, pets.map(({ categoryId }) => String(categoryId)), pets.map(({ status }) => status)]
-}
+    ${insertPets('before + place', `${oneCounter},`)}
+  ) SELECT id::text, ${shownValues}, ${checkCreated} FROM ${oneCounter} LEFT JOIN created ON true ORDER BY created.id`
 
 const maxAttempts = 20
 /**

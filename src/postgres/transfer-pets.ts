@@ -8,13 +8,12 @@ import type { Pet } from '../pet/pet.ts'
 import { send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
 import { DatabaseUnusable } from './database-url.ts'
-import { checkCreated, raiseCounter, toColumns } from './postgres-storage.ts'
+import { checkCreated, insertPets, nextParameter, raiseCounter, toColumns } from './postgres-storage.ts'
 
 const batchPets = 2_000
 const insert = `
   WITH created AS (
-    INSERT INTO pets (id, name, category_id, status) SELECT id, name::json, category_id, status
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS pet (name, category_id, status, id) RETURNING id
+    ${insertPets(`(${nextParameter}::bigint[])[place]`)}
   ) SELECT ${checkCreated}`
 
 /**

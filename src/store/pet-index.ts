@@ -1,6 +1,6 @@
 /** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. */
 import type { Int64 } from '../json/json.ts'
-import { petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
+import { isSamePet, petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './store.ts'
 
 export class PetIndex {
@@ -54,8 +54,7 @@ export class PetIndex {
       const now = next.get(old.id)
       if (now === undefined) continue
       kept++
-      const isSame = old.name === now.name && old.categoryId === now.categoryId && old.status === now.status
-      if (!isSame) changed++
+      if (!isSamePet(old, now)) changed++
     }
     return { added: next.size - kept, removed: this.size - kept, changed }
   }
