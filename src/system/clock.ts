@@ -3,21 +3,28 @@
  * `mock.timers` of node:test), and those of Jest's jsdom lack some. So nothing else in `src`, but for the page's script, uses those.
  */
 import { performance } from 'node:perf_hooks'
-import { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } from 'node:timers'
+import timers from 'node:timers'
+
+/** Fake timers of Jest, Vitest and Sinon have their clock as a member (https://github.com/sinonjs/fake-timers). */
+const isFake = (timer: object): boolean => 'clock' in timer
+
+/**
+ * Sinon may have put its own into `node:timers` before this module was loaded: then they are looked up there at each call, so that the
+ * service responds once the clock is restored, as a bare server does.
+ */
+const nodeTimers: typeof timers = isFake(timers.setTimeout) ? Object.create(timers) : { ...timers }
 
 /** An object, so that a test can replace its members. */
-export const clock = {
-  setTimeout,
-  clearTimeout,
-  setInterval,
-  clearInterval,
-  setImmediate,
-  nextTick: process.nextTick,
+export const clock = Object.assign(nodeTimers, {
+  /** Jest's `enableGlobally` replaces that of `process` before any module is loaded, and leaves `node:timers` alone. */
+  nextTick: isFake(process.nextTick)
+    ? (call: () => void): void => void nodeTimers.setImmediate(call)
+    : process.nextTick,
   /** Milliseconds since 1970. */
   now: Date.now,
   /** In milliseconds; unlike `now`, never set back. */
   performanceNow: performance.now.bind(performance),
-}
+})
 
 export const delay = (ms: number): Promise<void> =>
   new Promise((resolve) => void clock.setTimeout(resolve, ms))

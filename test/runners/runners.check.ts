@@ -1,7 +1,7 @@
 /** The packed package in test runners: the documents' examples, and timers that a test fakes. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -160,5 +160,23 @@ for (const [runner, ...args] of [['vitest', 'run'], ['jest']]) {
     const output = await runToEnd(t, folder, `node_modules/.bin/${runner}`, ...args, patience)
     assert.match(output, /Tests:? +\d passed/)
     assert.doesNotMatch(output, /failed|skipped/)
+  })
+}
+
+for (const [where, isGlobal] of [
+  ['by the configuration of Jest', true],
+  ['above the require', false],
+] as const) {
+  test(`responds where the timers are fake before it is loaded: ${where}`, async (t) => {
+    const config = isGlobal ? { fakeTimers: { enableGlobally: true } } : {}
+    const first = isGlobal ? '' : 'jest.useFakeTimers()\n'
+    const folder = makeProject({
+      'package.json': '{}',
+      'jest.config.json': JSON.stringify(config),
+      'early.test.cjs': first + readFileSync(join(fakeTimers, 'early.cjs'), 'utf8'),
+    })
+    copyFileSync(join(fakeTimers, 'requests.cjs'), join(folder, 'requests.cjs'))
+    const output = await runToEnd(t, folder, 'node_modules/.bin/jest', patience, 'early.test.cjs')
+    assert.match(output, /Tests:? +1 passed/)
   })
 }
