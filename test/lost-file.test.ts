@@ -199,7 +199,7 @@ test('keeps the pets where the path leads now when the link of its folder was sw
 
 describe(
   'keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file',
-  // Node 20 warns of a leak when the hooks of more than ten tests run at once.
+  // Node 20 warns of a leak when the hooks of more than ten tests run at once (https://github.com/nodejs/node/issues/48475).
   { concurrency: 10 },
   () => {
     for (const [what, fault, happen] of accidents) {

@@ -45,7 +45,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyPath = { resource: allMethods, parameter: '', search: '' }
-  /** For the log: asking the clock costs 2 % of a read. */
+  /** For the log alone, since asking the clock takes time. */
   const now = onResponse === undefined ? () => 0 : () => clock.performanceNow()
   let isClosing = false
   let isMountReported = false
@@ -237,7 +237,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 const dropped: Reply = { status: 0, headers: [], code: 'failed_on_purpose', isOnPurpose: true, closes: true }
 const hanging: Reply = { ...dropped }
 
-/** Node drops what is behind an Upgrade or CONNECT; behind a 100 Continue that was not sent, a body may follow. */
+/**
+ * Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it
+ * (https://nodejs.org/docs/latest-v20.x/api/http.html#event-upgrade_1). And behind a 100 Continue that was not sent, a body may follow.
+ */
 function isLast({ method, headers, askForBody }: Arrival): boolean {
   const isUpgrade = headers['upgrade'] !== undefined && /\bupgrade\b/i.test(headers['connection'] ?? '')
   return isUpgrade || method === 'CONNECT' || askForBody !== undefined

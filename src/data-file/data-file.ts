@@ -250,7 +250,10 @@ export class DataFile implements Adapter<PetData> {
   #servedIdentity: Identity
   /** Links may lead elsewhere since. */
   #servedTarget = ''
-  /** Linux reports a failed sync once: the next would succeed without the bytes. So the file has to be rewritten. */
+  /**
+   * Linux reports a failed sync once, and may forget the bytes: the next sync would succeed without them
+   * (https://lwn.net/Articles/752063/). So the file has to be rewritten.
+   */
   #hasFailedSync = false
   #changedRewrites = 0
   /** Since a rewrite has failed: no file is at the path, but the one that was is beside it. */

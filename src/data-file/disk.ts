@@ -89,7 +89,10 @@ export class Disk {
     return this.#identify(this.fs.fstatSync(descriptor, { bigint: true }))
   }
 
-  /** Without the device on Windows: Node 22.12 to 22.16 and 24.0 to 24.1 give another one by path than by descriptor there. */
+  /**
+   * On Windows, Node 22.12 to 22.16 and 24.0 to 24.1 give a file another device by its path than by a descriptor
+   * (https://github.com/libuv/libuv/pull/4698). So it is left out there.
+   */
   #identify(stats: BigIntStats | undefined): Identity {
     return stats && this.isWindows ? { ...stats, dev: 0n } : stats
   }
@@ -143,7 +146,10 @@ export class Disk {
     return this.retryWhileHeld(() => this.fs.openSync(path, flags, mode))
   }
 
-  /** For a descriptor whose bytes are synced or of no use; Linux frees it whatever close(2) returns. */
+  /**
+   * For a descriptor whose bytes are synced or of no use. An error of close(2) tells nothing then, and Linux frees the descriptor all the
+   * same (https://man7.org/linux/man-pages/man2/close.2.html).
+   */
   close(descriptor: number): void {
     quietly(() => this.fs.closeSync(descriptor))
   }
@@ -202,7 +208,7 @@ export class Disk {
   }
 
   sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
-    // promisify makes a function for each sync, some 3 % of the work of a creation.
+    // Without promisify, which would make a function for each sync.
     return new Promise((done, fail) => {
       this.fs[call](descriptor, (error) => (error === null ? done() : fail(error)))
     })
@@ -275,7 +281,10 @@ export class Disk {
     return isLink ? this.#followLinks(resolve(folder, this.fs.readlinkSync(name))) : name
   }
 
-  /** For a file of no use. (On Windows, `rmSync` of Node 23 to 24.13 removes none whose path has letters beyond ASCII.) */
+  /**
+   * For a file of no use. On Windows, `rmSync` of Node 23 to 24.13 removes no file whose path has letters beyond ASCII
+   * (https://github.com/nodejs/node/issues/56049); `unlinkSync` does.
+   */
   remove(path: string): void {
     quietly(() => this.fs.unlinkSync(path))
   }

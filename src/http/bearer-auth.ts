@@ -23,7 +23,7 @@ export function missingKey(): HttpError {
   return new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
 }
 
-/** As Latin-1: base64 costs 2 % of a read. */
+/** As Latin-1, which is made faster than base64. */
 const digest = (text: string): string => crypto.hash('sha256', text, 'binary')
 
 /** What stands for a key in the log: the first six hexadecimal digits of its SHA-256. */

@@ -122,7 +122,7 @@ async function readBody(request: Request, arrival: Arrival): Promise<Buffer> {
   const stream = Readable.from(readChunks(reader))
   return collectBody(stream, arrival).finally(() => {
     stream.destroy()
-    // Not in the turn in which it may end: Node up to 24 would throw.
+    // Node up to 24 throws where a stream is cancelled in the turn in which it ends (https://github.com/nodejs/node/issues/54205).
     clock.setImmediate(() => reader.cancel().catch(() => {}))
   })
 }

@@ -32,9 +32,11 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
   /** `held`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
   let state: 'held' | 'open' | 'stopping' = 'held'
 
-  // Node's own check of Host responds with an empty body.
+  // Node's own check of Host would respond with an empty body; the core makes that check.
   const server = createServer({ ...nodeLimits(limits), requireHostHeader: false })
-  // Node drops headers beyond a number. And a client may close its half and wait for the responses (RFC 9112 section 9.6).
+  // By default, Node drops headers beyond a number, so that a second Host or Authorization could go unseen
+  // (https://nodejs.org/docs/latest-v20.x/api/http.html#servermaxheaderscount). And a client may close its half of the connection and wait
+  // for the responses (RFC 9112 section 9.6).
   Object.assign(server, { timeout: limits.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
@@ -55,8 +57,8 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
   server.on('clientError', (error, socket: Socket) => refuse(socket, findParserFault(error)))
 
   /**
-   * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive: without
-   * the two, a read costs 40 % more processor time, a creation 46 %.
+   * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive. Without
+   * the two, each request would take much more processor time.
    */
   function take(request: IncomingMessage, response: ServerResponse): void {
     const { socket, headers, httpVersion } = request
@@ -182,9 +184,11 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
         }
       }, limits.closeMs)
       const endMs = clock.now() + limits.closeMs / 2
-      // Whoever has connected is let in, one a turn (Linux holds one more), and read a turn later: a port that closes resets them.
+      // A port that closes resets whoever has connected and was not let in yet. Node lets in one a turn, and reads it a turn later; Linux holds
+      // one more than the backlog (https://man7.org/linux/man-pages/man2/listen.2.html). So all of them are waited for first.
       for (let i = 0; i < backlog + 2 && clock.now() < endMs; i++) await new Promise(clock.setImmediate)
-      // That of node:http cuts off requests that it has not read yet, and responses that are being sent.
+      // The close of node:http also closes connections that it takes for idle: those with a request that it has not read yet, and those whose
+      // response is still being sent. That of node:net only stops listening.
       TcpServer.prototype.close.call(server)
       state = 'stopping'
       endTurn()

@@ -177,8 +177,9 @@ function endAtOnce(signal: NodeJS.Signals): void {
   } catch {
     // Windows cannot send a SIGHUP (ENOSYS).
   }
-  // In a container this may be process 1, which the kernel does not let end itself by a signal. And `process.exit` would wait for a call in
-  // the thread pool, to a disk that may never respond.
+  // In a container this may be process 1, which the kernel does not let end itself by a signal
+  // (https://man7.org/linux/man-pages/man7/pid_namespaces.7.html). And `process.exit` would wait for a call in the thread pool, to a disk that
+  // may never respond (https://github.com/libuv/libuv/issues/364).
   clock.setInterval(() => {
     if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
   }, 20)
