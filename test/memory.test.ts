@@ -91,7 +91,7 @@ const write = (client: RawClient, bytes: string): Promise<unknown> =>
   new Promise((resolve) => client.socket.write(bytes, resolve))
 
 /** Each body took 24 MB when every chunk was a Buffer of its own: half of these are enough to kill the process. */
-const bodyCount = isThorough ? 25 : 6
+const bodyCount = isThorough ? 15 : 6
 
 const skip = isThorough ? false : 'npm run test:thorough runs it'
 
@@ -208,9 +208,9 @@ const wrongFiles: Readonly<Record<string, (bytes: number) => Iterable<string>>> 
   NULs: (bytes) => repeatTo(bytes, '', '\0'.repeat(1000), ''),
 }
 
-/** Why it is left out: the quick run tries two in the smaller heap. */
+/** Why it is left out: the quick run tries one in the smaller heap. */
 function skipOf(what: string, heapMB: number): string | false {
-  return heapMB === 64 && ['a GeoJSON', 'one long text'].includes(what) ? false : skip
+  return heapMB === 64 && what === 'a GeoJSON' ? false : skip
 }
 
 /** In pieces of a megabyte at most. */
@@ -293,12 +293,12 @@ describe(
           },
         )
 
-    test('20 MB of a GeoJSON in 256 MB', async (t) => {
+    test('20 MB of a GeoJSON in 256 MB', { skip }, async (t) => {
       const wrapper = makeControlGroup(t, 256)
       if (wrapper !== undefined) await assertKept(t, wrongFiles['a GeoJSON']?.(20e6) ?? [], {}, wrapper)
     })
 
-    test('400 MB of anything in 256 MB, which it names', async (t) => {
+    test('400 MB of anything in 256 MB, which it names', { skip }, async (t) => {
       const wrapper = makeControlGroup(t, 256)
       if (wrapper === undefined) return
       const output = await assertKept(t, wrongFiles['NULs']?.(400e6) ?? [], {}, wrapper)

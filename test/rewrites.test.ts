@@ -21,7 +21,7 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, isThorough, makeOld, copyFolder, listFolder } from './support.ts'
+import { formatDataFile, isThorough, makeOld, copyFolder, listFolder, share } from './support.ts'
 
 const edited = formatDataFile(petLine(1, 'Max'), petLine(2, 'Mia'))
 
@@ -300,7 +300,7 @@ describe('serves no older state after a rewrite in which a call fails on a file 
   const kinds = ['unlinkSync', 'renameSync', 'linkSync'].flatMap((name) =>
     [1, 2, 3, 4, 5].flatMap((from) => [false, true].map((isLasting) => ({ name, from, isLasting }))),
   )
-  for (const { name, from, isLasting } of kinds) {
+  for (const { name, from, isLasting } of share(kinds, 4)) {
     test(`${name}, ${isLasting ? `from call ${from} on` : `call ${from}`}`, async (t) => {
       const path = join(makeFastFolder(), 'pets.json')
       nodeFs.writeFileSync(path, withoutId)
