@@ -208,6 +208,18 @@ test('src/api/interface.md has each error code with its status, and no other', (
   )
 })
 
+test('the page reads and shows each member of a pet', () => {
+  for (const member of petMembers) {
+    assert.match(
+      read('src/page/client/pets.ts'),
+      new RegExp(`readonly ${member}: string`),
+      'src/page/client/pets.ts',
+    )
+    const row = read('src/page/client/pet-table.ts')
+    assert.match(row, new RegExp(`createRow\\(\\{[^}]*\\b${member}\\b`), 'src/page/client/pet-table.ts')
+  }
+})
+
 test('the page has each text that the tests in test/browser look for', () => {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   const source = files

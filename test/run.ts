@@ -3,9 +3,11 @@
  * Elsewhere, such as in a pipe or in CI, it prints a line per process when that has run, then the failures in full, each test that was
  * skipped with its reason, and the totals.
  *
- * Arguments: test files, instead of all; `--thorough`, which runs whole what is exhaustive. Without this script,
+ * Arguments: test files, instead of all; `--thorough`, which runs whole what is exhaustive; `--watch` with files, which runs them again
+ * whenever they or what they import has changed. Without this script,
  * `node --import tsx --test test/one.test.ts` runs a file, and `node --test 'test/*.test.ts'` all on Node 24 and newer.
  */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -25,9 +27,18 @@ for (const name of Object.keys(process.env)) {
 delete process.env['NODE_EXTRA_CA_CERTS']
 
 const args = process.argv.slice(2)
+if (args.includes('--watch')) {
+  const watched = args.filter((arg) => !arg.startsWith('--'))
+  if (watched.length === 0) throw new Error('--watch: expected test files')
+  // From the sources themselves: what test/translated.mjs has translated would stay as it is.
+  const { status } = spawnSync(process.execPath, ['--import', 'tsx', '--test', '--watch', ...watched], {
+    stdio: 'inherit',
+  })
+  process.exit(status ?? 1)
+}
 if (args.includes('--thorough')) process.env['PETSTORE_TEST_THOROUGH'] = '1'
 const unknown = args.find((arg) => arg.startsWith('--') && arg !== '--thorough')
-if (unknown !== undefined) throw new Error(`${unknown}: expected test files, or --thorough`)
+if (unknown !== undefined) throw new Error(`${unknown}: expected test files, --watch or --thorough`)
 const given = args.filter((arg) => arg !== '--thorough').map((path) => resolve(path))
 const all = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
 // The first takes longest. Each has a process of its own, since it takes long or changes its process: its environment, or what it does at
