@@ -31,7 +31,7 @@ test('makes the tables, and says where the pets are, without the password', asyn
   const withPassword = databaseUrl.replace('petstore@', 'petstore:hush@')
   for (const id of ['1', '2']) {
     const server = await start(withPassword)
-    assert.ok(server.startText.includes(`\nDatabase: postgres://petstore@${host}${pathname}\nPage: `))
+    assert.ok(server.startText.includes(`\nDatabase: postgres://petstore@${host}${pathname}\n`))
     assert.doesNotMatch(server.startText, /hush/)
     await assertCreates(server, id)
     await stopServer(server)

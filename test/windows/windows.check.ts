@@ -152,10 +152,12 @@ test('the printed command is one that PowerShell has, in quotes that cmd knows',
 
 test('a second SIGHUP, which Windows cannot send to a process, ends the program at once without an error', async (t) => {
   const folder = makeFolder()
-  // The creation's sync never returns, so the first signal waits for it. (The new file itself was synced by fsync.)
+  // The creation's sync never returns, so the first signal waits for it. (The new file itself was synced by fsync.) The second comes later than
+  // one key press could send both.
   const signals = `
     const fs = require('node:fs')
-    fs.fdatasync = () => { process.emit('SIGHUP', 'SIGHUP'); setImmediate(() => process.emit('SIGHUP', 'SIGHUP')) }`
+    const hangUp = () => process.emit('SIGHUP', 'SIGHUP')
+    fs.fdatasync = () => { hangUp(); setTimeout(hangUp, 1_000) }`
   writeFileSync(join(folder, 'signals.cjs'), signals)
   const { ended, output, waitFor } = runProgram(t, folder, {
     NODE_OPTIONS: '--require ./signals.cjs',
