@@ -263,6 +263,7 @@ test('responds with an error code as when the failure is real, and logs that it 
     const { code: logged, isOnPurpose } = log.at(-1) ?? assert.fail()
     assert.deepEqual([logged, isOnPurpose], [code, true])
     assert.equal(answer.headers.has('retry-after'), false)
+    assert.equal(answer.headers.has('sunset'), path === '/v1/pets/1')
     assert.equal(answer.headers.has('www-authenticate'), code === 'unauthorized')
     assert.equal(answer.headers.has('allow'), code === 'method_not_allowed')
     const hasErrors = 'errors' in JSON.parse(answer.text)

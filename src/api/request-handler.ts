@@ -80,6 +80,17 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route
   }
 
+  /** For a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
+  function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
+    try {
+      const methods = findMatch(target)?.resource ?? {}
+      return Object.hasOwn(methods, method) ? methods[method] : undefined
+    } catch {
+      // The path has a bad escape.
+      return undefined
+    }
+  }
+
   function isBelowV1(target: string): boolean {
     const path = `${unescape(findPath(target))}/`
     return path.startsWith('/v1/') || path.startsWith(`${unescape(basePath)}/v1/`)
@@ -190,8 +201,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
         const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
-        if (failure?.isAfter === false) reply = failOnPurpose(failure, arrival)
-        else {
+        if (failure?.isAfter === false) {
+          found.route = findRouteUnchecked(arrival)
+          reply = failOnPurpose(failure, arrival)
+        } else {
           checkFraming(arrival)
           const { resource, parameter, search } = findResource(arrival)
           const route = findRoute(resource, arrival)
@@ -269,7 +282,7 @@ interface Route {
 
 /** What the checks of a request have found, as far as they came. */
 interface Found {
-  route?: Route
+  route?: Route | undefined
   /** The fingerprint of the key that was accepted. */
   key?: string
 }
