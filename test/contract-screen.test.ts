@@ -361,7 +361,12 @@ describe('the suite as a program', () => {
     t.after(() => server.close())
     const command = [process.execPath, suiteFile, server.url, key].join(' ')
     // Without what makes Node take a terminal for one without colors, such as a build server's CI (its documentation of `getColorDepth`).
-    const plain = { CI: undefined, NO_COLOR: undefined, NODE_DISABLE_COLORS: undefined, TERM: 'xterm-256color' }
+    const plain = {
+      CI: undefined,
+      NO_COLOR: undefined,
+      NODE_DISABLE_COLORS: undefined,
+      TERM: 'xterm-256color',
+    }
     const inTerminal = (more: NodeJS.ProcessEnv) =>
       execute('script', ['-qec', command, '/dev/null'], { ...plain, ...more })
     const red = '\u001B[31m'
