@@ -38,17 +38,17 @@ test('a 404 beside the pets says where they are', async (t) => {
     })
     const server = createHttpServer()
     t.after(() => server.close())
-    const { port } = await server.listen(0, '127.0.0.1')
+    const url = await server.listen(0, '127.0.0.1')
     server.serve(core)
     for (const path of missing) {
-      const answer = await send(`http://127.0.0.1:${port}`, path)
+      const answer = await send(url, path)
       assert.ok(
         assertRefusal(answer, 404, 'not_found').endsWith(` The pets are at ${basePath}/v1/pets.`),
         path,
       )
     }
     for (const path of others) {
-      const { text } = await send(`http://127.0.0.1:${port}`, path)
+      const { text } = await send(url, path)
       assert.doesNotMatch(text, /v1\/pets/, path)
     }
   }
@@ -69,9 +69,8 @@ test('a fault of the service is 500 without a word of the fault, and the next re
   })
   const server = createHttpServer()
   t.after(() => server.close())
-  const { port } = await server.listen(0, '127.0.0.1')
+  const url = await server.listen(0, '127.0.0.1')
   server.serve(core)
-  const url = `http://127.0.0.1:${port}`
   for (const answer of [
     await send(url, '/v1/pets/1'),
     await send(url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } }),

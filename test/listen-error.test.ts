@@ -1,7 +1,7 @@
 /** What a person is told of a server that cannot listen: the setting to change, and to what. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { explainListenError } from '../src/pet-store-server.ts'
+import { explainListenError } from '../src/http/address.ts'
 import { systemError } from './file-system.ts'
 
 test('names the setting to change for each error that a person can mend, and keeps its code and cause', () => {

@@ -236,7 +236,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     reportError,
     beginClosing() {
       isClosing = true
-      disturbances.end()
+      disturbances.beginStopping()
     },
     disturb: disturbances.change,
     reset() {

@@ -122,9 +122,9 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
       throw clientGone
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
-      const drop = (): void => reject(clientGone)
-      arrival.onGone = drop
-      held.set(arrival, ms === undefined ? drop : resolve)
+      const giveUp = (): void => reject(clientGone)
+      arrival.onGone = giveUp
+      held.set(arrival, ms === undefined ? giveUp : resolve)
       if (ms !== undefined) timer = clock.setTimeout(resolve, ms)
     }).finally(() => {
       clock.clearTimeout(timer)
@@ -167,9 +167,9 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
     /** Until the client goes, the service stops, or a reset. */
     hang: (arrival: Arrival): Promise<void> => hold(arrival).catch(() => {}),
     /** Ends all delays, and drops what hangs. */
-    end(): void {
+    beginStopping(): void {
       isStopping = true
-      for (const end of held.values()) end()
+      for (const letGo of held.values()) letGo()
     },
   }
 }

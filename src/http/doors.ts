@@ -33,20 +33,20 @@ export function createListener(core: Core) {
       client.destroyed = true
       arrival.onGone?.()
     })
-    const drop = (): void => {
+    const breakOff = (): void => {
       if ('stream' in request) request.stream.close(internalError)
       else response.destroy()
     }
     const respond = (reply: Reply | undefined): void => {
-      if (reply === undefined) return drop()
-      if (reply.status === 0) return 'stream' in request ? drop() : endUnusably(request, reply)
+      if (reply === undefined) return breakOff()
+      if (reply.status === 0) return 'stream' in request ? breakOff() : endUnusably(request, reply)
       try {
         // Those of HTTP/2 have the same methods, but no Connection.
         sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
       } catch (error) {
         // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
         core.reportError(error, arrival)
-        drop()
+        breakOff()
       }
     }
     return core.handle(arrival).then(respond)
@@ -92,15 +92,15 @@ export function createFetch(core: Core) {
       stopBody: () => {},
     }
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
+      const abort = (): void => {
         arrival.onGone?.()
         arrival.stopBody(clientGone)
         reject(signal?.reason)
       }
-      if (signal?.aborted === true) return leave()
-      signal?.addEventListener('abort', leave)
+      if (signal?.aborted === true) return abort()
+      signal?.addEventListener('abort', abort)
       const respond = (reply: Reply | undefined): void => {
-        signal?.removeEventListener('abort', leave)
+        signal?.removeEventListener('abort', abort)
         if (reply === undefined || reply.status === 0)
           reject(new TypeError('the connection was closed without a response'))
         else resolve(createResponse(reply))

@@ -185,7 +185,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       size = maxBodyBytes + 1
       reject(reason)
     })
-    const leave = (): void => stop(clientGone)
+    const stopGone = (): void => stop(clientGone)
     stream.on('data', (part: string | Uint8Array) => {
       // Adapters give text, or plain bytes.
       const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part)
@@ -199,7 +199,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
       if (start > 0) chunk.copy(bytes, start)
     })
     // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
-    for (const event of ['aborted', 'error', 'close']) stream.on(event, leave)
+    for (const event of ['aborted', 'error', 'close']) stream.on(event, stopGone)
     stream.on('end', () => resolve(bytes.subarray(0, size)))
     // Until the first read, Node keeps what it has parsed.
     stream.read(0)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
+import { explainListenError, formatUrl, refuseBun } from './address.ts'
 import {
   completeTimeouts,
   backlog,
@@ -19,7 +20,9 @@ import { formatReply, HttpError, type HttpErrorCode, type Reply } from './respon
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
+/** Throws a ListenError on Bun. */
 export function createHttpServer(timeouts: SomeTimeouts = {}) {
+  refuseBun()
   const limits = completeTimeouts(timeouts)
   /** The first exchange is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
@@ -41,8 +44,8 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
 
   server.on('connection', (socket: Socket) => {
     connections.set(socket, [])
-    const leave = (): void => connections.get(socket)?.[0]?.arrival.onGone?.()
-    socket.on('end', leave).on('close', leave)
+    const tellGone = (): void => connections.get(socket)?.[0]?.arrival.onGone?.()
+    socket.on('end', tellGone).on('close', tellGone)
     socket.on('close', () => connections.delete(socket))
     // Node resumes a connection whenever a body is read, and when a request has ended.
     socket.on('resume', () => {
@@ -51,8 +54,8 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
     // Behind a CONNECT, Node no longer looks after a connection, nor reads it.
     socket.on('timeout', () => socket.destroy()).on('error', () => {})
   })
-  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
-  server.on('connect', (request: IncomingMessage) => take(request, new ServerResponse(request)))
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
+  server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
   server.on('connect', ({ socket }: IncomingMessage) => socket.resume())
   server.on('clientError', (error, socket: Socket) => refuse(socket, findParserFault(error)))
 
@@ -60,7 +63,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
    * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive. Without
    * the two, each request would take much more processor time.
    */
-  function take(request: IncomingMessage, response: ServerResponse): void {
+  function takeRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket, headers, httpVersion } = request
     const exchanges = connections.get(socket) ?? []
     if (++arrivedInTurn === 1) clock.setImmediate(endTurn)
@@ -74,7 +77,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       exchanges.shift()
       socket.resume()
       if (exchanges[0] !== undefined) void handle(exchanges[0])
-      else if (state === 'stopping') end(socket)
+      else if (state === 'stopping') endConnection(socket)
     })
     if (headers.expect !== undefined && httpVersion === '1.1')
       arrival.askForBody = () => response.writeContinue()
@@ -113,7 +116,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       if (reply === undefined) socket.destroy()
       // What follows half of a request may be its rest, or another.
       else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
-        end(socket, reply)
+        endConnection(socket, reply)
       else if (socket.writable) {
         // Node only reads the headers.
         response.writeHead(reply.status, reply.headers as string[])
@@ -134,7 +137,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
     if (refused.has(socket) || !socket.writable) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
-    const sendRefusal = (): void => end(socket, core?.refuse(code, socket))
+    const sendRefusal = (): void => endConnection(socket, core?.refuse(code, socket))
     if (last === undefined) sendRefusal()
     // The fault is in another head. This comes before Node's own listener, which closes if the client has closed its half.
     else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
@@ -145,7 +148,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
    * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last is
    * sent as a text: behind one of its own, Node would cut off the client.
    */
-  function end(socket: Socket, last?: Reply): void {
+  function endConnection(socket: Socket, last?: Reply): void {
     if (!socket.writable) return
     const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
     socket.end(last ? formatReply(last, STATUS_CODES) : '').once('close', () => clock.clearTimeout(timer))
@@ -155,13 +158,16 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
   }
 
   return {
-    /** Rejects with the system's error, such as EADDRINUSE. */
-    async listen(port: number, host: string): Promise<AddressInfo> {
-      await once(server.listen({ port, host, backlog }), 'listening')
+    /** Resolves to its URL. Rejects with a ListenError, or with the system's error where nobody knows what to change. */
+    async listen(port: number, host: string): Promise<string> {
+      await once(server.listen({ port, host, backlog }), 'listening').catch((error: unknown) => {
+        throw explainListenError(error, port, host)
+      })
       // Such as EMFILE, of a connection that could not be accepted.
       server.on('error', () => {})
       // On a port, and not on a path.
-      return server.address() as AddressInfo
+      const { address, port: takenPort } = server.address() as AddressInfo
+      return formatUrl(address, takenPort)
     },
     serve(by: Core): void {
       core = by
@@ -179,7 +185,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
           if (socket.writable && current?.response.headersSent === false)
-            end(socket, core?.giveUp(current.arrival, current.response.req.complete))
+            endConnection(socket, core?.giveUp(current.arrival, current.response.req.complete))
           clock.setImmediate(() => socket.destroy())
         }
       }, limits.closeMs)

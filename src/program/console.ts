@@ -6,7 +6,7 @@ import { constants, existsSync, fstatSync, openSync, readdirSync, statSync, writ
 import { networkInterfaces } from 'node:os'
 import { Writable } from 'node:stream'
 import { fingerprint } from '../http/bearer-auth.ts'
-import { formatUrl } from '../pet-store-server.ts'
+import { formatUrl } from '../http/address.ts'
 import { isLoopback, type Config } from '../options/settings.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock, delay } from '../system/clock.ts'
