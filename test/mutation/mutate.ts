@@ -1,8 +1,8 @@
 /**
  * `npm run mutate --prefix test/mutation -- --seed 7 --count 150 src/http src/api/request-handler.ts`: how many mistakes do the tests notice?
  * Puts one mistake (a mutant) after another into a copy of the project, and runs the files of `npm test` that can notice it until one
- * fails: first those that reach the changed place, then those that look farther than they reach. Prints the score and each mutant that
- * survived, for a person to judge: it may be one that nobody can see.
+ * fails: first those that load the changed file, then those that look farther than they load. Each of them runs without a mutant first, once, to
+ * see which places it reaches. Prints the score and each mutant that survived, for a person to judge: it may be one that nobody can see.
  *
  * The same seed draws the same mutants of the same source. Those that `tsc` refuses are replaced by others. Without paths they are
  * from the whole of src but the page's client, which is tested in test/browser.
@@ -48,12 +48,13 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
 
 const copy = join(folder, 'project')
+const clean = join(folder, 'clean')
 const tmp = join(folder, 'tmp')
 mkdirSync(tmp)
 copyProject(root, copy)
-const runs = new TestRuns(copy, tmp)
-console.log('Running the tests without a mutant, to see which places each of them reaches …')
-await runs.measure()
+copyProject(root, clean)
+const runs = new TestRuns(copy, clean, tmp)
+await runs.prepare()
 
 const survivors: string[] = []
 let killed = 0

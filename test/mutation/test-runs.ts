@@ -1,8 +1,11 @@
-/** Runs the test files of a copy of the project: which places of the source each of them reaches, and which of them fails on a mutant. */
+/**
+ * Runs the test files on two copies of the project: on the clean one, to see which places of the source each of them reaches, and on the other,
+ * to see which of them fails on a mutant. A file is run on the clean one only before its first mutant.
+ */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 import blankTypes from 'ts-blank-space'
@@ -18,13 +21,21 @@ export interface Killer {
 
 interface TestFile {
   readonly name: string
-  /** How long it runs without a mutant. */
-  readonly seconds: number
-  readonly coverage: Coverage
+  /** The files that it loads, each with the number of imports on the shortest way to it. */
+  readonly imports: ReadonlyMap<string, number>
   /** Whether it may notice what it does not reach by itself. */
   readonly looksFarther: boolean
   /** In which sources it has noticed how many mistakes. */
   readonly notices: Map<string, number>
+  /** Its run without a mutant, once it was needed. */
+  baseline?: Promise<Baseline>
+  /** How long that took. Undefined until it has ended. */
+  seconds?: number
+}
+
+interface Baseline {
+  readonly seconds: number
+  readonly coverage: Coverage
 }
 
 /**
@@ -42,70 +53,94 @@ const limitMs = 600_000
 const buildLimitMs = 60_000
 
 /** The process groups of what runs: a test file, and the programs that it has started. */
-const groups = new Set<number>()
-process.on('exit', () => groups.forEach(killGroup))
+const mutantGroups = new Set<number>()
+const cleanGroups = new Set<number>()
+process.on('exit', () => [...mutantGroups, ...cleanGroups].forEach(killGroup))
+
+/** A copy of the project, and what is made of it. */
+interface Copy {
+  readonly project: string
+  /** The project as JavaScript: see test/translated.mjs. */
+  readonly translated: string
+  readonly dist: string
+}
 
 export class TestRuns {
-  readonly #project: string
+  readonly #mutated: Copy
+  readonly #clean: Copy
   readonly #tmp: string
-  /** The project as JavaScript: see test/translated.mjs. */
-  readonly #translated: string
-  readonly #dist: string
-  #files: readonly TestFile[] = []
+  readonly #files: readonly TestFile[]
+  /** The clean copy, in which the source has blanks where it had types. */
+  #blanked = ''
 
-  /** The tests put their temporary files into `tmp`. */
-  constructor(project: string, tmp: string) {
-    this.#project = project
+  /** `project` and `clean` are two copies of the project. The tests put their temporary files into `tmp`. */
+  constructor(project: string, clean: string, tmp: string) {
+    this.#mutated = { project, translated: join(tmp, 'translated'), dist: join(tmp, 'dist') }
+    this.#clean = {
+      project: clean,
+      translated: join(tmp, 'translated-clean'),
+      dist: join(tmp, 'dist-clean'),
+    }
     this.#tmp = tmp
-    this.#translated = join(tmp, 'translated')
-    this.#dist = join(tmp, 'dist')
+    const names = readdirSync(join(clean, 'test')).filter((name) => name.endsWith('.test.ts'))
+    this.#files = names.map((each) => {
+      const name = join('test', each)
+      const looksFarther = fartherLook.test(readFileSync(join(clean, name), 'utf8'))
+      return { name, imports: findImports(clean, name), looksFarther, notices: new Map() }
+    })
   }
 
-  /** Runs each test file on the unchanged source. Throws if one fails. */
-  async measure(): Promise<void> {
-    const failure = (await this.#translate()) ?? (await this.#build())
+  /** Translates and builds the unchanged source. Throws if that fails. */
+  async prepare(): Promise<void> {
+    const failure = (await this.#translate(this.#clean)) ?? (await this.#build(this.#clean))
     if (failure !== undefined) throw new Error(`${failure.name} fails without a mutant`)
-    const names = readdirSync(join(this.#project, 'test')).filter((name) => name.endsWith('.test.ts'))
-    const files: TestFile[] = []
-    const blanked = this.#blankTypes()
-    await inParallel(names, async (name) => {
-      const script = join('test', name)
-      const folder = join(this.#tmp, `coverage-${name}`)
-      mkdirSync(folder)
-      // Some programs run as another user.
-      chmodSync(folder, 0o777)
-      const start = performance.now()
-      const measured = { NODE_V8_COVERAGE: folder, PETSTORE_TEST_TRANSLATED: blanked }
-      if ((await this.#runTests(script, limitMs, measured)) !== undefined)
-        throw new Error(`${script} fails without a mutant`)
-      const seconds = (performance.now() - start) / 1000
-      const coverage = new Coverage(folder, `${pathToFileURL(this.#project).href}/`)
-      const looksFarther = fartherLook.test(readFileSync(join(this.#project, script), 'utf8'))
-      files.push({ name: script, seconds, coverage, looksFarther, notices: new Map() })
-      rmSync(folder, { recursive: true })
-    })
-    this.#files = files
+    this.#blanked = this.#blankTypes()
+  }
+
+  /** Runs a test file on the unchanged source. Throws if it fails. */
+  async #measure(file: TestFile): Promise<Baseline> {
+    const folder = mkdtempSync(join(this.#tmp, 'coverage-'))
+    // Some programs run as another user.
+    chmodSync(folder, 0o777)
+    const start = performance.now()
+    const env = { NODE_V8_COVERAGE: folder, PETSTORE_TEST_TRANSLATED: this.#blanked }
+    const run = () => this.#runTests(this.#clean, file.name, limitMs, env)
+    // A busy machine fails a test now and then, but seldom twice.
+    const failure = (await run()) && (await run())
+    if (failure !== undefined) throw new Error(`${failure.name} fails without a mutant`)
+    file.seconds = (performance.now() - start) / 1000
+    const coverage = new Coverage(folder, `${pathToFileURL(this.#clean.project).href}/`)
+    rmSync(folder, { recursive: true })
+    return { seconds: file.seconds, coverage }
   }
 
   compiles(): boolean {
-    return spawnSync(join(this.#project, 'node_modules/.bin/tsc'), { cwd: this.#project }).status === 0
+    return (
+      spawnSync(join(this.#mutated.project, 'node_modules/.bin/tsc'), { cwd: this.#mutated.project })
+        .status === 0
+    )
   }
 
   /** Builds, and runs the test files that can notice a mistake at this place of this source until one fails. */
   async findKiller(source: string, offset: number): Promise<Killer | undefined> {
-    let killer = await this.#translate()
+    let killer = await this.#translate(this.#mutated)
     const found = (failure: Killer | undefined): void => {
       if (failure === undefined || killer !== undefined) return
       killer = failure
       // What the others would find changes nothing.
-      groups.forEach(killGroup)
+      mutantGroups.forEach(killGroup)
     }
-    const build = killer === undefined ? this.#build().then(found) : undefined
-    await inParallel(this.#chooseFiles(source, offset), async (file) => {
+    const build = killer === undefined ? this.#build(this.#mutated).then(found) : undefined
+    await inParallel(this.#chooseFiles(source), async (file) => {
+      if (killer !== undefined) return
+      file.baseline ??= this.#measure(file)
+      const { seconds, coverage } = await file.baseline
+      if (!file.looksFarther && !coverage.reaches(source, offset)) return
       if (file.looksFarther) await build
-      const run = (): Promise<Killer | undefined> => this.#runTests(file.name, 5_000 + 3_000 * file.seconds)
+      const limitForTestMs = 5_000 + 3_000 * seconds
+      const run = () => this.#runTests(this.#mutated, file.name, limitForTestMs)
       if (killer !== undefined || (await run()) === undefined || killer !== undefined) return
-      // A busy machine fails a test now and then, but seldom twice.
+      // As above.
       const failure = await run()
       if (failure === undefined || killer !== undefined) return
       file.notices.set(source, 1 + (file.notices.get(source) ?? 0))
@@ -116,31 +151,34 @@ export class TestRuns {
   }
 
   /**
-   * First those that reach the place, the quick ones before the slow ones, and those earlier that have noticed mistakes in this source. Of
-   * the others, which seldom fail, the slow ones come first: they wait beside the rest.
+   * First those that load the source: those that have noticed mistakes in it, the quick ones before the slow ones, and then those that load it
+   * by the fewest imports. Of the others, which seldom fail, the slow ones come first: they wait beside the rest.
    */
-  #chooseFiles(source: string, offset: number): readonly TestFile[] {
-    const rankOf = ({ seconds, notices }: TestFile): number => seconds / (1 + (notices.get(source) ?? 0))
-    const first = this.#files.filter(({ coverage }) => coverage.reaches(source, offset))
+  #chooseFiles(source: string): readonly TestFile[] {
+    const rankOf = ({ imports, notices, seconds = 0 }: TestFile): number => {
+      const noticed = notices.get(source) ?? 0
+      return noticed > 0 ? seconds / noticed : 1_000 * (imports.get(source) ?? 0) + seconds
+    }
+    const first = this.#files.filter(({ imports }) => imports.has(source))
     const others = this.#files.filter((file) => file.looksFarther && !first.includes(file))
     return [
       ...first.toSorted((a, b) => rankOf(a) - rankOf(b)),
-      ...others.toSorted((a, b) => b.seconds - a.seconds),
+      ...others.toSorted((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0)),
     ]
   }
 
   /** Translates the project for all runs of a mutant: test/translated.mjs does it at its start, and forgets it at its end. */
-  async #translate(): Promise<Killer | undefined> {
-    rmSync(this.#translated, { recursive: true, force: true })
-    const keep = `fs.cpSync(process.env.PETSTORE_TEST_TRANSLATED, '${this.#translated}', { recursive: true })`
+  async #translate(copy: Copy): Promise<Killer | undefined> {
+    rmSync(copy.translated, { recursive: true, force: true })
+    const keep = `fs.cpSync(process.env.PETSTORE_TEST_TRANSLATED, '${copy.translated}', { recursive: true })`
     const env = { PETSTORE_TEST_TRANSLATED: undefined }
-    return this.#run('test/translated.mjs', ['--eval', keep], buildLimitMs, env)
+    return this.#run(copy, 'test/translated.mjs', ['--eval', keep], buildLimitMs, env)
   }
 
-  async #build(): Promise<Killer | undefined> {
+  async #build(copy: Copy): Promise<Killer | undefined> {
     // As in a clone, where nothing is built yet.
-    rmSync(this.#dist, { recursive: true, force: true })
-    return this.#run('src/build.ts', ['src/build.ts', this.#dist], buildLimitMs)
+    rmSync(copy.dist, { recursive: true, force: true })
+    return this.#run(copy, 'src/build.ts', ['src/build.ts', copy.dist], buildLimitMs)
   }
 
   /**
@@ -149,21 +187,22 @@ export class TestRuns {
    */
   #blankTypes(): string {
     const blanked = join(this.#tmp, 'blanked')
-    cpSync(this.#translated, blanked, { recursive: true })
-    const files = readdirSync(join(this.#project, 'src'), { recursive: true, encoding: 'utf8' })
+    cpSync(this.#clean.translated, blanked, { recursive: true })
+    const files = readdirSync(join(this.#clean.project, 'src'), { recursive: true, encoding: 'utf8' })
     for (const file of files.filter((name) => /(?<!\.d)\.ts$/.test(name))) {
-      const text = readFileSync(join(this.#project, 'src', file), 'utf8')
+      const text = readFileSync(join(this.#clean.project, 'src', file), 'utf8')
       writeFileSync(join(blanked, 'src', file.replace(/ts$/, 'js')), blankTypes(text))
     }
     return blanked
   }
 
   #runTests(
+    copy: Copy,
     script: string,
     limitForTestMs: number,
     env: NodeJS.ProcessEnv = {},
   ): Promise<Killer | undefined> {
-    return this.#run(script, ['--test-reporter=tap', script], limitForTestMs, env)
+    return this.#run(copy, script, ['--test-reporter=tap', script], limitForTestMs, env)
   }
 
   /**
@@ -171,6 +210,7 @@ export class TestRuns {
    * longer than the limit; if a test keeps its thread busy for ever, it is killed after twice the limit.
    */
   async #run(
+    copy: Copy,
     name: string,
     args: readonly string[],
     limitForTestMs: number,
@@ -181,14 +221,14 @@ export class TestRuns {
       process.execPath,
       ['--disable-warning=ExperimentalWarning', '--import', './test/translated.mjs', ...args],
       {
-        cwd: this.#project,
+        cwd: copy.project,
         detached: true,
         env: {
           ...Object.fromEntries(inherited),
           TMPDIR: this.#tmp,
           PETSTORE_TEST_LIMIT_MS: String(limitForTestMs),
-          PETSTORE_TEST_TRANSLATED: this.#translated,
-          PETSTORE_TEST_DIST: this.#dist,
+          PETSTORE_TEST_TRANSLATED: copy.translated,
+          PETSTORE_TEST_DIST: copy.dist,
           ...env,
         },
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -196,7 +236,8 @@ export class TestRuns {
     )
     const { pid } = child
     if (pid === undefined) throw new Error(`${name} cannot be run`)
-    groups.add(pid)
+    const ofItsCopy = copy === this.#mutated ? mutantGroups : cleanGroups
+    ofItsCopy.add(pid)
     let isTooLate = false
     const limit = setTimeout(() => {
       isTooLate = true
@@ -216,10 +257,24 @@ export class TestRuns {
     clearTimeout(limit)
     killGroup(pid)
     await hasEnded
-    groups.delete(pid)
+    ofItsCopy.delete(pid)
     if (outcome === true) return undefined
     return { name: outcome === false ? name : `${name} (${outcome})`, isTooLate }
   }
+}
+
+/** What a file loads of the project, itself included, by the relative imports in its text. */
+function findImports(project: string, name: string): ReadonlyMap<string, number> {
+  const found = new Map([[name, 0]])
+  // A Map goes on with what is added meanwhile: the nearest come first.
+  for (const [file, distance] of found) {
+    const text = readFileSync(join(project, file), 'utf8')
+    for (const [, specifier = ''] of text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']*\.ts)'/g)) {
+      const path = join(dirname(file), specifier)
+      if (!found.has(path)) found.set(path, distance + 1)
+    }
+  }
+  return found
 }
 
 async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
