@@ -51,6 +51,13 @@ function makeStore(text: string, name = 'pets.json'): string {
 
 const whole = formatDataFile(rex, mia)
 
+const withHole = (() => {
+  const pets = Array.from({ length: 99 }, (_, index) => rex.replace(/"id": ?\d+/, `"id":${index + 1}`))
+  const bytes = Buffer.from(formatDataFile(...pets))
+  bytes.fill(0, 3 * 512, 4 * 512)
+  return bytes.toString()
+})()
+
 const refuse = (): never => {
   throw systemError('EACCES')
 }
@@ -73,6 +80,11 @@ for (const [what, text, found] of [
     'it would do of both kinds',
     '{"pets":[{"name":"a","categoryId":1}\n',
     '1 pet; a start would fill in 1 id and repair its end',
+  ],
+  [
+    'it would take out',
+    withHole,
+    '89 pets, the highest id is 99; a start would take out 596 damaged bytes: ids 26 to 35 were there, or were never given',
   ],
 ] as const) {
   test(`says what ${what}, and changes and makes nothing, under silent too`, async (t) => {
@@ -164,7 +176,7 @@ test('looks again at a file to which a server is appending, and calls it not tor
     return nodeFs.statSync(...args)
   })
   const checked = await checkDataFile(path, { fileSystem: { ...nodeFs, statSync: look } })
-  assert.deepEqual(checked, { petCount: 2, highestId: 7, missingIdCount: 0, isDamaged: false })
+  assert.deepEqual(checked, { petCount: 2, highestId: 7, missingIdCount: 0, repair: undefined })
   assert.ok(looks > 0)
 })
 

@@ -4,6 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import nodeFs from 'node:fs'
 import { linkSync, mkdirSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { Server } from 'node:net'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
@@ -11,7 +12,7 @@ import { DataFileUnusable, Disk } from '../src/data-file/disk.ts'
 import { lockFile } from '../src/data-file/file-lock.ts'
 import { openFileStore } from '../src/store/file-store.ts'
 import { buildOnce } from './built.ts'
-import { newPet, openStore, petLine } from './file-system.ts'
+import { newPet, openStore, petLine, systemError } from './file-system.ts'
 import {
   cleanEnvironment,
   makeDataFile,
@@ -93,6 +94,20 @@ test('gives the lock back, and takes it again and again', async () => {
     await assert.rejects(lockFile(disk), /pets\.json: is in use by another server;/)
     await release()
   }
+})
+
+test('holds the lock when the system cannot let in a start that asks for it', async (t) => {
+  const servers: Server[] = []
+  const { listen } = Server.prototype
+  t.mock.method(Server.prototype, 'listen', function (this: Server, ...args: Parameters<typeof listen>) {
+    servers.push(this)
+    return listen.apply(this, args)
+  })
+  const path = makeDataFile([petLine(1, 'Rex')])
+  await openStore(t, path)
+  assert.ok(servers.length > 0)
+  for (const server of servers) server.emit('error', systemError('EMFILE'))
+  await assertLocked(path)
 })
 
 test('refuses a second store while the inode of the folder is another one, as on overlays', async (t) => {

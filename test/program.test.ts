@@ -467,6 +467,22 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   })
 }
 
+test('says why a stop failed, and ends with exit code 1', async (t) => {
+  const folder = makeFolder()
+  // Of the servers, only those of the lock listen on a path.
+  const preload = `const { Server } = require('node:net')
+    const { close } = Server.prototype
+    Server.prototype.close = function (...args) {
+      if (typeof this.address() === 'string') throw new Error('the lock is stuck')
+      return close.apply(this, args)
+    }`
+  writeFileSync(join(folder, 'stuck.cjs'), preload)
+  const program = await startProgram(t, folder, { NODE_OPTIONS: '--require ./stuck.cjs' })
+  program.child.kill('SIGTERM')
+  assert.deepEqual(await program.ended, { code: 1, signal: null })
+  assert.match(program.output(), /\n\S+Z The stop failed: the lock is stuck\n$/)
+})
+
 test('sends the responses in flight when it is told to stop', async (t) => {
   const folder = makeFolder()
   const program = await startProgram(t, folder, holdClock(folder))

@@ -133,7 +133,8 @@ export interface CheckedFile {
   /** 0 if no pet has an id. */
   readonly highestId: Int64
   readonly missingIdCount: number
-  readonly isDamaged: boolean
+  /** What a start would do about damage, if there is any. */
+  readonly repair: string | undefined
 }
 
 /** Looks at a file as a start does, and changes and makes nothing, a lock neither. Throws as openDataFile does, and for a missing file. */
@@ -177,7 +178,16 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   }
   // Ids that are filled in are higher than all others.
   const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
-  return { petCount: served.pets.length, highestId, missingIdCount, isDamaged: remedy !== undefined }
+  const repair = remedy && describeRepair(remedy)
+  return { petCount: served.pets.length, highestId, missingIdCount, repair }
+}
+
+function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
+  return isAtEnd ? 'repair its end' : `take out ${countBytes(damaged)} damaged bytes: ${missing}`
+}
+
+function countBytes(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0)
 }
 
 /** Throws a DataFileChanged, a system error, a DataFileUnusable for what cannot be read in the memory that there is, or what `prepare` throws. */
@@ -562,8 +572,7 @@ export class DataFile implements Adapter<PetData> {
       throw error
     })
     const why = 'a crash or the disk had damaged it, or it was copied while pets were created'
-    const size = damaged.reduce((sum, part) => sum + part.length, 0)
-    const kept = `${size} damaged bytes are kept in ${basename(keptPath)}`
+    const kept = `${countBytes(damaged)} damaged bytes are kept in ${basename(keptPath)}`
     this.#disk.say(
       `repaired: ${isKept ? `${why}; ${kept}; ${missing}` : 'its closing brackets were missing'}`,
     )

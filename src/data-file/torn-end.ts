@@ -28,6 +28,8 @@ export interface Damage {
   readonly repaired: readonly Buffer[]
   /** What was taken out; nothing if only closing brackets were missing. */
   readonly damaged: readonly Buffer[]
+  /** Whether no whole pet stands behind it. */
+  readonly isAtEnd: boolean
   /** Which ids may have been in that. */
   readonly missing: string
 }
@@ -215,7 +217,7 @@ function takeOut(
     damaged.push(tail.subarray(from))
     missing.push(`ids above ${highestIdOf(pets, found)} may be given again`)
   }
-  return { repaired, damaged, missing: missing.join(', ') }
+  return { repaired, damaged, isAtEnd: found.length === 0, missing: missing.join(', ') }
 }
 
 /** Of pets that stood between two others: nothing else is known of a file whose ids do not ascend. */

@@ -115,12 +115,12 @@ async function check(
   await exit(1, 1_000)
 }
 
-function describeChecked({ petCount, highestId, missingIdCount, isDamaged }: CheckedFile): string {
+function describeChecked({ petCount, highestId, missingIdCount, repair }: CheckedFile): string {
   const ids = missingIdCount === 1 ? '1 id' : `${missingIdCount} ids`
   const found = formatPetCount(petCount) + (highestId === 0 ? '' : `, the highest id is ${highestId}`)
   const changes = [
     ...(missingIdCount === 0 ? [] : [`fill in ${ids}`]),
-    ...(isDamaged ? ['repair its end'] : []),
+    ...(repair === undefined ? [] : [repair]),
   ]
   return changes.length === 0 ? found : `${found}; a start would ${changes.join(' and ')}`
 }
