@@ -64,6 +64,18 @@ const use = `
   await store.close()`
 const listed = '[{"id":1,"name":"Rex","categoryId":1,"status":"available"}]\n'
 
+test('a store that is started anew on the port of one that was closed responds to the first request', async () => {
+  let port = 0
+  for (let round = 0; round < 20; round++) {
+    const store = await startPetStore({ apiKeys: [key], pets: [], port })
+    port = Number(new URL(store.url).port)
+    // Node's fetch keeps its connections for the next request.
+    const response = await fetch(`${store.url}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })
+    assert.equal(await response.text(), '[]')
+    await store.close()
+  }
+})
+
 test('is imported by an ES module, whose process ends by itself once it is closed', async () => {
   const text = `import { startPetStore } from 'petstore'\n${use}`
   assert.equal(await runScript(makeProject({ 'a.mjs': text }), 'a.mjs'), listed)

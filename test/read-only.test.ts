@@ -211,18 +211,26 @@ test('says that a file system has no inodes left', async (t) => {
   )
 })
 
-test('refuses a path that is no UTF-8, and creates no file of another name', async (t) => {
-  if (process.platform !== 'linux') return t.skip('the names of other systems are Unicode')
-  const folder = makeFolder()
-  const entry = join(dist, 'server.js')
-  const script = `"$0" "$1" --file "$(printf 'M\\344use.json')" --keys k --port 0`
-  const { status, stderr } = spawnSync('sh', ['-c', script, process.execPath, entry], {
-    cwd: folder,
-    env: { PATH: process.env['PATH'] },
-    encoding: 'utf8',
-    timeout: 60_000,
+for (const [what, script, names] of [
+  ['is', `"$0" "$1" --file "$(printf 'M\\344use.json')" --keys k --port 0`, 0],
+  [
+    'begins in a folder that is',
+    `mkdir "$(printf 'd\\377')"; cd "$(printf 'd\\377')"; "$0" "$1" --file pets.json --keys k --port 0`,
+    1,
+  ],
+] as const) {
+  test(`refuses a path that ${what} no UTF-8, and creates no file of another name`, async (t) => {
+    if (process.platform !== 'linux') return t.skip('the names of other systems are Unicode')
+    const folder = makeFolder()
+    const entry = join(dist, 'server.js')
+    const { status, stderr } = spawnSync('sh', ['-c', script, process.execPath, entry], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'] },
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    assert.equal(status, 1, stderr)
+    assert.match(stderr, /is no path in UTF-8; give the file, or its folder, another name\n$/)
+    assert.equal(readdirSync(folder, { encoding: 'buffer' }).length, names)
   })
-  assert.equal(status, 1, stderr)
-  assert.match(stderr, /is no path in UTF-8; give the file another name\n$/)
-  assert.deepEqual(readdirSync(folder), [])
-})
+}

@@ -229,7 +229,7 @@ describe('takes out a hole, wherever it is, and keeps each whole pet before and 
         const isLast = to > (spans.at(-1)?.start ?? 0)
         let expected = `ids ${first?.id} to ${last?.id} were there, or were never given`
         if (lost.length === 1) expected = `id ${first?.id} was there, or was never given`
-        if (lost.length === 0) expected = 'no pet was there'
+        if (lost.length === 0) expected = 'no id is missing there'
         if (isLast) expected = `ids above ${pets.length - lost.length} may be given again`
         assert.equal(damage.missing, expected, `${from} to ${to}`)
       }
@@ -249,6 +249,67 @@ function petSpans(text: Buffer): readonly { name: string; start: number; end: nu
     return { name, start: match.index, end: match.index + match[0].length }
   })
 }
+
+/** A file of these pets, with a hole that begins a sector in front of this part of the pet with this index, and the pets that are whole. */
+function holeBefore(pets: readonly Pet[], index: number, part: string) {
+  const lines = pets.map((each) => JSON.stringify(each))
+  // The name of the first pet moves the place to the bounds of a sector.
+  for (let length = 0; length < 512; length++) {
+    const moved = lines.with(0, JSON.stringify({ ...pets[0], name: 'x'.repeat(length) }))
+    const text = formatDataFile(...moved)
+    const from = text.indexOf(part, text.indexOf(moved[index] ?? ''))
+    if (from % 512 === 0) return findDamage(new FileText(Buffer.from(text).fill(0, from, from + 512)))
+  }
+  throw new Error('no such place')
+}
+
+test('takes out a hole that begins behind the sign, the dot or the e of a number', () => {
+  const pets = Array.from({ length: 60 }, (_, index) => ({ ...pet(index + 1), categoryId: -7 }))
+  assert.equal(holeBefore(pets, 20, '7,"status"')?.cause, 'append')
+  for (const [number, part] of [
+    ['1.0', '0,"status"'],
+    ['1e0', '0,"status"'],
+  ] as const) {
+    const filler = 'x'.repeat(512)
+    const text = formatDataFile(
+      petLine(1, filler),
+      `{"id":2,"name":"a","categoryId":${number},"status":"sold"}`,
+    )
+    const at = text.indexOf(part, text.indexOf('"id":2'))
+    const moved = text.replace(filler, 'x'.repeat(512 + 512 - (at % 512)))
+    const from = moved.indexOf(part, moved.indexOf('"id":2'))
+    assert.equal(from % 512, 0)
+    assert.equal(findDamage(new FileText(Buffer.from(moved).fill(0, from)))?.cause, 'append', number)
+  }
+})
+
+test('takes out a hole in a pet behind which 128 whole ones stand, and none before more', () => {
+  for (const [behind, cause] of [
+    [maxAppendPets, 'append'],
+    [maxAppendPets + 1, undefined],
+  ] as const) {
+    const pets = Array.from({ length: behind + 20 }, (_, index) => pet(index + 1))
+    const long = { ...pet(20), name: 'y'.repeat(800) }
+    assert.equal(holeBefore(pets.with(19, long), 19, 'yyy')?.cause, cause, `${behind}`)
+  }
+})
+
+test('names no ids of a hole in a file whose ids do not ascend', () => {
+  const orders = [
+    [1, 2, 100, ...Array.from({ length: 38 }, (_, index) => index + 3), 101, 102, 103, 104],
+    [...Array.from({ length: 20 }, (_, index) => index + 1), 60, 61, 62, 63, 64, 65, 66, 30, 31, 32, 33, 34],
+  ]
+  for (const ids of orders) {
+    const text = Buffer.from(formatDataFile(...ids.map((id) => JSON.stringify(pet(id)))))
+    for (let from = 512; from + 1024 < text.length; from += 512) {
+      const damage = findDamage(new FileText(Buffer.from(text).fill(0, from, from + 512)))
+      const holed = parseFileText('pets.json', Buffer.concat(damage?.repaired ?? []))
+      const kept = ids.filter((id) => holed.pets.some((each) => each.id === id))
+      const doAscend = kept.every((id, index) => index === 0 || id > (kept[index - 1] ?? 0))
+      if (!doAscend) assert.equal(damage?.missing, 'pets may have been there', `${from}`)
+    }
+  }
+})
 
 test('never lets text before and behind a hole join into a pet', () => {
   const lines = Array.from({ length: 40 }, (_, index) => petLine(index + 1, 'x'.repeat(20 + (index % 9))))

@@ -38,9 +38,12 @@ export class Disk {
   constructor(path: string, options: DiskOptions = {}) {
     this.name = nameUnseen(path)
     // Node puts this character in the place of bytes that are no UTF-8, and would create another file.
-    if (path.includes('\uFFFD'))
-      throw DataFileUnusable.ofFile(this.name, 'is no path in UTF-8; give the file another name')
     this.path = resolve(path)
+    if (this.path.includes('\uFFFD'))
+      throw DataFileUnusable.ofFile(
+        this.name,
+        'is no path in UTF-8; give the file, or its folder, another name',
+      )
     this.fs = options.fileSystem ?? nodeFs
     this.platform = options.platform ?? process.platform
     this.isWindows = this.platform === 'win32'

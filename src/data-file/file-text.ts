@@ -50,6 +50,8 @@ export class FileText {
   readonly pets: Pet[]
   /** `at`: the `{` of the pet. */
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
+  /** Whether each pet has its id written down, in ascending order. */
+  readonly hasAscendingIds: boolean
   /** At most `maxFaults`, by place. `firstAt`: of an id that is given twice. */
   readonly #faults: { message: string; offset: number; firstAt: number | undefined }[] = []
   faultCount = 0
@@ -75,8 +77,9 @@ export class FileText {
       this.#addFault(error.message, error.offset)
       this.syntaxFault = error
     }
-    const { pets, filledIds, noIdLeft } = this.#seeds.complete(highestGivenId)
+    const { pets, filledIds, noIdLeft, hasAscendingIds } = this.#seeds.complete(highestGivenId)
     this.pets = pets
+    this.hasAscendingIds = hasAscendingIds
     this.filledIds = filledIds
     if (noIdLeft !== undefined)
       this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)

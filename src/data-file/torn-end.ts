@@ -83,7 +83,8 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
   let count = 0
   for (let match = start.exec(text); match !== null; match = start.exec(text)) {
     count++
-    if (count > maxAppendPets) return undefined
+    // The damaged pet, whose beginning may stand before the damage, is one more.
+    if (count > maxAppendPets + 1) return undefined
     const reader = new JsonReader(tail)
     reader.at = match.index
     let faults = 0
@@ -97,12 +98,14 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
       if (error.offset < tail.length && !isAtNul(text, error.offset)) return undefined
     }
   }
-  return found
+  return found.length > maxAppendPets ? undefined : found
 }
 
-/** The fault of an escape that a hole has cut is at its backslash. */
+/** The fault of an escape that a hole has cut is at its backslash, and that of a number at its beginning. */
 function isAtNul(text: string, at: number): boolean {
-  return text[at] === '\0' || /^\\u?[\dA-Fa-f]{0,3}\0/.test(text.slice(at, at + 6))
+  const cut = /(?:\\u?[\dA-Fa-f]{0,3}|-?[\d.eE+-]*)\0/y
+  cut.lastIndex = at
+  return cut.test(text)
 }
 
 /** What has damaged it, if it is one of those above. */
@@ -186,7 +189,7 @@ function gapsBetween(text: string, found: readonly FoundPet[]): readonly string[
 
 /** Keeps the separators between whole pets, and the end, as they are, and puts ours in the place of what is damaged. */
 function takeOut(
-  { bytes, filledIds, pets, petsEnd, tail }: FileText,
+  { bytes, hasAscendingIds, pets, petsEnd, tail }: FileText,
   text: string,
   found: readonly FoundPet[],
 ): Omit<Damage, 'cause'> {
@@ -194,8 +197,9 @@ function takeOut(
   const repaired: Buffer[] = [petsEnd === 0 ? head : bytes.subarray(0, petsEnd)]
   const damaged: Buffer[] = []
   const missing: string[] = []
-  /** Undefined where it is not written down. */
-  let idBefore = filledIds.length === 0 ? (pets.at(-1)?.id ?? 0) : undefined
+  const listedIds = [pets.at(-1)?.id ?? 0, ...found.map(({ id }) => id)]
+  const doAscend = hasAscendingIds && isAscending(listedIds)
+  let idBefore = doAscend ? listedIds[0] : undefined
   let isFirst = pets.length === 0
   let from = 0
   for (const { start, end, id } of found) {
@@ -206,7 +210,7 @@ function takeOut(
       missing.push(formatMissingIds(idBefore, id))
     }
     repaired.push(tail.subarray(start, end))
-    idBefore = id
+    idBefore = doAscend ? id : undefined
     isFirst = false
     from = end
   }
@@ -220,12 +224,19 @@ function takeOut(
   return { repaired, damaged, isAtEnd: found.length === 0, missing: missing.join(', ') }
 }
 
-/** Of pets that stood between two others: nothing else is known of a file whose ids do not ascend. */
+function isAscending(ids: readonly (Int64 | undefined)[]): boolean {
+  return ids.every((id, index) => {
+    const before = index === 0 ? -1 : ids[index - 1]
+    return id !== undefined && before !== undefined && id > before
+  })
+}
+
+/** Of pets that stood between two others. `before` is undefined in a file whose ids do not ascend, of which nothing is known. */
 function formatMissingIds(before: Int64 | undefined, behind: Int64 | undefined): string {
   if (before === undefined || behind === undefined || behind <= before) return 'pets may have been there'
   const first = BigInt(before) + 1n
   const last = BigInt(behind) - 1n
-  if (first > last) return 'no pet was there'
+  if (first > last) return 'no id is missing there'
   return first === last
     ? `id ${first} was there, or was never given`
     : `ids ${first} to ${last} were there, or were never given`

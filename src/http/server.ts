@@ -202,6 +202,9 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       for (const [each, [first]] of connections) if (first === undefined && each.writable) each.destroy()
       await once(server, 'close')
       clock.clearTimeout(timer)
+      // A client in this process learns of the end of its idle connection in the next turn. Before that, it would send its first request to the
+      // next server on this port on the connection that has ended.
+      await new Promise(clock.setImmediate)
       // Ends Node's looks for slow requests.
       server.close()
     },

@@ -35,7 +35,7 @@ export class SeedList {
     return undefined
   }
 
-  /** Fills in the missing ids. The pets come by ascending id; `noIdLeft`: the first without one. */
+  /** Fills in the missing ids. The pets come by ascending id; `noIdLeft`: the first without one; `hasAscendingIds`: as they came. */
   complete(highestId: Int64) {
     const seeds = this.#withoutId.map(({ seed }) => seed)
     const highest = this.#highestId > highestId ? this.#highestId : highestId
@@ -45,6 +45,7 @@ export class SeedList {
       pets: [...this.#pets, ...filled],
       filledIds: filled.map(({ id }, i) => ({ id, at: this.#withoutId[i]?.at ?? 0 })),
       noIdLeft: this.#withoutId[filled.length],
+      hasAscendingIds: this.#placeOfId === undefined && filled.length === 0,
     }
   }
 }
