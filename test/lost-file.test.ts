@@ -671,12 +671,23 @@ test('says how many pets are not kept yet when a stop takes longer than it may',
   const waiting = setInterval(() => {}, 1_000)
   await gate.reached
   clearInterval(waiting)
+  assert.equal(store.whyNoCreation(), 'read_only')
   const closed = store.close(clock.performanceNow())
   await lines.next(/pets\.json: 2 pets are not kept beside it yet$/)
   gate.open()
   await closed
   assert.match(lines.at(-1) ?? '', /are kept in/)
   assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
+})
+
+test('a start that is refused names the file in which an earlier run was keeping its pets when it was ended', async () => {
+  const path = makeDataFile('')
+  nodeFs.writeFileSync(`${path}.petstore-temporary`, whole)
+  await assert.rejects(
+    openFileStore(path),
+    /without any; look into pets\.json\.petstore-temporary first: an earlier run was ended while it wrote that file/,
+  )
+  assert.equal(nodeFs.readFileSync(`${path}.petstore-temporary`, 'utf8'), whole)
 })
 
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {

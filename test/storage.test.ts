@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { runInNewContext } from 'node:vm'
 import { deprecation, sunset } from '../src/api/operations.ts'
-import { createPetStore, startPetStore } from '../src/index.ts'
+import { createPetStore, startPetStore, type RequestLog } from '../src/index.ts'
 import type { Int64, Pet, PetPage, PetQuery, PetStorage, PetWithoutId } from '../src/options/types.ts'
 import { createStorageStore } from '../src/store/storage-store.ts'
 import { clock } from '../src/system/clock.ts'
@@ -532,8 +532,8 @@ describe('close', () => {
       await gate.pass()
       return create(newPets)
     }
-    const logged: number[] = []
-    const onResponse = ({ status }: { readonly status: number }): void => void logged.push(status)
+    const logged: RequestLog[] = []
+    const onResponse = (entry: RequestLog): void => void logged.push(entry)
     const server = await startPetStore({ apiKeys: [key], storage, onResponse, timeouts: { closeMs: 50 } })
     const answer = send(server.url, '/v1/pets', { body: { name: 'Rex', categoryId: 1 } })
     await gate.reached
@@ -542,7 +542,10 @@ describe('close', () => {
     gate.open()
     // The rest of the request, behind the store's queue.
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => void setImmediate(resolve))
-    assert.deepEqual(logged, [503])
+    assert.deepEqual(
+      logged.map(({ status, key: digits, milliseconds }) => [status, digits?.length, milliseconds > 40]),
+      [[503, 6, true]],
+    )
   })
 
   test('of a listener waits for what is in flight, but not for what never ends', async (t) => {

@@ -176,8 +176,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return { status, headers, body, code, closes }
   }
 
-  /** Requests that a stop has answered while they were being handled. */
-  const givenUp = new WeakSet<Arrival>()
+  /** Requests that are being handled. A stop takes out those that it gives up. */
+  const handled = new WeakMap<Arrival, { readonly start: number; readonly found: Found }>()
 
   return {
     async handle(arrival) {
@@ -195,6 +195,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         }
       }
       const found: Found = {}
+      handled.set(arrival, { start, found })
       let reply: Reply
       try {
         if (arrival.fault !== undefined) throw arrival.fault
@@ -218,7 +219,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         if (error === clientGone) return undefined
         reply = toReply(error, arrival)
       }
-      if (givenUp.has(arrival)) return undefined
+      if (!handled.delete(arrival)) return undefined
       const completed = complete(reply, start, arrival.client, arrival, found)
       if (reply !== hanging) return completed
       await disturbances.hang(arrival)
@@ -228,10 +229,11 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return complete(refuseWith(code), now(), client)
     },
     giveUp(arrival, isWhole) {
-      givenUp.add(arrival)
+      const { start, found } = handled.get(arrival) ?? { start: now(), found: {} }
+      handled.delete(arrival)
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
-      return complete(toReply(error, arrival), now(), arrival.client, arrival)
+      return complete(toReply(error, arrival), start, arrival.client, arrival, found)
     },
     reportError,
     beginClosing() {

@@ -564,7 +564,12 @@ export class DataFile implements Adapter<PetData> {
   async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<readonly Buffer[]> {
     const isKept = damaged.length > 0
     const keptPath = isKept
-      ? await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), damaged)
+      ? await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), damaged).catch(
+          (error: unknown) => {
+            const obstacle = this.#findObstacle(error)
+            throw obstacle === undefined ? error : mustBeRewritten(this.#disk, obstacle.words)
+          },
+        )
       : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)

@@ -8,7 +8,7 @@ import { formatPetCount, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { DataFileUnusable, quietly, systemFailure, type Disk } from './disk.ts'
 import { formatFile, parseFileText } from './file-text.ts'
-import { createBeside, formatTime } from './new-files.ts'
+import { createBeside, formatTime, temporaryName } from './new-files.ts'
 
 /** The shortest pet takes more in a file. */
 const minPetBytes = 50
@@ -95,8 +95,11 @@ export function sayKeptFiles(disk: Disk): void {
 export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const files = findKeptFiles(disk)
   const last = files.at(-1)
-  if (last === undefined)
-    return new DataFileUnusable(unusable.message + unusable.startRemedy, unusable.summary)
+  if (last === undefined) {
+    const half = disk.places.map(temporaryName).find((path) => disk.statIdentity(path) !== undefined)
+    const hint = half === undefined ? '' : `; look into ${showKeptFile(disk, half)} first: ${halfKept}`
+    return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
+  }
   const kept = showKeptFile(disk, last.path)
   const name = showKeptFile(disk, last.place)
   const others = new Set(files.map(({ place }) => `each ${showKeptFile(disk, place)}.kept-…`))
@@ -106,6 +109,8 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
     `begin without any pets, and rename ${[...others].join(' and ')} to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
+
+const halfKept = 'an earlier run was ended while it wrote that file, which may have its pets'
 
 function countPets(disk: Disk, path: string): string {
   try {

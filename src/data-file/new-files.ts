@@ -16,7 +16,7 @@ import type { Disk, Identity } from './disk.ts'
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
 /** Not the name of a new data file, which tells a start that a rewrite was interrupted. */
-const temporaryName = (target: string): string => `${target}.petstore-temporary`
+export const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
 const writeBytes = 65_536
 

@@ -218,12 +218,14 @@ export class FileStore implements Store {
       this.#tell()
       if (found !== 'same') this.#reindex(found === 'edited')
     } catch (error) {
-      const kept = await this.#keepPets()
       const refusal = toRefusal(error, mayBeStored)
+      // While it is being saved it is too early to say anything, unless that goes on.
+      const isEarly =
+        error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
+      // Keeping may take long on a slow disk. Health says meanwhile what the message says when it names the kept file.
+      if (refusal instanceof PetStoreError) this.#lookFailure ??= { error, isEarly: true, kept: '' }
+      const kept = await this.#keepPets()
       if (refusal instanceof PetStoreError) {
-        // While it is being saved it is too early to say anything, unless that goes on.
-        const isEarly =
-          error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
         this.#lookFailure = { error, isEarly, kept }
         this.#tell()
       }

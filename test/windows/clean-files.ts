@@ -3,7 +3,6 @@ export const cleanFiles = [
   'bearer-auth',
   'commit-queue',
   'contract',
-  'contract-catches',
   'cors',
   'delay',
   'error-codes',
