@@ -96,7 +96,7 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
-    const half = disk.places.map(temporaryName).find((path) => disk.statIdentity(path) !== undefined)
+    const half = disk.places.map(temporaryName).find((path) => canBeSeen(disk, path))
     const hint = half === undefined ? '' : `; look into ${showKeptFile(disk, half)} first: ${halfKept}`
     return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
   }
@@ -108,6 +108,14 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
     `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +
     `begin without any pets, and rename ${[...others].join(' and ')} to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
+}
+
+function canBeSeen(disk: Disk, path: string): boolean {
+  try {
+    return disk.statIdentity(path) !== undefined
+  } catch {
+    return false
+  }
 }
 
 const halfKept = 'an earlier run was ended while it wrote that file, which may have its pets'
