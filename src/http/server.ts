@@ -189,10 +189,11 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
           clock.setImmediate(() => socket.destroy())
         }
       }, limits.closeMs)
-      const endMs = clock.now() + limits.closeMs / 2
+      const endMs = clock.performanceNow() + limits.closeMs / 2
       // A port that closes resets whoever has connected and was not let in yet. Node lets in one a turn, and reads it a turn later; Linux holds
       // one more than the backlog (https://man7.org/linux/man-pages/man2/listen.2.html). So all of them are waited for first.
-      for (let i = 0; i < backlog + 2 && clock.now() < endMs; i++) await new Promise(clock.setImmediate)
+      for (let i = 0; i < backlog + 2 && clock.performanceNow() < endMs; i++)
+        await new Promise(clock.setImmediate)
       // The close of node:http also closes connections that it takes for idle: those with a request that it has not read yet, and those whose
       // response is still being sent. That of node:net only stops listening.
       TcpServer.prototype.close.call(server)

@@ -224,6 +224,7 @@ export class FileStore implements Store {
         error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
       // Keeping may take long on a slow disk. Health says meanwhile what the message says when it names the kept file.
       if (refusal instanceof PetStoreError) this.#lookFailure ??= { error, isEarly: true, kept: '' }
+      if (this.dataFileError !== dataFileError) this.version++
       const kept = await this.#keepPets()
       if (refusal instanceof PetStoreError) {
         this.#lookFailure = { error, isEarly, kept }
