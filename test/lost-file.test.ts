@@ -657,7 +657,7 @@ test('serves others between the parts of a file that it keeps or writes anew, wh
   }
 })
 
-test('says how many pets are not kept yet when a stop takes longer than it may', async () => {
+test('health and lists know the fault while keeping takes long, and a stop says how many pets are not kept yet', async () => {
   const path = makeDataFile([rex, mia])
   const gate = createGate()
   const fileSystem = watchFileSystem({
@@ -666,12 +666,15 @@ test('says how many pets are not kept yet when a stop takes longer than it may',
   })
   const lines = new Lines()
   const store = await openFileStore(path, { fileSystem, onMessage: lines.say })
+  const { version } = store
   nodeFs.truncateSync(path)
   // A store alone keeps no process alive.
   const waiting = setInterval(() => {}, 1_000)
   await gate.reached
   clearInterval(waiting)
   assert.equal(store.whyNoCreation(), 'read_only')
+  // A list that was cached says nothing of the file.
+  assert.notEqual(store.version, version)
   const closed = store.close(clock.performanceNow())
   await lines.next(/pets\.json: 2 pets are not kept beside it yet$/)
   gate.open()

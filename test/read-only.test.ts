@@ -126,6 +126,22 @@ test(
 )
 
 test(
+  'does not start on a damaged file in a folder that cannot be written, and leaves it as it is',
+  { skip },
+  async (t) => {
+    const folder = makeStore(t, pets.slice(0, -30), { file: 0o666, folder: 0o755 })
+    const before = describeFile(join(folder, 'pets.json'))
+    const { ended, output } = runProgram(t, folder, { PETSTORE_API_KEYS: 'k', ...env }, asNobody)
+    assert.equal((await ended).code, 1)
+    assert.match(
+      withoutTimes(output()),
+      /^pets\.json: has to be rewritten, but it or its folder cannot be written: permission denied \(EACCES\)\n$/,
+    )
+    assert.deepEqual(describeFile(join(folder, 'pets.json')), before)
+  },
+)
+
+test(
   'appends to a file in a folder that cannot be written, for one server, and makes none there',
   { skip },
   async (t) => {

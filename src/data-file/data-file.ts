@@ -561,16 +561,19 @@ export class DataFile implements Adapter<PetData> {
     return undefined
   }
 
+  /** Returns the path. Throws as #rewrite does, which comes next, since it is the folder that cannot be written. */
+  async #keepDamaged(damaged: readonly Buffer[]): Promise<string> {
+    try {
+      return await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), damaged)
+    } catch (error) {
+      const obstacle = this.#findObstacle(error)
+      throw obstacle === undefined ? error : mustBeRewritten(this.#disk, obstacle.words)
+    }
+  }
+
   async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<readonly Buffer[]> {
     const isKept = damaged.length > 0
-    const keptPath = isKept
-      ? await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), damaged).catch(
-          (error: unknown) => {
-            const obstacle = this.#findObstacle(error)
-            throw obstacle === undefined ? error : mustBeRewritten(this.#disk, obstacle.words)
-          },
-        )
-      : ''
+    const keptPath = isKept ? await this.#keepDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
       if (isKept && isAsBefore) this.#disk.remove(keptPath)

@@ -37,8 +37,8 @@ export class Disk {
 
   constructor(path: string, options: DiskOptions = {}) {
     this.name = nameUnseen(path)
-    // Node puts this character in the place of bytes that are no UTF-8, and would create another file.
     this.path = resolve(path)
+    // Node puts this character in the place of bytes that are no UTF-8, and would create another file.
     if (this.path.includes('\uFFFD'))
       throw DataFileUnusable.ofFile(
         this.name,

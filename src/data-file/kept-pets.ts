@@ -96,8 +96,10 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
+    // A run may have been ended while it kept its pets on a slow disk. To follow the rest of the message would remove them.
     const half = disk.places.map(temporaryName).find((path) => canBeSeen(disk, path))
-    const hint = half === undefined ? '' : `; look into ${showKeptFile(disk, half)} first: ${halfKept}`
+    const why = 'an earlier run was ended while it wrote that file, which may have its pets'
+    const hint = half === undefined ? '' : `; look into ${showKeptFile(disk, half)} first: ${why}`
     return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
   }
   const kept = showKeptFile(disk, last.path)
@@ -117,8 +119,6 @@ function canBeSeen(disk: Disk, path: string): boolean {
     return false
   }
 }
-
-const halfKept = 'an earlier run was ended while it wrote that file, which may have its pets'
 
 function countPets(disk: Disk, path: string): string {
   try {

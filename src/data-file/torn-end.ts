@@ -198,8 +198,8 @@ function takeOut(
   const damaged: Buffer[] = []
   const missing: string[] = []
   const listedIds = [pets.at(-1)?.id ?? 0, ...found.map(({ id }) => id)]
-  const doAscend = hasAscendingIds && isAscending(listedIds)
-  let idBefore = doAscend ? listedIds[0] : undefined
+  const idsAscend = hasAscendingIds && isAscending(listedIds)
+  let idBefore = idsAscend ? listedIds[0] : undefined
   let isFirst = pets.length === 0
   let from = 0
   for (const { start, end, id } of found) {
@@ -210,7 +210,7 @@ function takeOut(
       missing.push(formatMissingIds(idBefore, id))
     }
     repaired.push(tail.subarray(start, end))
-    idBefore = doAscend ? id : undefined
+    idBefore = idsAscend ? id : undefined
     isFirst = false
     from = end
   }

@@ -53,6 +53,14 @@ interface Trouble {
   readonly isFull: boolean
 }
 
+interface LookFailure {
+  readonly error: unknown
+  /** It is too early to say anything. */
+  readonly isEarly: boolean
+  /** What became of the pets, as the end of a message. */
+  readonly kept: string
+}
+
 export class FileStore implements Store {
   version = 0
   readonly #low: Low<PetData>
@@ -61,8 +69,8 @@ export class FileStore implements Store {
   readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #timer: NodeJS.Timeout
   #index: PetIndex
-  /** What the last look met, and what became of the pets. */
-  #lookFailure: { readonly error: unknown; readonly isEarly: boolean; readonly kept: string } | undefined
+  /** What the last look met. */
+  #lookFailure: LookFailure | undefined
   /** Why the file may not be written, as the last look found. */
   #writeError: unknown
   /** Of the last creation that the disk failed, until one succeeds. `atMs`: `clock.performanceNow()`. */
@@ -206,11 +214,10 @@ export class FileStore implements Store {
 
   /** Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
   async #reload(mayBeStored = false): Promise<void> {
-    const { dataFileError } = this
     try {
       const found = await this.#file.look()
       if (found !== 'same') await this.#low.read()
-      this.#lookFailure = undefined
+      this.#setLookFailure(undefined)
       // What was read anew is durable.
       if (found !== 'same' && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
       this.#writeError = this.#file.findWriteError(this.#writeError !== undefined)
@@ -222,19 +229,23 @@ export class FileStore implements Store {
       // While it is being saved it is too early to say anything, unless that goes on.
       const isEarly =
         error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
-      // Keeping may take long on a slow disk. Health says meanwhile what the message says when it names the kept file.
-      if (refusal instanceof PetStoreError) this.#lookFailure ??= { error, isEarly: true, kept: '' }
-      if (this.dataFileError !== dataFileError) this.version++
+      // On a slow disk, keeping takes long. The message waits for the name of the kept file, but health and lists do not.
+      if (refusal instanceof PetStoreError)
+        this.#setLookFailure(this.#lookFailure ?? { error, isEarly: true, kept: '' })
       const kept = await this.#keepPets()
       if (refusal instanceof PetStoreError) {
-        this.#lookFailure = { error, isEarly, kept }
+        this.#setLookFailure({ error, isEarly, kept })
         this.#tell()
       }
       throw refusal
-    } finally {
-      // Lists are cached by the version, and carry X-Data-File-Error.
-      if (this.dataFileError !== dataFileError) this.version++
     }
+  }
+
+  /** Lists are cached by the version, and say what is wrong with the file. */
+  #setLookFailure(failure: LookFailure | undefined): void {
+    const { dataFileError } = this
+    this.#lookFailure = failure
+    if (this.dataFileError !== dataFileError) this.version++
   }
 
   /** Returns what became of the pets, as the end of a message. */
