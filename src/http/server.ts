@@ -200,12 +200,14 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       state = 'stopping'
       endTurn()
       core?.beginClosing()
-      for (const [each, [first]] of connections) if (first === undefined && each.writable) each.destroy()
-      await once(server, 'close')
-      clock.clearTimeout(timer)
+      const closed = once(server, 'close')
+      for (const [socket, [first]] of connections) {
+        if (first === undefined && socket.writable) socket.destroy()
+      }
       // A client in this process learns of the end of its idle connection in the next turn. Before that, it would send its first request to the
       // next server on this port on the connection that has ended.
-      await new Promise(clock.setImmediate)
+      await Promise.all([closed, new Promise(clock.setImmediate)])
+      clock.clearTimeout(timer)
       // Ends Node's looks for slow requests.
       server.close()
     },
