@@ -142,7 +142,8 @@ test('what was expected and what was received are told apart, also where they lo
   const { text } = await verify(t, {
     readNewPet(body, pets) {
       const pet = reference.readNewPet(body, pets)
-      return pet && { ...pet, name: pet.name.normalize('NFD').replace(/x$/, 'y') }
+      // Of a long name, the last letter: what a screen has no room for.
+      return pet && { ...pet, name: pet.name.normalize('NFD').replace(/(?<=.{1000})x$/s, 'y') }
     },
   })
   for (const lines of splitCauses(text)) {
