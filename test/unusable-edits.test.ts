@@ -226,6 +226,8 @@ test('the program tells of edits and answers 503 while one is not valid', async 
   await waitFor(/^\S+Z reloaded 2 pets: 2 added, 0 removed, 0 changed$/m)
   const good = readFileSync(path, 'utf8')
   const bad = good.replace('"Rex",', '"Rex"')
+  // This list may be cached.
+  assert.equal((await send(url, '/v1/pets')).headers.get('x-data-file-error'), undefined)
   writeFileSync(path, bad)
   await waitFor(
     /^\S+Z data\/pets\.json:1:\d+: expected "," or "\}", got "\\""; no pet can be added until this is fixed; the last valid pets are still served, and are kept in \S+ until then$/m,

@@ -32,25 +32,32 @@ export interface Operation {
 /** Page sizes of a list (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
 
+interface CachedReply {
+  readonly version: number
+  readonly dataFileError: string | undefined
+  readonly reply: Reply
+}
+
 /** Section 4.1. The next page is reached by `after` and the Link header (RFC 8288). */
 export const listPets: Operation = {
   method: 'GET',
   path: '/pets',
   createHandle(store, basePath) {
-    // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes.
-    const replies = new Map<string, { readonly version: number; readonly reply: Reply }>()
+    // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes, or what is wrong with the data file.
+    const replies = new Map<string, CachedReply>()
     return async ({ search }) => {
       const query = parsePetQuery(new URLSearchParams(search))
       // By what was understood, and not by the client's text, which may differ in parameters that mean nothing.
       const key = `${query.limit} ${query.status} ${query.after}`
       const earlier = replies.get(key)
-      const { version } = store
-      if (earlier !== undefined && earlier.version === version) return earlier.reply
+      const { version, dataFileError } = store
+      if (earlier !== undefined && earlier.version === version && earlier.dataFileError === dataFileError)
+        return earlier.reply
       const reply = formatPage(store, await store.list(query), query, basePath)
       // A storage has no version and is asked each time, since other servers may change it.
       if (version !== undefined && Number(reply.body?.length) <= maxCachedLength) {
         if (replies.size >= maxCachedReplies) replies.clear()
-        replies.set(key, { version, reply })
+        replies.set(key, { version, dataFileError, reply })
       }
       return reply
     }

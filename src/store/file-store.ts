@@ -3,13 +3,7 @@
  * so they cannot interleave.
  */
 import { Low } from 'lowdb'
-import {
-  describeReadOnly,
-  AppendFailed,
-  openDataFile,
-  type DataFile,
-  type PetData,
-} from '../data-file/data-file.ts'
+import { AppendFailed, openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/json.ts'
@@ -18,8 +12,9 @@ import { clock } from '../system/clock.ts'
 import { errorCode, isError, isSystemError } from '../system/errors.ts'
 import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import { failureKnownMs, noIdLeft, notStored, perhapsStored, PetStoreError } from './store.ts'
+import { noIdLeft, notStored, perhapsStored, PetStoreError } from './store.ts'
 import { storageFailure, storeClosed, type PetPage, type PetQuery, type Store } from './store.ts'
+import { isNoRoom, Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
@@ -39,28 +34,6 @@ export async function openFileStore(path: string, options: FileStoreOptions = {}
   return new FileStore(new Low<PetData>(file, data), file, options)
 }
 
-/** So often at most, a disk that is nearly full is told of. */
-const tellFullMs = 60_000
-
-/** Why no pet can be created, or not each. */
-interface Trouble {
-  readonly code: 'read_only' | 'storage_failed'
-  /** Undefined while it is too early to say anything. */
-  readonly words: string | undefined
-  /** What is said when it is over. */
-  readonly endWords: string
-  readonly isOfCreation: boolean
-  readonly isFull: boolean
-}
-
-interface LookFailure {
-  readonly error: unknown
-  /** It is too early to say anything. */
-  readonly isEarly: boolean
-  /** What became of the pets, as the end of a message. */
-  readonly kept: string
-}
-
 export class FileStore implements Store {
   version = 0
   readonly #low: Low<PetData>
@@ -68,15 +41,8 @@ export class FileStore implements Store {
   readonly #say: (message: string) => void
   readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #timer: NodeJS.Timeout
+  readonly #trouble: Trouble
   #index: PetIndex
-  /** What the last look met. */
-  #lookFailure: LookFailure | undefined
-  /** Why the file may not be written, as the last look found. */
-  #writeError: unknown
-  /** Of the last creation that the disk failed, until one succeeds. `atMs`: `clock.performanceNow()`. */
-  #creationFailure: { readonly error: unknown; readonly atMs: number; readonly isFull: boolean } | undefined
-  #told: Trouble | undefined
-  #toldFullMs = -Infinity
   #closed: Promise<void> | undefined
 
   constructor(low: Low<PetData>, file: DataFile, options: FileStoreOptions) {
@@ -85,8 +51,7 @@ export class FileStore implements Store {
     this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
     this.#timer = this.#lookAtIntervals(options)
-    this.#writeError = file.findWriteError(true)
-    this.#tell()
+    this.#trouble = new Trouble(file, this.#say)
   }
 
   get size(): number {
@@ -94,12 +59,11 @@ export class FileStore implements Store {
   }
 
   get dataFileError(): string | undefined {
-    const error = this.#lookFailure?.error
-    return error instanceof DataFileUnusable ? error.summary : undefined
+    return this.#trouble.dataFileError
   }
 
-  whyNoCreation(): Trouble['code'] | undefined {
-    return this.#findTrouble()?.code
+  whyNoCreation(): Trouble['code'] {
+    return this.#trouble.code
   }
 
   get(id: Int64): Pet | undefined {
@@ -160,7 +124,7 @@ export class FileStore implements Store {
       } catch (failure) {
         const error = failure instanceof AppendFailed ? failure.cause : failure
         if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
-        if (isSystemError(error)) this.#noteCreationFailure(error)
+        if (isSystemError(error)) this.#trouble.creationFailed(error)
         if (!(error instanceof DataFileChanged) || edits === maxEdits) throw toRefusal(error, mayBeStored)
         await this.#reload(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
@@ -207,9 +171,7 @@ export class FileStore implements Store {
     }
     this.#index.showAdded()
     this.version++
-    this.#lookForRoom()
-    if (this.#creationFailure?.isFull === false) this.#creationFailure = undefined
-    this.#tell()
+    this.#trouble.creationSucceeded()
   }
 
   /** Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
@@ -217,35 +179,14 @@ export class FileStore implements Store {
     try {
       const found = await this.#file.look()
       if (found !== 'same') await this.#low.read()
-      this.#setLookFailure(undefined)
-      // What was read anew is durable.
-      if (found !== 'same' && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
-      this.#writeError = this.#file.findWriteError(this.#writeError !== undefined)
-      this.#lookForRoom()
-      this.#tell()
+      this.#trouble.lookSucceeded(found !== 'same')
       if (found !== 'same') this.#reindex(found === 'edited')
     } catch (error) {
       const refusal = toRefusal(error, mayBeStored)
-      // While it is being saved it is too early to say anything, unless that goes on.
-      const isEarly =
-        error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
-      // On a slow disk, keeping takes long. The message waits for the name of the kept file, but health and lists do not.
-      if (refusal instanceof PetStoreError)
-        this.#setLookFailure(this.#lookFailure ?? { error, isEarly: true, kept: '' })
-      const kept = await this.#keepPets()
-      if (refusal instanceof PetStoreError) {
-        this.#setLookFailure({ error, isEarly, kept })
-        this.#tell()
-      }
+      if (refusal instanceof PetStoreError) await this.#trouble.lookFailed(error, () => this.#keepPets())
+      else await this.#keepPets()
       throw refusal
     }
-  }
-
-  /** Lists are cached by the version, and say what is wrong with the file. */
-  #setLookFailure(failure: LookFailure | undefined): void {
-    const { dataFileError } = this
-    this.#lookFailure = failure
-    if (this.dataFileError !== dataFileError) this.version++
   }
 
   /** Returns what became of the pets, as the end of a message. */
@@ -256,24 +197,6 @@ export class FileStore implements Store {
     } catch (error) {
       return `, but cannot be kept beside it: ${this.#file.describeError(error)}`
     }
-  }
-
-  #noteCreationFailure(error: unknown): void {
-    this.#writeError = this.#file.findWriteError(true)
-    // What a look can see is over as soon as a look sees no more of it.
-    if (this.#writeError === undefined) {
-      this.#creationFailure = { error, atMs: clock.performanceNow(), isFull: false }
-      this.#lookForRoom()
-    }
-    this.#tell()
-  }
-
-  /** After a creation that found no room. Where the room is not known, as under a quota, the failure is known for a while only. */
-  #lookForRoom(): void {
-    const failure = this.#creationFailure
-    if (failure === undefined || !isNoRoom(failure.error)) return
-    const isFull = this.#file.isDiskFull()
-    this.#creationFailure = failure.isFull && !isFull ? undefined : { ...failure, isFull }
   }
 
   #lookAtIntervals({ onError }: FileStoreOptions): NodeJS.Timeout {
@@ -305,69 +228,6 @@ export class FileStore implements Store {
     this.#index = next
     this.version++
   }
-
-  /** For health and log alike. */
-  #findTrouble(): Trouble | undefined {
-    const file = this.#file
-    const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
-    const trouble = {
-      code: 'storage_failed',
-      endWords: 'can be used again',
-      isOfCreation: false,
-      isFull: false,
-    } as const
-    if (this.#lookFailure !== undefined) {
-      const { error, isEarly, kept } = this.#lookFailure
-      const isFault = error instanceof DataFileUnusable
-      const fault = isFault ? error.message : `${file.name}: cannot be used: ${file.describeError(error)}`
-      const separator = fault.includes('\n') ? `\n${file.name}: ` : '; '
-      const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
-      if (!isFault) return { ...trouble, words }
-      return { ...trouble, code: 'read_only', words, endWords: 'is valid again, and the pets come from it' }
-    }
-    if (this.#writeError !== undefined) {
-      const fault = describeReadOnly(file.describeError(this.#writeError))
-      return { ...trouble, code: 'read_only', words: `${file.name}: ${fault}` }
-    }
-    if (this.#creationFailure === undefined) return undefined
-    const { error, atMs, isFull } = this.#creationFailure
-    if (!isFull && clock.performanceNow() >= atMs + failureKnownMs) return undefined
-    const reason = file.describeError(error)
-    const words = isNoRoom(error)
-      ? `has too little room: ${reason}; pets that do not fit are refused`
-      : `cannot be used: ${reason}; ${consequence}`
-    return { ...trouble, words: `${file.name}: ${words}`, isOfCreation: true, isFull: isNoRoom(error) }
-  }
-
-  /** Says what keeps pets from being created, once, and when it is over. */
-  #tell(): void {
-    const trouble = this.#findTrouble()
-    const told = this.#told
-    if (trouble === undefined) {
-      // Of an old failure nobody knows whether the next creation would succeed.
-      const isOld = told?.isOfCreation === true && this.#creationFailure !== undefined
-      const endWords = isOld ? 'no creation has failed for a minute' : told?.endWords
-      if (told !== undefined) this.#say(`${this.#file.name}: ${endWords}`)
-      this.#told = undefined
-      return
-    }
-    // Of the failures of creations, the first is told.
-    const isTold = trouble.words === told?.words || (trouble.isOfCreation && told?.isOfCreation === true)
-    if (isTold || trouble.words === undefined) return
-    if (trouble.isFull) {
-      // On a disk that is nearly full, one pet finds room, and the next does not.
-      const now = clock.performanceNow()
-      if (now < this.#toldFullMs + tellFullMs) return
-      this.#toldFullMs = now
-    }
-    this.#say(trouble.words)
-    this.#told = trouble
-  }
-}
-
-/** Whether the disk has no room, or the user's quota. */
-function isNoRoom(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes(errorCode(error))
 }
 
 /** What neither the file nor its system says is a bug, and stays as it is. */

@@ -3,7 +3,7 @@ import type { Int64 } from '../json/json.ts'
 import type { Pet, PetWithoutId, PetStatus } from '../pet/pet.ts'
 
 export interface Store {
-  /** Grows with each change of what is listed, and of dataFileError; absent when others change the pets too. */
+  /** Grows with each change of what is listed; absent when others change the pets too. */
   readonly version?: number
   /** What is wrong with the data file since its last edit. */
   readonly dataFileError?: string | undefined

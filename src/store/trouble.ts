@@ -1,0 +1,192 @@
+/**
+ * Why no pet can be created in a data file, or not each: one finding for health and log alike. The looks and the creations report here what they
+ * have met; the log is told once, and when it is over.
+ *
+ * | What was met                              | It is over                                             |
+ * | ----------------------------------------- | ------------------------------------------------------ |
+ * | the last look failed                      | when a look succeeds                                   |
+ * | the file may not be written               | when a look finds that it may                          |
+ * | the disk has failed the last creation     | when one succeeds, an edit was read, or a minute later |
+ * | the disk has no room for one              | when a look finds room; if that cannot be known, a minute later |
+ */
+import { describeReadOnly, type DataFile } from '../data-file/data-file.ts'
+import { DataFileChanged, DataFileUnusable } from '../data-file/disk.ts'
+import { clock } from '../system/clock.ts'
+import { errorCode } from '../system/errors.ts'
+import { failureKnownMs } from './store.ts'
+
+/** So often at most, a disk that is nearly full is told of. */
+const tellFullMs = 60_000
+
+const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
+
+interface Finding {
+  readonly code: 'read_only' | 'storage_failed'
+  /** Undefined while it is too early to say anything. */
+  readonly words: string | undefined
+  /** What is said when it is over. */
+  readonly endWords: string
+  readonly isOfCreation: boolean
+  readonly isFull: boolean
+}
+
+const failed = {
+  code: 'storage_failed',
+  endWords: 'can be used again',
+  isOfCreation: false,
+  isFull: false,
+} as const
+
+interface LookFailure {
+  readonly error: unknown
+  /** It is too early to say anything. */
+  readonly isEarly: boolean
+  /** What became of the pets, as the end of a message. */
+  readonly kept: string
+}
+
+interface CreationFailure {
+  readonly error: unknown
+  /** By `clock.performanceNow()`. */
+  readonly atMs: number
+  /** Whether so little room was seen to be left. */
+  readonly isFull: boolean
+}
+
+export class Trouble {
+  readonly #file: DataFile
+  readonly #say: (message: string) => void
+  #lookFailure: LookFailure | undefined
+  #writeError: unknown
+  #creationFailure: CreationFailure | undefined
+  #told: Finding | undefined
+  #toldFullMs = -Infinity
+
+  constructor(file: DataFile, say: (message: string) => void) {
+    this.#file = file
+    this.#say = say
+    this.#writeError = file.findWriteError(true)
+    this.#tell()
+  }
+
+  /** What is wrong with the text of the data file, if anything is. */
+  get dataFileError(): string | undefined {
+    const error = this.#lookFailure?.error
+    return error instanceof DataFileUnusable ? error.summary : undefined
+  }
+
+  /** Why no pet can be created, or not each. */
+  get code(): Finding['code'] | undefined {
+    return this.#find()?.code
+  }
+
+  lookSucceeded(wasRead: boolean): void {
+    this.#lookFailure = undefined
+    // What was read anew is durable.
+    if (wasRead && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
+    this.#writeError = this.#file.findWriteError(this.#writeError !== undefined)
+    this.#lookForRoom()
+    this.#tell()
+  }
+
+  /**
+   * While a file is being saved it is too early to say anything, unless that goes on. On a slow disk, `keep` takes long: the message waits for
+   * what it returns, which is the end of a message, but health and lists do not.
+   */
+  async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
+    const isEarly = error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
+    this.#lookFailure ??= { error, isEarly: true, kept: '' }
+    const kept = await keep()
+    this.#lookFailure = { error, isEarly, kept }
+    this.#tell()
+  }
+
+  creationSucceeded(): void {
+    this.#lookForRoom()
+    if (this.#creationFailure?.isFull === false) this.#creationFailure = undefined
+    this.#tell()
+  }
+
+  /** For a system's error. What a look can see is over as soon as a look sees no more of it. */
+  creationFailed(error: unknown): void {
+    this.#writeError = this.#file.findWriteError(true)
+    if (this.#writeError === undefined) {
+      this.#creationFailure = { error, atMs: clock.performanceNow(), isFull: false }
+      this.#lookForRoom()
+    }
+    this.#tell()
+  }
+
+  #lookForRoom(): void {
+    const failure = this.#creationFailure
+    if (failure === undefined || !isNoRoom(failure.error)) return
+    const isFull = this.#file.isDiskFull()
+    this.#creationFailure = failure.isFull && !isFull ? undefined : { ...failure, isFull }
+  }
+
+  #find(): Finding | undefined {
+    if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
+    if (this.#writeError !== undefined) {
+      const fault = describeReadOnly(this.#file.describeError(this.#writeError))
+      return { ...failed, code: 'read_only', words: `${this.#file.name}: ${fault}` }
+    }
+    const failure = this.#creationFailure
+    if (failure === undefined) return undefined
+    // Where the room is not known, as under a quota, the failure is known for a while only.
+    if (!failure.isFull && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
+    return {
+      ...failed,
+      words: this.#describeCreation(failure.error),
+      isOfCreation: true,
+      isFull: isNoRoom(failure.error),
+    }
+  }
+
+  #describeLook({ error, isEarly, kept }: LookFailure): Finding {
+    const { name } = this.#file
+    const isFault = error instanceof DataFileUnusable
+    const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeError(error)}`
+    const separator = fault.includes('\n') ? `\n${name}: ` : '; '
+    const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
+    if (!isFault) return { ...failed, words }
+    return { ...failed, words, code: 'read_only', endWords: 'is valid again, and the pets come from it' }
+  }
+
+  #describeCreation(error: unknown): string {
+    const reason = this.#file.describeError(error)
+    const words = isNoRoom(error)
+      ? `has too little room: ${reason}; pets that do not fit are refused`
+      : `cannot be used: ${reason}; ${consequence}`
+    return `${this.#file.name}: ${words}`
+  }
+
+  /** Says what is found, once, and when it is over. */
+  #tell(): void {
+    const found = this.#find()
+    const told = this.#told
+    if (found === undefined) {
+      // Of an old failure nobody knows whether the next creation would succeed.
+      const isOld = told?.isOfCreation === true && this.#creationFailure !== undefined
+      const endWords = isOld ? 'no creation has failed for a minute' : told?.endWords
+      if (told !== undefined) this.#say(`${this.#file.name}: ${endWords}`)
+      this.#told = undefined
+      return
+    }
+    // Of the failures of creations, the first is told.
+    const isTold = found.words === told?.words || (found.isOfCreation && told?.isOfCreation === true)
+    if (isTold || found.words === undefined) return
+    if (found.isFull) {
+      // On a disk that is nearly full, one pet finds room, and the next does not.
+      const now = clock.performanceNow()
+      if (now < this.#toldFullMs + tellFullMs) return
+      this.#toldFullMs = now
+    }
+    this.#say(found.words)
+    this.#told = found
+  }
+}
+
+/** Whether the disk has no room, or the user's quota. */
+export function isNoRoom(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(errorCode(error))
+}
