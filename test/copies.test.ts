@@ -32,8 +32,10 @@ test('every copy opens, with every pet that was acknowledged before it began', a
   for (const { path, acknowledged } of copies) {
     if (!isValid(path)) repairedCount++
     const copy = await openFileStore(path)
-    assert.ok(copy.size >= acknowledged, `${copy.size} of ${acknowledged} pets in ${path}`)
-    assert.deepEqual(copy.list({ limit: copy.size }).pets, store.list({ limit: copy.size }).pets)
+    const copied = copy.list({ limit: copy.size }).pets
+    assert.deepEqual(copied.slice(0, acknowledged), store.list({ limit: acknowledged }).pets, path)
+    // Of those that were created meanwhile, the one that `cp` read half before and half after the append is missing, and others follow it.
+    for (const pet of copied.slice(acknowledged)) assert.deepEqual(pet, store.get(pet.id), path)
     await copy.close()
     parseFileText(path, readFileSync(path))
   }
