@@ -33,7 +33,7 @@ import {
 } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { FileText, formatFile } from './file-text.ts'
-import { findKeptFiles, keepPets, refuseBesideKeptPets, sayKeptFiles, showKeptFile } from './kept-pets.ts'
+import { findKeptFiles, PetKeeper, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 import {
   createBeside,
   findInterrupted,
@@ -54,8 +54,6 @@ const settleMs = 400
 
 /** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. */
 const maxChangedRewrites = 10
-
-const keepAgainMs = 10_000
 
 /** An edit that is larger than the file was twice over, and this, is taken for one that may not fit. */
 const maxGrownBytes = 2 ** 20
@@ -249,10 +247,9 @@ export class DataFile implements Adapter<PetData> {
   readonly name: string
   /** Of all pets that were read, or of which a byte was written: an id that an edit has removed is not given again in this run. */
   highestGivenId: Int64 = 0
-  /** Whether pets are being kept at this moment. */
-  isKeeping = false
   readonly #disk: Disk
   readonly #release: FileLock
+  readonly #keeper: PetKeeper
   #state: State = { is: 'unread' }
   /** The first #count of these are in the file. Undefined at a start. */
   #served: PetData | undefined
@@ -268,24 +265,24 @@ export class DataFile implements Adapter<PetData> {
   #changedRewrites = 0
   /** Since a rewrite has failed: no file is at the path, but the one that was is beside it. */
   #isOldAside = false
-  #keptPaths: readonly string[] = []
-  /** Until then (`clock.performanceNow()`) keeping is not tried again. */
-  #keepFailure: { readonly error: unknown; readonly untilMs: number } | undefined
 
   constructor(disk: Disk, release: FileLock) {
     this.name = disk.name
     this.#disk = disk
     this.#release = release
+    this.#keeper = new PetKeeper(disk)
+  }
+
+  /** Whether pets are being kept at this moment. */
+  get isKeeping(): boolean {
+    return this.#keeper.isKeeping
   }
 
   #become(state: State): void {
     this.#state = state
     if (state.is !== 'served') return
     this.#servedIdentity = state.end.identity
-    // The pets are in the file again; these are older soon.
-    for (const path of this.#keptPaths) this.#disk.remove(path)
-    this.#keptPaths = []
-    this.#keepFailure = undefined
+    this.#keeper.discard()
   }
 
   /**
@@ -445,31 +442,17 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Keeps the pets that are served, if they are not in the file, nor kept already. Returns the names of the files that they are in now, none
-   * if they need not be kept. Throws the system's error, for `keepAgainMs` without trying again.
+   * if they need not be kept. Throws as PetKeeper does.
    */
   async keepPets(): Promise<readonly string[]> {
     const pets = this.#served?.pets ?? []
     if (pets.length === 0 || this.#isServedOnDisk()) return []
-    const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
-    if (!this.#keptPaths.some(isThere)) {
-      if (this.#keepFailure !== undefined && clock.performanceNow() < this.#keepFailure.untilMs)
-        throw this.#keepFailure.error
-      this.isKeeping = true
-      try {
-        this.#keptPaths = await keepPets(this.#disk, this.#servedTarget, pets)
-      } catch (error) {
-        this.#keepFailure = { error, untilMs: clock.performanceNow() + keepAgainMs }
-        throw error
-      } finally {
-        this.isKeeping = false
-      }
-    }
-    return this.#keptPaths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
+    return this.#keeper.keep(this.#servedTarget, pets)
   }
 
   /** The next `keepPets` tries again at once. */
   forgetKeepFailure(): void {
-    this.#keepFailure = undefined
+    this.#keeper.forgetFailure()
   }
 
   /** Whether the file is still as it was served, though it may not be read now. One that was read and is wrong may have its old size and time. */

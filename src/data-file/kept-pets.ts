@@ -13,6 +13,8 @@ import { createBeside, formatTime, temporaryName } from './new-files.ts'
 /** The shortest pet takes more in a file. */
 const minPetBytes = 50
 
+const keepAgainMs = 10_000
+
 interface KeptFile {
   readonly path: string
   /** The time in its name, in milliseconds since 1970. */
@@ -21,11 +23,56 @@ interface KeptFile {
   readonly place: string
 }
 
+/** The kept files of this run. */
+export class PetKeeper {
+  /** Whether pets are being kept at this moment. */
+  isKeeping = false
+  readonly #disk: Disk
+  #paths: readonly string[] = []
+  /** Until then (`clock.performanceNow()`) keeping is not tried again. */
+  #failure: { readonly error: unknown; readonly untilMs: number } | undefined
+
+  constructor(disk: Disk) {
+    this.#disk = disk
+  }
+
+  /** Keeps these pets, unless that was done already. Returns the names of the files. Throws the system's error, for 10 s without trying again. */
+  async keep(servedTarget: string, pets: readonly Pet[]): Promise<readonly string[]> {
+    const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
+    if (!this.#paths.some(isThere)) {
+      if (this.#failure !== undefined && clock.performanceNow() < this.#failure.untilMs)
+        throw this.#failure.error
+      this.isKeeping = true
+      try {
+        this.#paths = await writeKeptFiles(this.#disk, servedTarget, pets)
+      } catch (error) {
+        this.#failure = { error, untilMs: clock.performanceNow() + keepAgainMs }
+        throw error
+      } finally {
+        this.isKeeping = false
+      }
+    }
+    return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
+  }
+
+  /** The next `keep` tries again at once. */
+  forgetFailure(): void {
+    this.#failure = undefined
+  }
+
+  /** When the pets are in the data file again: the kept ones are older soon. */
+  discard(): void {
+    for (const path of this.#paths) this.#disk.remove(path)
+    this.#paths = []
+    this.#failure = undefined
+  }
+}
+
 /**
  * Writes the pets durably beside the path as it was given, and beside the file that it led to when they were read: a link may be removed, or
  * lead elsewhere since. One of the two suffices. Returns the paths, or throws the system's error.
  */
-export async function keepPets(
+async function writeKeptFiles(
   disk: Disk,
   servedTarget: string,
   pets: readonly Pet[],

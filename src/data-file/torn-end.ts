@@ -56,7 +56,7 @@ const firstAppendPrefix = appendPrefix.slice(1)
 const copyJoint = closing + appendPrefix.slice(closing.length)
 
 export function findDamage(fileText: FileText): Damage | undefined {
-  const { faultCount, pets, petsEnd, syntaxFault, tail } = fileText
+  const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
   if (syntaxFault === undefined || faultCount > 1) return undefined
   // No append is as long.
@@ -68,8 +68,16 @@ export function findDamage(fileText: FileText): Damage | undefined {
   // Without its `[`, a file is a person's mistake, unless a hole is at its very beginning.
   if (petsEnd === 0 && !text.startsWith('\0')) return undefined
   const found = findWholePets(tail, text)
-  const cause = found && findCause(fileText, text, found)
-  if (found === undefined || cause === undefined) return undefined
+  if (found === undefined) return undefined
+  const cause = findCause({
+    text,
+    petsEnd,
+    fileBytes: bytes.length,
+    faultAt: syntaxFault.offset - petsEnd,
+    prefix: pets.length === 0 ? firstAppendPrefix : appendPrefix,
+    gaps: gapsBetween(text, found),
+  })
+  if (cause === undefined) return undefined
   const damage = { cause, ...takeOut(fileText, text, found) }
   // Behind the damage, an id may stand that stands before it, too.
   return new FileText(Buffer.concat(damage.repaired)).faultCount === 0 ? damage : undefined
@@ -108,66 +116,89 @@ function isAtNul(text: string, at: number): boolean {
   return cut.test(text)
 }
 
-/** What has damaged it, if it is one of those above. */
-function findCause(
-  { bytes, pets, petsEnd, syntaxFault }: FileText,
-  text: string,
-  found: readonly FoundPet[],
-): Damage['cause'] | undefined {
-  const prefix = pets.length === 0 ? firstAppendPrefix : appendPrefix
-  /** Whether the tail is as an append from this position on, as far as its prefix and the tail go. */
-  const isNewFrom = (at: number): boolean => prefix.startsWith(text.slice(at, prefix.length), at)
-  const faultAt = (syntaxFault?.offset ?? 0) - petsEnd
-  const endsTooSoon = faultAt === text.length
-  const gaps = gapsBetween(text, found)
-  /** Behind the first damage, if whole pets are there. */
-  const laterGaps = gaps.slice(1, -1)
+/** What is looked at for the cause of the damage. */
+interface Traces {
+  /** The tail, a character for each byte. */
+  readonly text: string
+  /** Where the tail begins in the file. */
+  readonly petsEnd: number
+  readonly fileBytes: number
+  /** Where the first syntax fault is in the tail. */
+  readonly faultAt: number
+  /** What an append here begins with. */
+  readonly prefix: string
+  /** What stands before each whole pet of the tail, and behind the last. Without any, it is all of the tail. */
+  readonly gaps: readonly string[]
+}
+
+/** Which of the pictures above the tail is, if it is one of them. */
+function findCause(traces: Traces): Damage['cause'] | undefined {
+  const { text, petsEnd, faultAt, prefix, gaps } = traces
+  if (faultAt === text.length && isPartOfEnd(text)) return 'brackets'
+  if (isCopy(traces)) return 'copy'
+  // An append, or its roll-back, that was cut off within the 7 bytes.
+  if (text.length === closing.length && isMixture(text, prefix)) return 'append'
+  if (!isCutAppend(traces) && !lacksFirstSector(traces) && !hasHoles(traces)) return undefined
+  // Without any whole pet, it may have been another file.
+  if (gaps.length === 1) return petsEnd === 0 ? undefined : 'append'
+  return isBeforeFirstPet(traces) ? 'append' : undefined
+}
+
+/**
+ * A whole old end, which may be a person's, hides the beginning of the append, but not all of its prefix. The append is whole, or it was still
+ * being written, and the copy ends where a page does. Further appends may have been read in the same way.
+ */
+function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
+  const hasWholeEnd = text.endsWith(closing) || fileBytes % pageBytes === 0
+  const isCopied = [...prefix].some((_, at) => isEnd(text.slice(0, at)) && isAppendFrom(at, text, prefix))
+  const areCopied = gaps.slice(1, -1).every((gap) => isSeparator(gap) || isJoint(gap))
   const last = gaps.at(-1) ?? ''
+  return hasWholeEnd && isCopied && areCopied && (gaps.length === 1 || isEndOfCopy(last))
+}
 
-  // 1. Closing brackets.
-  if (endsTooSoon && isPartOfEnd(text)) return 'brackets'
+/** Whether the tail is as an append from this position on, as far as its prefix and the tail go. */
+function isAppendFrom(at: number, text: string, prefix: string): boolean {
+  return prefix.startsWith(text.slice(at, prefix.length), at)
+}
 
-  // 2. A copy: a whole old end, which may be a person's, hides the beginning of the append, but not all of its prefix. The append is whole, or
-  // it was still being written, and the copy ends where a page does. Further appends may have been read in the same way.
-  const hasWholeEnd = text.endsWith(closing) || bytes.length % pageBytes === 0
-  const isCopied = [...prefix].some((_, at) => isEnd(text.slice(0, at)) && isNewFrom(at))
-  const areCopied = laterGaps.every((gap) => isSeparator(gap) || isJoint(gap))
-  const isLastCopied = found.length === 0 || isEnd(last) || isCutOff(last) || isJoint(last)
-  if (hasWholeEnd && isCopied && areCopied && isLastCopied) return 'copy'
+/** Whether each byte is that of the old end or of the append, as while one is written over the other. */
+function isMixture(part: string, prefix: string): boolean {
+  return part !== '' && [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
+}
 
-  // 3. An append, or its roll-back, that was cut off within the 7 bytes.
-  const isMixture = (part: string): boolean =>
-    part !== '' && [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
-  if (text.length === closing.length && isMixture(text)) return 'append'
+function isCutAppend({ text, faultAt, prefix, gaps }: Traces): boolean {
+  return faultAt === text.length && isAppendFrom(0, text, prefix) && gaps.length === 1
+}
 
-  // 4. An append that was cut off, or lacks the sector that ends within the 7 bytes.
-  const toSectorEnd = sectorBytes - (petsEnd % sectorBytes)
-  const lacksFirstSector =
-    toSectorEnd <= closing.length && closing.startsWith(text.slice(0, toSectorEnd)) && isNewFrom(toSectorEnd)
-  const isTorn = (endsTooSoon && isNewFrom(0) && found.length === 0) || lacksFirstSector
+/** The sector that ends within the 7 bytes was not written, and those behind it were. */
+function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
+  const sectorEnd = sectorBytes - (petsEnd % sectorBytes)
+  if (sectorEnd > closing.length || !closing.startsWith(text.slice(0, sectorEnd))) return false
+  return isAppendFrom(sectorEnd, text, prefix)
+}
 
-  // 5. A hole. Behind the old end, what was never written reads as NULs, too, from the middle of a sector on.
+/** NULs from one border of sectors to another. Behind the old end, what was never written reads as NULs, too, from the middle of a sector on. */
+function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
+  const holes = [...text.matchAll(/\0+/g)]
   const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
-  const holes = [...text.matchAll(/\0+/g)].map(({ 0: nuls, index }) => ({
-    from: index,
-    to: index + nuls.length,
-  }))
-  const areHoles = holes.every(({ from, to }) => {
-    const before = text.slice(0, from)
-    const isBehindOldEnd = before !== '' && (isPartOfEnd(before) || isMixture(before))
-    return (isBorder(from) || isBehindOldEnd) && (isBorder(to) || to === text.length)
+  const areHoles = holes.every(({ 0: nuls, index }) => {
+    const before = text.slice(0, index)
+    const isBehindOldEnd = before !== '' && (isPartOfEnd(before) || isMixture(before, prefix))
+    const end = index + nuls.length
+    return (isBorder(index) || isBehindOldEnd) && (isBorder(end) || end === text.length)
   })
-  const beforeHoles = text.slice(0, holes[0]?.from)
-  const isFaultOfHole = isAtNul(text, faultAt) || isMixture(beforeHoles)
-  const hasHole = holes.length > 0 && areHoles && isFaultOfHole
-  if (!isTorn && !hasHole) return undefined
-  if (petsEnd === 0 && found.length === 0) return undefined
+  const isFaultOfHole = isAtNul(text, faultAt) || isMixture(text.slice(0, holes[0]?.index), prefix)
+  return holes.length > 0 && areHoles && isFaultOfHole
+}
 
-  // 6. Between whole pets and before them, that is the only damage. At the end, an append may be cut off, too.
-  const isInFirstGap =
-    holes.length <= (lacksFirstSector ? 0 : 1) && !laterGaps.concat(last).some((gap) => gap.includes('\0'))
-  const isOnlyOne = isInFirstGap && laterGaps.every(isSeparator) && (isEnd(last) || isCutOff(last))
-  return found.length === 0 || isOnlyOne ? 'append' : undefined
+/** Whether nothing else is damaged, between whole pets and behind them. At the end, an append may be cut off, too. */
+function isBeforeFirstPet(traces: Traces): boolean {
+  const [first = '', ...later] = traces.gaps
+  const last = later.pop() ?? ''
+  const holeCount = first.match(/\0+/g)?.length ?? 0
+  const isOneHole = holeCount <= (lacksFirstSector(traces) ? 0 : 1)
+  const isEndWhole = isEnd(last) || (isCutOff(last) && !last.includes('\0'))
+  return isOneHole && later.every(isSeparator) && isEndWhole
 }
 
 const isSeparator = (gap: string): boolean => /^\s*,\s*$/.test(gap)
@@ -175,6 +206,8 @@ const isSeparator = (gap: string): boolean => /^\s*,\s*$/.test(gap)
 const isEnd = (gap: string): boolean => /^\s*\]\s*\}\s*$/.test(gap)
 
 const isJoint = (gap: string): boolean => gap.startsWith(copyJoint)
+
+const isEndOfCopy = (gap: string): boolean => isEnd(gap) || isCutOff(gap) || isJoint(gap)
 
 const isPartOfEnd = (gap: string): boolean => /^[\s\]}]*$/.test(gap)
 
