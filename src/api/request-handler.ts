@@ -248,7 +248,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 }
 
-/** Of failures on purpose. */
+/** What a failure on purpose does in the place of a response. */
 const dropped: Reply = { status: 0, headers: [], code: 'failed_on_purpose', isOnPurpose: true, closes: true }
 const hanging: Reply = { ...dropped }
 

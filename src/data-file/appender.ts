@@ -55,7 +55,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(isFirst ? text.slice(1) : text)
 }
 
-/** Copies, since a part of the text would keep all of it in memory. */
+/** The bytes are copied, since a part of the text would keep all of it in memory. */
 export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): FileEnd {
   const before = Buffer.from(bytes.subarray(Math.max(0, petsEnd - comparedBytes), petsEnd))
   return { identity, petsEnd, before, closing: Buffer.from(tail) }

@@ -251,7 +251,7 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
-  /** Infinity if the system does not tell. */
+  /** The room in the file system of a folder; Infinity if the system does not tell. */
   findRoom(folder: string): { freeBytes: number; totalBytes: number } {
     try {
       const { bavail, blocks, bsize } = this.fs.statfsSync(folder)

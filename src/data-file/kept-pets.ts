@@ -11,7 +11,7 @@ import { formatFile, parseFileText } from './file-text.ts'
 import { createBeside, formatTime, temporaryName } from './new-files.ts'
 
 /** The shortest pet takes more in a file. */
-const minPetBytes = 50
+const minKeptPetBytes = 50
 
 const keepAgainMs = 10_000
 
@@ -84,7 +84,8 @@ async function writeKeptFiles(
   for (const place of await findPlaces(disk, servedTarget)) {
     try {
       // A full disk is not written to until it is full, at each try.
-      if (disk.findRoom(dirname(place)).freeBytes < pets.length * minPetBytes) throw systemFailure('ENOSPC')
+      if (disk.findRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
+        throw systemFailure('ENOSPC')
       paths.push(await createBeside(disk, place, 'kept', time, formatFile(pets)))
     } catch (error) {
       failures.push(error)
@@ -132,7 +133,7 @@ function parseTime(text: string): number | undefined {
 
 export function sayKeptFiles(disk: Disk): void {
   for (const { path } of findKeptFiles(disk)) {
-    const pets = `${countPets(disk, path)} that an earlier run has kept`
+    const pets = `${describePetCount(disk, path)} that an earlier run has kept`
     const remedy = `delete it once they are in ${nameUnseen(basename(disk.name))}, or not wanted`
     disk.say(`${showKeptFile(disk, path)} has ${pets}; ${remedy}`)
   }
@@ -153,7 +154,7 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   const name = showKeptFile(disk, last.place)
   const others = new Set(files.map(({ place }) => `each ${showKeptFile(disk, place)}.kept-…`))
   const choice =
-    `${kept}, which was kept last, has ${countPets(disk, last.path)}; to go on with these, rename ${name}, if it is ` +
+    `${kept}, which was kept last, has ${describePetCount(disk, last.path)}; to go on with these, rename ${name}, if it is ` +
     `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +
     `begin without any pets, and rename ${[...others].join(' and ')} to another name`
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
@@ -167,7 +168,7 @@ function canBeSeen(disk: Disk, path: string): boolean {
   }
 }
 
-function countPets(disk: Disk, path: string): string {
+function describePetCount(disk: Disk, path: string): string {
   try {
     return formatPetCount(parseFileText(path, disk.fs.readFileSync(path)).pets.length)
   } catch {

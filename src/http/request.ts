@@ -180,11 +180,12 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
     }
     let bytes: Buffer = noBytes
     let size = 0
-    const stop = (arrival.stopBody = (reason: Error): void => {
+    const stop = (reason: Error): void => {
       bytes = noBytes
       size = maxBodyBytes + 1
       reject(reason)
-    })
+    }
+    arrival.stopBody = stop
     const stopGone = (): void => stop(clientGone)
     stream.on('data', (part: string | Uint8Array) => {
       // Adapters give text, or plain bytes.

@@ -36,7 +36,9 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
     const mark = target.indexOf('?')
     const search = mark === -1 ? '' : target.slice(mark)
     // URLSearchParams would put up with a bad escape.
-    if (search.includes('%')) for (const part of search.slice(1).split(/[&=]/)) decode(part)
+    if (search.includes('%')) {
+      for (const part of search.slice(1).split(/[&=]/)) decode(part)
+    }
     // findPath would do for both, but costs more.
     const path = normalize(isOriginForm ? target.slice(0, target.length - search.length) : findPath(target))
     const found = exact.get(path)

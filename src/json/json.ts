@@ -1,7 +1,10 @@
 /** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
 import buffer from 'node:buffer'
 
-/** At the length of the text: it ends too soon. What is there is right, but perhaps for its last number, or UTF-8 in a string without an end. */
+/**
+ * The text is no JSON from this offset on. An offset at its length means that it ends too soon: what is there is right, but perhaps for its last
+ * number, or the UTF-8 of a string without an end.
+ */
 export class JsonFault extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {

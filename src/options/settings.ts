@@ -286,7 +286,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** By other tools. */
+/** Variables that other tools set: they are no mistyped settings. */
 const foreignAssignments: readonly RegExp[] = [
   // Of the contract suite, which may run in the same shell.
   /^PETSTORE_(?:URL|API_KEY)=/,

@@ -57,8 +57,9 @@ export interface SeedFault {
 export function checkSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
   for (const { path, message } of issues) report({ member: path && String(path[0].key), message })
-  for (const member of isObject(value) ? Object.keys(value) : [])
+  for (const member of isObject(value) ? Object.keys(value) : []) {
     if (!isPetMember(member)) report({ member, message: 'is not a member of a pet' })
+  }
   return success ? output : undefined
 }
 

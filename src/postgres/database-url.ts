@@ -47,12 +47,12 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   const parts = urlPattern.exec(text)?.groups ?? {}
   const given = new URLSearchParams(parts['query'])
   const names = Object.keys(parameters).join(', ')
-  for (const name of given.keys())
-    if (!Object.hasOwn(parameters, name) || given.getAll(name).length > 1)
-      // A name without a value may be the rest of a password.
-      throw new DatabaseUnusable(
-        `${given.get(name) ? describe(name) : 'the address'}: expected no parameters but ${names}, each once`,
-      )
+  for (const name of given.keys()) {
+    if (Object.hasOwn(parameters, name) && given.getAll(name).length === 1) continue
+    // A name without a value may be the rest of a password.
+    const fault = given.get(name) ? describe(name) : 'the address'
+    throw new DatabaseUnusable(`${fault}: expected no parameters but ${names}, each once`)
+  }
   const read = (name: string, variable: string, fallback = ''): string =>
     unescape(parts[name] ?? '') || env[variable] || fallback
   const readParameter = (name: ParameterName): string => {

@@ -56,7 +56,8 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
     },
   }
   const deadline = clock.performanceNow() + maxWaitMs
-  for (let failures = 0; ; await delay(retryMs)) {
+  let isTold = false
+  for (; ; await delay(retryMs)) {
     const pool: PostgresPool = new Pool(config)
     try {
       await prepareTables(pool)
@@ -64,17 +65,20 @@ export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (me
       return { pool, storage: createPostgresStorage(pool), shown }
     } catch (error) {
       const reason = `the database ${shown}: ${describeError(error)}`
-      // So says PgBouncer.
+      // PgBouncer says so: it hands no such parameter on.
       if (reason.endsWith('unsupported startup parameter: statement_timeout')) config.statement_timeout = 0
       else if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
-      else if (failures++ === 0) say(`waiting 30 s at most for ${reason}`)
+      else if (!isTold) {
+        say(`waiting 30 s at most for ${reason}`)
+        isTold = true
+      }
     }
   }
 }
 
 /** Whether it may be over in a moment: the database starts, fails over or has no connection left. */
 function isPassing(error: unknown): boolean {
-  // Of withClient, if there was no connection.
+  // Where there was no connection, withClient gives the reason as the cause.
   const cause = (isError(error) && error.cause) || error
   // A SQLSTATE of PostgreSQL's, a code of the system's or, of what pg and we have found, the message. With 08P01, PgBouncer refuses a parameter.
   const kinds = /^(?:08(?!P01)|53|57|E(?:AI_)?[A-Z]+$)|timeout|terminated|target_session_attrs/

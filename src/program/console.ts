@@ -48,7 +48,9 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     /** With the time, unless on a terminal: who finds it in a file asks when that was. */
     sayRefusal: (message: string) => errors.print(message, !errors.isTTY),
     /** Before each line from now on, unless the journal adds them. */
-    addTimes: () => void (hasTimes = true),
+    addTimes: () => {
+      hasTimes = true
+    },
     /** Exits once all is written, or after maxMs. */
     exit: async (code: number, maxMs: number): Promise<never> => {
       const written = [output, errors].map(({ stream }) => new Promise((end) => void stream.write('', end)))
@@ -132,7 +134,7 @@ export function formatStartText(
   return lines.filter((line) => line !== false).join('\n')
 }
 
-/** For containers, virtual machines and tunnels. */
+/** Interfaces of containers, virtual machines and tunnels: no other device reaches this machine by them. */
 const innerInterfaces =
   /^(?:docker|podman|br-|virbr|bridge\d{3}|veth|cni|cali|flannel|lxc|lxd|vmnet|vboxnet|vmware|virtualbox|vethernet \((?:wsl|def)|tun|tap|utun|wg|ppp|zt|tailscale|nordlynx)/i
 

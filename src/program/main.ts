@@ -38,7 +38,9 @@ type Console = ReturnType<typeof openConsole>
 export async function runProgram(): Promise<void> {
   const console = openConsole(process.env)
   // For process 1 of a container, the kernel drops a signal that nobody listens for.
-  if (process.pid === 1) for (const signal of stopSignals) process.on(signal, endAtOnce)
+  if (process.pid === 1) {
+    for (const signal of stopSignals) process.on(signal, endAtOnce)
+  }
   let args: Arguments = {}
   try {
     const given = process.argv.slice(2)

@@ -36,8 +36,10 @@ export function createCommitQueue<Item, Result>(
   }
 
   async function add(item: Item): Promise<Result> {
-    const batch = (open ??= openBatch())
-    const index = batch.items.push(item) - 1
+    open ??= openBatch()
+    const batch = open
+    const index = batch.items.length
+    batch.items.push(item)
     if (batch.items.length === maxBatchItems) open = undefined
     const result = (await batch.results)[index]
     if (result === undefined) throw new Error('the commit gave no result for this item')

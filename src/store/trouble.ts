@@ -49,8 +49,8 @@ interface CreationFailure {
   readonly error: unknown
   /** By `clock.performanceNow()`. */
   readonly atMs: number
-  /** Whether so little room was seen to be left. */
-  readonly isFull: boolean
+  /** Whether a look at the disk shows that it has no room. */
+  readonly isSeen: boolean
 }
 
 export class Trouble {
@@ -103,7 +103,7 @@ export class Trouble {
 
   creationSucceeded(): void {
     this.#lookForRoom()
-    if (this.#creationFailure?.isFull === false) this.#creationFailure = undefined
+    if (this.#creationFailure?.isSeen === false) this.#creationFailure = undefined
     this.#tell()
   }
 
@@ -111,7 +111,7 @@ export class Trouble {
   creationFailed(error: unknown): void {
     this.#writeError = this.#file.findWriteError(true)
     if (this.#writeError === undefined) {
-      this.#creationFailure = { error, atMs: clock.performanceNow(), isFull: false }
+      this.#creationFailure = { error, atMs: clock.performanceNow(), isSeen: false }
       this.#lookForRoom()
     }
     this.#tell()
@@ -120,8 +120,8 @@ export class Trouble {
   #lookForRoom(): void {
     const failure = this.#creationFailure
     if (failure === undefined || !isNoRoom(failure.error)) return
-    const isFull = this.#file.isDiskFull()
-    this.#creationFailure = failure.isFull && !isFull ? undefined : { ...failure, isFull }
+    const isSeen = this.#file.isDiskFull()
+    this.#creationFailure = failure.isSeen && !isSeen ? undefined : { ...failure, isSeen }
   }
 
   #find(): Finding | undefined {
@@ -133,7 +133,7 @@ export class Trouble {
     const failure = this.#creationFailure
     if (failure === undefined) return undefined
     // Where the room is not known, as under a quota, the failure is known for a while only.
-    if (!failure.isFull && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
+    if (!failure.isSeen && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
     return {
       ...failed,
       words: this.#describeCreation(failure.error),

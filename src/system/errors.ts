@@ -29,7 +29,7 @@ export function describeSystemError(error: unknown): string {
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
-/** That of several addresses has no message. */
+/** The error of a host with several addresses has no message of its own (AggregateError). */
 export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
 }
