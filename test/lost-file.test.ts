@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
+import { checkDataFile } from '../src/data-file/data-file.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
@@ -195,6 +196,24 @@ test('keeps the pets where the path leads now when the link of its folder was sw
   await lines.next(/is missing; .* are kept in \S+ until then$/)
   assert.deepEqual(namesInFile(findKept(join(releases, '2/pets.json'))[0] ?? ''), ['Rex', 'Mia'])
   assert.equal(nodeFs.existsSync(join(releases, '1')), false)
+})
+
+test('does not start, and makes nothing, where the link of its folder leads to none', async (t) => {
+  const folder = makeFolder()
+  const link = join(folder, 'data')
+  nodeFs.symlinkSync('disk/store', link)
+  nodeFs.mkdirSync(join(folder, 'disk'))
+  const path = join(link, 'pets.json')
+  const refusal = {
+    message: `${path}: cannot be found: ${link} is a link to disk/store, which is not there; mount it, or make that folder`,
+  }
+  await assert.rejects(openFileStore(path), refusal)
+  await assert.rejects(checkDataFile(path), refusal)
+  assert.deepEqual(nodeFs.readdirSync(join(folder, 'disk')), [])
+  nodeFs.mkdirSync(join(folder, 'disk/store'))
+  const { store } = await openStore(t, path)
+  await store.create(newPet('Rex'))
+  assert.deepEqual(namesInFile(join(folder, 'disk/store/pets.json')), ['Rex'])
 })
 
 describe(

@@ -14,7 +14,7 @@
 import { constants } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
-import type { Int64 } from '../json/json.ts'
+import { type Int64, nameUnseen } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
 import { errorCode, isSystemError } from '../system/errors.ts'
@@ -96,6 +96,7 @@ export async function openDataFile(
   const disk = new Disk(path, options)
   let release: FileLock | undefined
   try {
+    refuseLostLink(disk)
     await disk.makeFolder()
     release = await lockFile(disk)
     const file = new DataFile(disk, release)
@@ -108,6 +109,15 @@ export async function openDataFile(
     const isLockRefused = release === undefined && !isSystemError(error)
     throw isLockRefused ? error : toStartRefusal(disk, error)
   }
+}
+
+function refuseLostLink(disk: Disk): void {
+  const link = disk.findLostLink()
+  if (link !== undefined)
+    throw DataFileUnusable.ofFile(
+      disk.name,
+      `cannot be found: ${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, which is not there; mount it, or make that folder`,
+    )
 }
 
 function describeStartFailure(disk: Disk, error: unknown): string {
@@ -139,6 +149,7 @@ export interface CheckedFile {
 export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
   const disk = new Disk(path, options)
   try {
+    refuseLostLink(disk)
     const checked = await tryAgain(maxStartWaitMs, isChanged, () => checkOnce(disk))
     sayKeptFiles(disk)
     const writeError = findWriteError(disk, true)

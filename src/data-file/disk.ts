@@ -84,6 +84,18 @@ export class Disk {
     }
   }
 
+  /**
+   * A disk that is not mounted yet, or a folder that was renamed: a link on the way to the data file leads there, and nothing is there. To make it
+   * anew would begin an empty store in another place. The link is given; undefined if there is none.
+   */
+  findLostLink(): string | undefined {
+    for (let path = dirname(this.path); path !== dirname(path); path = dirname(path)) {
+      const isLink = this.fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+      if (isLink && this.statIdentity(path) === undefined) return path
+    }
+    return undefined
+  }
+
   statIdentity(path = this.path): Identity {
     return this.#identify(this.fs.statSync(path, { bigint: true, throwIfNoEntry: false }))
   }
