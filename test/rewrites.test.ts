@@ -3,6 +3,7 @@
  * any system call of that: the edit is served and stays in the file, and the next start finds a whole file.
  */
 import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
 import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -21,7 +22,7 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { formatDataFile, isThorough, makeOld, copyFolder, listFolder, share } from './support.ts'
+import { copyFolder, formatDataFile, isThorough, listFolder, makeFolder, makeOld, share } from './support.ts'
 
 const edited = formatDataFile(petLine(1, 'Max'), petLine(2, 'Mia'))
 
@@ -504,4 +505,39 @@ test('keeps the pets when somebody removes the new file in the middle of a rewri
   assert.equal(isRemoved, true)
   assert.deepEqual(namesIn(store), ['Rex'])
   assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+})
+
+test('a file that needs ids is read once, and rewritten when its folder may be written again', async (t) => {
+  const path = join(makeFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Rex')))
+  let isReadOnly = false
+  let readCount = 0
+  let lookCount = 0
+  const looks = new EventEmitter()
+  const thirdLook = once(looks, 'third')
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (name === 'readFileSync') readCount++
+      if (!isReadOnly) return
+      if (name === 'accessSync' && place === dirname(path)) {
+        lookCount++
+        if (lookCount === 3) looks.emit('third')
+        throw systemError('EACCES')
+      }
+      if (name === 'openSync' && place === `${path}.petstore-new`) throw systemError('EACCES')
+    },
+  })
+  const { lines } = await openStore(t, path, fileSystem)
+  isReadOnly = true
+  nodeFs.writeFileSync(path, '{"pets":[{"name":"Mia","categoryId":1}]}')
+  await lines.next(/: has to be rewritten, but it or its folder cannot be written: permission denied/)
+  const countBefore = readCount
+  // A store alone keeps no process alive.
+  const waiting = setInterval(() => {}, 1_000)
+  await thirdLook
+  clearInterval(waiting)
+  assert.equal(readCount, countBefore)
+  isReadOnly = false
+  await lines.next(/^reloaded 1 pet: /)
+  assert.deepEqual(namesInFile(path), ['Mia'])
 })

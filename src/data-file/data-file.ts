@@ -7,7 +7,7 @@
  * | unread       | somebody else has written it, or nothing was read yet           | waits for a read     | it has to be read       |
  * | served       | the file is as it was last read or written here                 | appends              | if it differs: unread   |
  * | half-written | an append has failed, and a part of its bytes may be in the file | rolls it back first  | rolls it back: unread   |
- * | unusable     | as it is, it cannot be used                                     | waits for a read     | if it differs: unread   |
+ * | unusable     | as it is, it cannot be used                                     | waits for a read     | if it differs, or may be rewritten now: unread |
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
@@ -70,7 +70,13 @@ type State =
   | { readonly is: 'unread' }
   | { readonly is: 'served'; readonly end: FileEnd }
   | { readonly is: 'half-written'; readonly end: FileEnd; readonly halfWritten: HalfWritten }
-  | { readonly is: 'unusable'; readonly identity: Identity; readonly error: DataFileUnusable }
+  | {
+      readonly is: 'unusable'
+      readonly identity: Identity
+      readonly error: DataFileUnusable
+      /** Only a right to write is lacking, which may come without another edit. */
+      readonly lacksRight: boolean
+    }
 
 /** What lowdb holds: the pets by ascending id. */
 export interface PetData {
@@ -177,14 +183,8 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   if (remedy === 'create') throw DataFileUnusable.ofFile(disk.name, 'is missing; a start would create it')
   const served = remedy === undefined ? text : new FileText(Buffer.concat(remedy.repaired))
   const missingIdCount = served.filledIds.length
-  if (remedy !== undefined || missingIdCount > 0) {
-    try {
-      disk.fs.accessSync(disk.target, constants.W_OK)
-      disk.fs.accessSync(dirname(disk.target), constants.W_OK)
-    } catch (error) {
-      throw mustBeRewritten(disk, cannotRewrite(disk, error))
-    }
-  }
+  const error = remedy !== undefined || missingIdCount > 0 ? findRewriteError(disk) : undefined
+  if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
   // Ids that are filled in are higher than all others.
   const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
   const repair = remedy && describeRepair(remedy)
@@ -238,6 +238,17 @@ function findRemedy(text: FileText, identity: Identity, isStart: boolean): Remed
 
 function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
   return DataFileUnusable.ofFile(disk.name, `has to be rewritten, but ${obstacle}`)
+}
+
+/** The system's error if this process has no right to write the file or its folder. */
+function findRewriteError(disk: Disk): unknown {
+  try {
+    disk.fs.accessSync(disk.target, constants.W_OK)
+    disk.fs.accessSync(dirname(disk.target), constants.W_OK)
+    return undefined
+  } catch (error) {
+    return error
+  }
 }
 
 function cannotRewrite(disk: Disk, error: unknown): string {
@@ -309,7 +320,8 @@ export class DataFile implements Adapter<PetData> {
     const state = this.#state
     const now = this.#disk.statIdentity()
     if (state.is === 'unusable') {
-      if (isSame(now, state.identity)) throw state.error
+      const mayBeRewritten = state.lacksRight && findRewriteError(this.#disk) === undefined
+      if (isSame(now, state.identity) && !mayBeRewritten) throw state.error
       this.#become({ is: 'unread' })
       return 'edited'
     }
@@ -384,7 +396,7 @@ export class DataFile implements Adapter<PetData> {
     const remedy = hasKeptPets ? undefined : findRemedy(text, identity, isStart)
     if (remedy === 'create') return this.#rewrite(undefined, [...formatFile([])])
     if (remedy !== undefined) return this.#repair(identity, remedy)
-    this.#become({ is: 'unusable', identity, error: unusable })
+    this.#become({ is: 'unusable', identity, error: unusable, lacksRight: false })
     throw unusable
   }
 
@@ -524,8 +536,8 @@ export class DataFile implements Adapter<PetData> {
       const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
       if (obstacle === undefined) throw error
       const unusable = mustBeRewritten(this.#disk, obstacle.words)
-      if (obstacle.isOfFile)
-        this.#become({ is: 'unusable', identity: this.#disk.statIdentity(), error: unusable })
+      const identity = this.#disk.statIdentity()
+      this.#become({ is: 'unusable', identity, error: unusable, lacksRight: !obstacle.isOfFile })
       throw unusable
     }
     this.#changedRewrites = 0
@@ -540,7 +552,7 @@ export class DataFile implements Adapter<PetData> {
    * | ----------------------------------------- | ---------------------------- |
    * | it changes whenever it is moved           | when somebody has written it |
    * | it is a mount of its own                  | when somebody has written it |
-   * | it, or its folder, is read-only, or held  | by each look                 |
+   * | it, or its folder, is read-only, or held  | by a look that may write it  |
    */
   #findObstacle(error: unknown): { words: string; isOfFile: boolean } | undefined {
     const code = errorCode(error)
