@@ -113,6 +113,37 @@ test('sends a head for drop that no client can take, closes, and logs it with th
   await assert.rejects(app.server.fetch(new Request('http://a.example/v1/pets', { headers })), TypeError)
 })
 
+test('gives an error code the words that a client gets when the failure is real', async (t) => {
+  const app = await startApp(t)
+  const messageOf = async (fail: string, options = {}, target = '/v1/pets'): Promise<string> => {
+    app.server.disturb({ fail })
+    return JSON.parse((await send(app.url, target, options)).text).message
+  }
+  const creation = { body: pet }
+  assert.equal(await messageOf('storage_failed', creation), 'The storage failed; nothing was stored.')
+  assert.equal(
+    await messageOf('after:storage_failed', creation),
+    'The storage failed; it is not known whether the pet was stored.',
+  )
+  assert.equal(
+    await messageOf('insufficient_storage', creation),
+    'There is no room left; nothing was stored.',
+  )
+  assert.equal(await messageOf('storage_failed'), 'The storage failed.')
+  assert.equal(
+    await messageOf('data_file_invalid', creation),
+    'The data file is not valid (it is refused on purpose); nothing was stored.',
+  )
+  assert.equal(
+    await messageOf('unauthorized', { headers: { authorization: 'Bearer zz' } }),
+    'The API key is not valid.',
+  )
+  assert.match(await messageOf('unauthorized', { headers: { authorization: null } }), /^Send your API key/)
+  app.server.disturb({ fail: 'method_not_allowed' })
+  const { headers } = await send(app.url, '/v1/pets', creation)
+  assert.equal(headers.get('allow'), 'GET, HEAD, OPTIONS')
+})
+
 test('resets the stream for drop on HTTP/2', async (t) => {
   const store = await createPetStore({ apiKeys: [key], pets: [], fail: 'drop' })
   const server = createServer(store.listener).listen(0, '127.0.0.1')
@@ -286,6 +317,9 @@ test('says when to try again with 429 and 503 by status, to pages of other origi
   }
 })
 
+/** With nothing at all, a browser would send its request again by itself. */
+const unusable = /not an answer: "HTTP\/1\.1 dropped"/
+
 test('a request that hangs gets no response: until its client leaves, a stop, a reset, or as idle a time as any may', async (t) => {
   const log: RequestLog[] = []
   const onResponse = (entry: RequestLog): unknown => log.push(entry)
@@ -312,14 +346,14 @@ test('a request that hangs gets no response: until its client leaves, a stop, a 
   await first.closed
   const second = await hang()
   await app.server.reset()
-  await assert.rejects(second.read(), /ended behind ""/)
+  await assert.rejects(second.read(), unusable)
   assert.equal(app.server.countPets(), 0)
   const third = await hang()
   await app.server.close()
-  await assert.rejects(third.read(), /ended behind ""/)
+  await assert.rejects(third.read(), unusable)
   timeouts.restore()
   const idle = await startApp(t, { onResponse, fail: 'hang', timeouts: { idleMs: 300 } })
-  await assert.rejects((await hang(idle.url)).read(), /ended behind ""/)
+  await assert.rejects((await hang(idle.url)).read(), unusable)
 })
 
 test(
@@ -339,13 +373,13 @@ test(
     await send(app.url, '/healthz')
     await app.server.reset()
     await assert.rejects(byFetch, TypeError)
-    await assert.rejects(held.read(), /ended behind ""/)
+    await assert.rejects(held.read(), unusable)
     app.server.disturb({ delayMs: 0 })
     const arriving = await connectRaw(t, app.url)
     arriving.write(creation.slice(0, -1))
     await send(app.url, '/healthz')
     await app.server.reset()
-    await assert.rejects(arriving.read(), /ended behind ""/)
+    await assert.rejects(arriving.read(), unusable)
     app.server.disturb({ delayMs: 0 })
     assert.equal(await statusOf(app, 'POST'), 201)
     assert.equal(app.server.countPets(), 1)

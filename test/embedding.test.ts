@@ -726,3 +726,27 @@ test('responds to /healthz with 503 while it shuts down', async (t) => {
   const closing = await send(url, '/healthz', { headers: { authorization: null } })
   assertRefusal(closing, 503, 'shutting_down')
 })
+
+test('says of an integer that JavaScript has rounded how to write it', async () => {
+  const pets = [{ name: 'Rex', categoryId: 2 ** 60 }]
+  await assert.rejects(createPetStore({ apiKeys: [key], pets }), {
+    message:
+      'pets[0].categoryId: expected an int64 integer, got 1152921504606847000, which JavaScript has rounded: write it as a bigint',
+  })
+})
+
+test('rejects with the error of a body that fails while it is read', async () => {
+  const store = await createPetStore({ apiKeys: [key], pets: [] })
+  const cause = new Error('boom')
+  const body = new ReadableStream({
+    pull(controller) {
+      controller.error(cause)
+    },
+  })
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const init = { method: 'POST', headers, body, duplex: 'half' } as const
+  await assert.rejects(store.fetch(new Request('http://a.example/v1/pets', init)), {
+    message: 'the body of the request could not be read',
+    cause,
+  })
+})

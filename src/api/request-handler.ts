@@ -3,7 +3,7 @@
  * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { unescape } from 'node:querystring'
-import { createBearerAuth, missingKey } from '../http/bearer-auth.ts'
+import { createBearerAuth, invalidKey, missingKey } from '../http/bearer-auth.ts'
 import { createDisturbances, type Disturbance, type Failure } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { checkBodyHead, checkFraming, clientGone, isPreflight, parseBody } from '../http/request.ts'
@@ -13,7 +13,7 @@ import { createRouter, findPath, type Match } from '../http/router.ts'
 import { failureCodes } from '../options/settings.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { builtPage } from '../page/load-page.ts'
-import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
+import { notStored, perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
@@ -128,11 +128,12 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  function failOnPurpose({ outcome, isAskedFor }: Failure, { method }: Arrival): Reply {
+  function failOnPurpose({ outcome, isAskedFor, isAfter }: Failure, arrival: Arrival): Reply {
     if (outcome === 'drop') return dropped
     if (outcome === 'hang') return hanging
     // Settings take no others than known codes.
-    if (!/^\d/.test(outcome)) return { ...rehearse(outcome as ErrorCode, method), isOnPurpose: true }
+    if (!/^\d/.test(outcome))
+      return { ...rehearse(outcome as ErrorCode, arrival, isAfter), isOnPurpose: true }
     const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
     if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
     const code = 'failed_on_purpose'
@@ -141,12 +142,21 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** The reply with this code as a client gets it when the failure is real. */
-  function rehearse(code: ErrorCode, method: string): Reply {
+  function rehearse(code: ErrorCode, { method, headers }: Arrival, isAfter: boolean): Reply {
+    // Only a creation is told what became of it.
+    const outcome = method === 'POST' ? `; ${isAfter ? perhapsStored : notStored}.` : '.'
     switch (code) {
       case 'unauthorized':
-        return errorReply(missingKey())
-      case 'method_not_allowed':
-        return errorReply(methodNotAllowed(method, formatAllow(allMethods)))
+        return errorReply(headers['authorization'] === undefined ? missingKey() : invalidKey())
+      case 'method_not_allowed': {
+        const { [method]: _refused, ...others } = allMethods
+        return errorReply(methodNotAllowed(method, formatAllow(others)))
+      }
+      case 'data_file_invalid':
+        return refuseWith(code, `The data file is not valid (it is refused on purpose)${outcome}`)
+      case 'storage_failed':
+      case 'insufficient_storage':
+        return refuseWith(code, errorCodes[code].message.replace(/\.$/, outcome))
       case 'invalid_body':
         return errorReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
       case 'invalid_parameter':
@@ -216,14 +226,14 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
           if (failure !== undefined && reply.status < 300) reply = failOnPurpose(failure, arrival)
         }
       } catch (error) {
-        if (error === clientGone) return undefined
+        if (error === clientGone) return abandoned
         reply = toReply(error, arrival)
       }
       if (!handled.delete(arrival)) return undefined
       const completed = complete(reply, start, arrival.client, arrival, found)
       if (reply !== hanging) return completed
       await disturbances.hang(arrival)
-      return undefined
+      return abandoned
     },
     refuse(code, client) {
       return complete(refuseWith(code), now(), client)
@@ -251,6 +261,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 /** What a failure on purpose does in the place of a response. */
 const dropped: Reply = { status: 0, headers: [], code: 'failed_on_purpose', isOnPurpose: true, closes: true }
 const hanging: Reply = { ...dropped }
+
+/** The end of a request whose client has gone, or that a reset or a stop drops. It is in no log, unless as `hanging` before. */
+const abandoned: Reply = { status: 0, headers: [], closes: true }
 
 /**
  * Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it

@@ -23,6 +23,11 @@ export function missingKey(): HttpError {
   return new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
 }
 
+export function invalidKey(): HttpError {
+  const invalidToken = `${challenge}, error="invalid_token"`
+  return new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
+}
+
 /** As Latin-1, which is made faster than base64. */
 const digest = (text: string): string => crypto.hash('sha256', text, 'binary')
 
@@ -42,10 +47,7 @@ export function createBearerAuth(keys: readonly string[]) {
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]
     if (token === undefined) throw missingKey()
     const found = fingerprints.get(digest(token))
-    if (found === undefined) {
-      const invalidToken = `${challenge}, error="invalid_token"`
-      throw new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
-    }
+    if (found === undefined) throw invalidKey()
     return found
   }
 }

@@ -129,6 +129,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
     }).finally(() => {
       clock.clearTimeout(timer)
       held.delete(arrival)
+      arrival.onGone = undefined
     })
   }
 

@@ -39,7 +39,8 @@ export function createListener(core: Core) {
     }
     const respond = (reply: Reply | undefined): void => {
       if (reply === undefined) return breakOff()
-      if (reply.status === 0) return 'stream' in request ? breakOff() : endUnusably(request, reply)
+      if (reply.status === 0)
+        return 'stream' in request || client.destroyed ? breakOff() : endUnusably(request, reply)
       try {
         // Those of HTTP/2 have the same methods, but no Connection.
         sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
@@ -75,6 +76,10 @@ export function createFetch(core: Core) {
     const { method, url } = request
     // Those of some frameworks have none.
     const signal = request.signal as AbortSignal | null | undefined
+    let bodyFault: unknown
+    const noteFault = (error: unknown): void => {
+      bodyFault = error
+    }
     const arrival: Arrival = {
       method,
       // `new URL` would tidy it. A fragment is never sent.
@@ -88,7 +93,7 @@ export function createFetch(core: Core) {
           return signal?.aborted === true
         },
       },
-      readBody: () => readBody(request, arrival),
+      readBody: () => readBody(request, arrival, noteFault),
       stopBody: () => {},
     }
     return new Promise((resolve, reject) => {
@@ -102,7 +107,11 @@ export function createFetch(core: Core) {
       const respond = (reply: Reply | undefined): void => {
         signal?.removeEventListener('abort', abort)
         if (reply === undefined || reply.status === 0)
-          reject(new TypeError('the connection was closed without a response'))
+          reject(
+            bodyFault === undefined
+              ? new TypeError('the connection was closed without a response')
+              : new TypeError('the body of the request could not be read', { cause: bodyFault }),
+          )
         else resolve(createResponse(reply))
       }
       core.handle(arrival).then(respond).catch(reject)
@@ -110,7 +119,11 @@ export function createFetch(core: Core) {
   }
 }
 
-async function readBody(request: Request, arrival: Arrival): Promise<Buffer> {
+async function readBody(
+  request: Request,
+  arrival: Arrival,
+  onFault: (error: unknown) => void,
+): Promise<Buffer> {
   const { body, bodyUsed } = request
   if (bodyUsed || body?.locked === true)
     throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
@@ -119,7 +132,7 @@ async function readBody(request: Request, arrival: Arrival): Promise<Buffer> {
   if (typeof (body as Partial<typeof body> | undefined)?.getReader !== 'function') return readWhole(request)
   // Readable.fromWeb would take streams of Node's own alone.
   const reader = body.getReader()
-  const stream = Readable.from(readChunks(reader))
+  const stream = Readable.from(readChunks(reader)).on('error', onFault)
   return collectBody(stream, arrival).finally(() => {
     stream.destroy()
     // Node up to 24 throws where a stream is cancelled in the turn in which it ends (https://github.com/nodejs/node/issues/54205).

@@ -51,9 +51,15 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
     socket.on('resume', () => {
       if (!mayBeRead(socket)) socket.pause()
     })
-    // Behind a CONNECT, Node no longer looks after a connection, nor reads it.
-    socket.on('timeout', () => socket.destroy()).on('error', () => {})
+    // Behind a CONNECT, Node no longer looks after a connection, nor reads it. A request that is held back is dropped as at a reset.
+    socket.on('timeout', () => {
+      if (connections.get(socket)?.[0]?.arrival.onGone === undefined) socket.destroy()
+      else tellGone()
+    })
+    socket.on('error', () => {})
   })
+  // Without a listener, Node destroys a connection itself before it tells that it is idle.
+  server.on('timeout', () => {})
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
   server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
   server.on('connect', ({ socket }: IncomingMessage) => socket.resume())

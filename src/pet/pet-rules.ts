@@ -68,7 +68,15 @@ export function formatSeedFault(index: number, { member, message }: SeedFault): 
 }
 
 function expectedInt64(words: string, isValue: (value: unknown) => boolean) {
-  return v.pipe(expected<Int64>(words, isValue), v.transform(normalizeInt64))
+  const message = (issue: { readonly input: unknown }): string =>
+    expectedMessage(words)(issue) +
+    (isRounded(issue.input) ? ', which JavaScript has rounded: write it as a bigint' : '')
+  return v.pipe(v.custom<Int64>(isValue, message), v.transform(normalizeInt64))
+}
+
+/** Whether a number of a caller's code may have been another integer. Those of JSON are exact. */
+function isRounded(value: unknown): boolean {
+  return Number.isInteger(value) && !Number.isSafeInteger(value)
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -34,7 +34,7 @@ export const creationRaces: CreationRace[] = [
     connections: 64,
     contenders: [
       { ...bare, bar: { least: 0.75 } },
-      { ...sqlite, bar: { least: 6 } },
+      { ...sqlite, bar: { least: 5 } },
       { ...lowdb, bar: null },
     ],
   },

@@ -89,18 +89,18 @@ export async function benchFirstResponse(bench: Bench): Promise<Row[]> {
     pairs.push({ ours: await measureOurs(bench, file, pets.length), other: await measureHello() })
   }
 
-  const laterMs = pairs.map(({ ours, other }) => ours.ms - other.ms)
-  const laterCpuMs = pairs.map(({ ours, other }) => ours.cpuMs - other.cpuMs)
+  const ratios = pairs.map(({ ours, other }) => ours.ms / other.ms)
+  const cpuRatios = pairs.map(({ ours, other }) => ours.cpuMs / other.cpuMs)
   return [
     {
       what: 'first response of node dist/server.js',
       against: 'a bare node:http script',
       ours: `${formatMs(median(pairs.map(({ ours }) => ours.ms)))} ms`,
       other: `${formatMs(median(pairs.map(({ other }) => other.ms)))} ms`,
-      ratio: `+${formatMs(median(laterMs))} ms`,
-      quartiles: quartiles(laterMs).map(formatMs).join('–'),
-      byCpuTime: `+${formatMs(median(laterCpuMs))} ms`,
-      ...judge(median(laterMs), { most: 30 }, ' ms later'),
+      ratio: `${formatRatio(median(ratios))} ×`,
+      quartiles: quartiles(ratios).map(formatRatio).join('–'),
+      byCpuTime: `${formatRatio(median(cpuRatios))} ×`,
+      ...judge(median(ratios), { most: 2 }, ' × the time'),
       isDisturbed: false,
     },
   ]

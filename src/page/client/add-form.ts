@@ -109,8 +109,8 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
     setText(error, message)
     // No other state of the service makes this request a good one.
     if (response?.status === 400) return
-    // A proxy's error has no code: it could not reach the service.
-    if (code === '' || code === 'shutting_down') errorCause = 'server'
+    // A proxy's error has no code: it could not reach the service. Without any response, no list tells what became of the pet.
+    if (response !== undefined && (code === '' || code === 'shutting_down')) errorCause = 'server'
     else if (code === 'data_file_invalid') errorCause = 'data file'
     // A response in flight may be older than the error, and say that all is well.
     list.reloadLater()

@@ -12,6 +12,9 @@ import { base, type Exchange, send, type WireResponse } from './wire.ts'
 /** How long after a response the list is requested again. */
 const pollAfterMs = 1500
 
+/** The list that is shown is not called up to date for longer, if a response does not come. */
+const maxPollMs = 10_000
+
 /** What caused a request of the list. */
 type Trigger = 'user' | 'creation' | 'poll'
 
@@ -98,7 +101,10 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     // The pet's own exchange stays in view when the list is requested for it.
     const endWaiting = isPoll ? undefined : wire.begin(request, trigger === 'creation')
     if (!isPoll) setWaiting(true)
+    const lateTimer = setTimeout(() => showConnection('lost', 'Not up to date'), maxPollMs)
+    signal.addEventListener('abort', () => clearTimeout(lateTimer))
     const exchange = await send(request, apiKey.value, signal)
+    clearTimeout(lateTimer)
     endWaiting?.(exchange)
     if (exchange === undefined) return
     const before = readStore()
