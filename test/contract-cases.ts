@@ -90,7 +90,7 @@ const sections: Record<string, (section: Section) => void> = {
       for (const query of queries) early.push(await list(query))
       await tryOneOfEach()
     })
-    strictTest('answers 200 and [] when there is nothing to list', async () => {
+    test('answers 200 and [] when there is nothing to list', async () => {
       await tryOneOfEach()
       for (const [index, query] of queries.entries()) {
         // What is wrong with each list is told by other cases.
@@ -628,6 +628,9 @@ const sections: Record<string, (section: Section) => void> = {
     test('answers an invalid body without a key with 401, not 400', async () => {
       expect401('createPet', await add('{}', withoutKey), noKey)
     })
+    strictTest('answers a body that is no JSON without a key with 401, not 400', async () => {
+      expect401('createPet', await add('{"name":', withoutKey), noKey)
+    })
     test('answers an unknown petId without a key with 401, not 404', async () => {
       expect401('getPet', await get('9007199254740993', withoutKey), noKey)
     })
@@ -750,7 +753,8 @@ const sections: Record<string, (section: Section) => void> = {
     })
     strictTest('reads the whole body also when it comes in several packets', async () => {
       const name = newName()
-      const body = newPet({ name: quote(name) }).padEnd(3000)
+      // No packet has all of the pet.
+      const body = newPet({ name: quote(name) }).replace('{', `{${' '.repeat(3000)}`)
       const answer = await addInAnotherWay(body, { delivery: 'pieces' })
       if (answer.status === 413) return
       expectSuccess(answer, 'success: the body is as long as Content-Length says')

@@ -26,7 +26,7 @@ export type Color = 'bold' | 'green' | 'red' | 'yellow'
 export type Paint = (color: Color, text: string) => string
 
 export interface Conclusion {
-  /** 0 if all was tried and passed, 1 if something failed, 2 if nothing failed and something was not tried. */
+  /** 0 if all was tried and passed, with `--basics` if all that it tried passed; 1 if something failed, 2 if nothing failed and something was not tried. */
   readonly exitCode: 0 | 1 | 2
   /** The last line says how many cases passed, failed and were not tried; the cause to fix first stands before it. */
   readonly text: string
@@ -73,7 +73,9 @@ export function summarize(outcome: Outcome): Conclusion {
   if (causes.length > 1)
     lines.push(paint('bold', 'Fix number 1 first, and run this again: it may be behind others.'))
 
-  const exitCode = failures.length > 0 ? 1 : notTriedCount > 0 ? 2 : 0
+  // What --basics tries is not all, whatever the store hides of it.
+  const isIncomplete = notTriedCount > 0 && leftOut.length === 0
+  const exitCode = failures.length > 0 ? 1 : isIncomplete ? 2 : 0
   const total = `${count(caseCount, 'case')}${leftOut.length > 0 ? ' of --basics' : ''}`
   const parts = [
     passedCount === caseCount ? `all ${total}` : `${passedCount} of ${total} passed`,
@@ -108,8 +110,9 @@ const steps: readonly ((failure: Failure, error: Finding) => boolean)[] = [
   ),
   // A response at all.
   (_, error) => error instanceof NoAnswer,
-  // JSON.
-  (_, { expected }) => /^(?:Content-Type: |a body that is JSON)/.test(expected),
+  // JSON. A server that fails has no time for it.
+  (_, { expected, received }) =>
+    /^(?:Content-Type: |a body that is JSON)/.test(expected) && !/\b5\d\d [A-Z]/.test(received),
   // A list.
   (_, { operation, sent, expected }) =>
     operation === 'GET /pets' && !sent.includes('?') && /^(?:200|a JSON array|an array)\b/.test(expected),

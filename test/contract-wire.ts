@@ -238,7 +238,7 @@ export function readResponse(
       if (end === undefined && (body.length < Number(length) || isCut)) return undefined
       const isOfCharacters = [body.toString().length, [...body.toString()].length].includes(Number(length))
       // Some servers cut the body off there, and some send none of it.
-      const isCutOff = isCut && /[\x80-\xff]/.test(body.toString('latin1'))
+      const isCutOff = isCut && /[\x80-\xff]/.test(body.toString('latin1')) && endsTooSoon(body.toString())
       if (isCutOff)
         note(
           'Content-Length: the number of bytes in the body, not of characters',
@@ -307,6 +307,17 @@ function tryGunzip(bytes: Buffer): Buffer {
     return gunzipSync(bytes)
   } catch {
     return bytes
+  }
+}
+
+/** Whether the text is JSON as far as it goes: V8 names no place of a fault, or the end. */
+function endsTooSoon(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return false
+  } catch (error) {
+    const [, position = text.length] = /at position (\d+)/.exec(String(error)) ?? []
+    return Number(position) === text.length
   }
 }
 
