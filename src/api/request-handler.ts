@@ -38,8 +38,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins, exposedHeaders)
   const disturbances = createDisturbances(options, failureCodes)
-  /** Those whose bodies are awaited. */
-  const arriving = new Set<Arrival>()
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
@@ -186,8 +184,17 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return { status, headers, body, code, closes }
   }
 
-  /** Requests that are being handled. A stop takes out those that it gives up. */
-  const handled = new WeakMap<Arrival, { readonly start: number; readonly found: Found }>()
+  /**
+   * Requests that are being handled, the oldest first. A stop takes out those that it gives up. No Map or Set: V8 links each table that these have
+   * outgrown to the next, so that the requests of dead tables would live until the next full collection.
+   */
+  const handled: Handled[] = []
+
+  function takeOut(each: Handled): boolean {
+    const index = handled.indexOf(each)
+    if (index !== -1) handled.splice(index, 1)
+    return index !== -1
+  }
 
   return {
     async handle(arrival) {
@@ -197,15 +204,14 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         checkBodyHead(arrival)
         arrival.askForBody?.()
         arrival.askForBody = undefined
-        arriving.add(arrival)
-        try {
-          return parseBody(await arrival.readBody())
-        } finally {
-          arriving.delete(arrival)
-        }
+        current.isBodyAwaited = true
+        const bytes = await arrival.readBody()
+        current.isBodyAwaited = false
+        return parseBody(bytes)
       }
       const found: Found = {}
-      handled.set(arrival, { start, found })
+      const current: Handled = { arrival, start, found, isBodyAwaited: false }
+      handled.push(current)
       let reply: Reply
       try {
         if (arrival.fault !== undefined) throw arrival.fault
@@ -226,10 +232,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
           if (failure !== undefined && reply.status < 300) reply = failOnPurpose(failure, arrival)
         }
       } catch (error) {
-        if (error === clientGone) return abandoned
+        if (error === clientGone) {
+          takeOut(current)
+          return abandoned
+        }
         reply = toReply(error, arrival)
       }
-      if (!handled.delete(arrival)) return undefined
+      if (!takeOut(current)) return undefined
       const completed = complete(reply, start, arrival.client, arrival, found)
       if (reply !== hanging) return completed
       await disturbances.hang(arrival)
@@ -239,8 +248,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return complete(refuseWith(code), now(), client)
     },
     giveUp(arrival, isWhole) {
-      const { start, found } = handled.get(arrival) ?? { start: now(), found: {} }
-      handled.delete(arrival)
+      const given = handled.find((each) => each.arrival === arrival)
+      if (given !== undefined) takeOut(given)
+      const { start = now(), found = {} } = given ?? {}
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
       return complete(toReply(error, arrival), start, arrival.client, arrival, found)
@@ -253,7 +263,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     disturb: disturbances.change,
     reset() {
       disturbances.reset()
-      for (const arrival of arriving) arrival.stopBody(clientGone)
+      for (const { arrival, isBodyAwaited } of handled) {
+        if (isBodyAwaited) arrival.stopBody(clientGone)
+      }
     },
   }
 }
@@ -300,6 +312,14 @@ interface Found {
   route?: Route | undefined
   /** The fingerprint of the key that was accepted. */
   key?: string
+}
+
+interface Handled {
+  readonly arrival: Arrival
+  /** By `now()`. */
+  readonly start: number
+  readonly found: Found
+  isBodyAwaited: boolean
 }
 
 /** The routes of a path by method. HEAD has that of GET. */
