@@ -74,7 +74,9 @@ test('shows that another page of the list is awaited, and asks for it once', asy
   const release = await holdRequests(page, 'GET')
   const pages: string[] = []
   page.on('request', (request) => {
-    if (request.url().includes('after=10')) pages.push(request.url())
+    // On a busy machine, the page has already looked for changes when these are counted.
+    const isPoll = request.headers()['x-petstore-page'] === 'poll'
+    if (!isPoll && request.url().includes('after=10')) pages.push(request.url())
   })
   await next.click()
   await waitForText(page.getByRole('status'), waiting)
