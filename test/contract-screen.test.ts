@@ -175,6 +175,27 @@ describe('--basics', () => {
     assert.equal(suite.cases.length + Number(leftOut), whole.suite.cases.length)
   })
 
+  test('passes a right server whose store is not empty any more, and says what that hides', async (t) => {
+    const server = await startServer(key)
+    t.after(() => server.close())
+    const suite = () => createSuite(createClient(server.url, key), { isPatient: true, isBasic: true })
+    for (const { run } of suite().cases) await run()
+    const second = suite()
+    for (const { run } of second.cases) await run()
+    const { exitCode, text } = second.conclude()
+    assert.equal(exitCode, 0, text)
+    assert.match(text, /\d cases? not tried: the store holds .*, \d not tried\.$/s)
+  })
+
+  test('does not pass a right server when it was stopped before its end', async (t) => {
+    const server = await startServer(key)
+    t.after(() => server.close())
+    const suite = createSuite(createClient(server.url, key), { isPatient: true, isBasic: true })
+    for (const { run } of suite.cases.slice(0, 5)) await run()
+    const { exitCode, text } = suite.conclude()
+    assert.equal(exitCode, 2, text)
+  })
+
   test('fails a first server that takes any key', async (t) => {
     const { exitCode } = await verify(t, { isAuthorized: ({ authorization }) => authorization !== '' }, true)
     assert.equal(exitCode, 1)

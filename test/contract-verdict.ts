@@ -97,6 +97,8 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
   const notTried = new Map<string, number>()
   /** The case in which each fault was noted first: its level, and how many failures there were before. */
   const faultPlaces = new Map<FaultKind, { readonly level: Level; readonly at: number }>()
+  /** How many of these only the pets of the store hide. */
+  let hiddenCount = 0
   let passedCount = 0
   let stopWords: string | undefined
   let hangCount = 0
@@ -159,7 +161,10 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
       late.count = 0
       return undefined
     } catch (error) {
-      if (error instanceof NotTried) return skip(error.message)
+      if (error instanceof NotTried) {
+        hiddenCount += 1
+        return skip(error.message)
+      }
       // In its own section it is a failure, unless it was told already.
       const isTold = failures.some((other) => causeOf(other.error, client) === causeOf(error, client))
       if (error instanceof Blocked && (error.section !== numberOf(section) || isTold)) {
@@ -212,6 +217,7 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
         failures: all,
         notJudgedCount: blocked.length - (unexplained === undefined ? 0 : 1),
         notTried,
+        hiddenCount,
         passedCount,
         caseCount: cases.length,
         leftOut: leftOut.map(({ section }) => section),

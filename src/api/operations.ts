@@ -43,7 +43,8 @@ export const listPets: Operation = {
   method: 'GET',
   path: '/pets',
   createHandle(store, basePath) {
-    // Formatting a page again would be about half of the work of a list, so a reply serves until a pet changes, or what is wrong with the data file.
+    // Formatting a page again would be about half of the work of a list. So a reply serves until a pet changes, or what is wrong with the
+    // data file.
     const replies = new Map<string, CachedReply>()
     return async ({ search }) => {
       const query = parsePetQuery(new URLSearchParams(search))
