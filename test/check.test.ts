@@ -151,8 +151,30 @@ test('checks the settings alone with a database, and asks nobody', async (t) => 
   const env = { PETSTORE_DATA_FILE: '', PETSTORE_DATABASE_URL: 'postgres://127.0.0.1:1/pets' }
   const expected = { output: 'The settings have no fault. The database was not asked.\n', code: 0 }
   assert.deepEqual(await check(t, folder, env), expected)
-  const wrong = await check(t, folder, { ...env, PORT: 'x' })
-  assert.deepEqual(wrong, { output: 'PORT: expected a port from 0 to 65535, got "x"\n', code: 1 })
+  const unread = await check(t, folder, { ...env, PGSERVICE: 'shop' })
+  assert.match(unread.output, /^Set, but not read by this program: PGSERVICE\n/)
+})
+
+test('says each fault of the address of a database in the words of a start, beside those of other settings', async (t) => {
+  const folder = makeFolder()
+  const url = 'postgres://ann:hush@127.0.0.1:99999/pets?foo=1&sslmode=prefer&connection_limit=x'
+  const env = {
+    PORT: 'x',
+    PETSTORE_DATA_FILE: '',
+    PETSTORE_DATABASE_URL: url,
+    PGTARGETSESSIONATTRS: 'bogus',
+    PGCONNECT_TIMEOUT: 'abc',
+  }
+  const { output, code } = await check(t, folder, env)
+  assert.equal(code, 1)
+  const places = output.split('\n').map((line) => line.slice(0, line.lastIndexOf(': expected ')))
+  const setting = 'PETSTORE_DATABASE_URL'
+  const ofAddress = ['"foo"', 'port', 'sslmode', 'connection_limit'].map((name) => `${setting}: ${name}`)
+  const expected = ['PORT', ...ofAddress, 'PGCONNECT_TIMEOUT', 'PGTARGETSESSIONATTRS', '']
+  assert.deepEqual(places.toSorted(), expected.toSorted())
+  const start = runProgram(t, folder, env)
+  assert.equal((await start.ended).code, 1)
+  assert.equal(withoutTimes(start.output()), output)
 })
 
 test('takes neither the lock nor the port of a server that runs', async (t) => {

@@ -9,6 +9,7 @@ import {
   findUnknownVariables,
   type Config,
 } from '../src/options/settings.ts'
+import { parseDatabaseUrl } from '../src/postgres/database-url.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()
@@ -18,7 +19,7 @@ const defaults: Config = {
   host: '127.0.0.1',
   apiKeys: [],
   dataFile: 'data/pets.json',
-  databaseUrl: '',
+  database: undefined,
   corsOrigins: '*',
   basePath: '',
   delayMs: 0,
@@ -87,7 +88,11 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
   ['PETSTORE_DELAY', '200-800', { delayMs: [200, 800] }],
   ['PETSTORE_DELAY', '0-10000', { delayMs: [0, 10_000] }],
   ['PETSTORE_LOG', 'requests', { log: 'requests' }],
-  ['PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', { databaseUrl: 'postgres://u:p@h/d' }],
+  [
+    'PETSTORE_DATABASE_URL',
+    'postgres://u:p@h/d',
+    { database: parseDatabaseUrl('PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', {}) },
+  ],
   // What `set PORT=3111 && node server.js` gives on Windows.
   ['PORT', '3111 ', { port: 3111 }],
   ['HOST', ' localhost ', { host: 'localhost' }],
@@ -124,7 +129,7 @@ const badSettings: readonly (readonly [string, readonly string[]])[] = [
     ['-1', '10001', '1e3', '0.5', '300ms', '800-200', '200-', '-200', '1-2-3', '200-10001', '5 0'],
   ],
   ['PETSTORE_LOG', ['loud', 'INFO', 'debug']],
-  ['PETSTORE_DATABASE_URL', ['mysql://u:p@h/d', 'h/d', 'postgres://u:p/q@h/d']],
+  ['PETSTORE_DATABASE_URL', ['mysql://u:p@h/d', 'h/d', 'postgres://u:p/q@h/d', 'postgres://h:99999/d']],
 ]
 
 for (const [name, texts] of badSettings) {

@@ -6,7 +6,7 @@ import { maxDelayMs, type DelayMs, parseFailures } from '../http/disturbance.ts'
 import { httpErrors, originFault } from '../http/response.ts'
 import { describe } from '../json/json.ts'
 import { expected, expectedMessage, expectedValid } from '../pet/pet-rules.ts'
-import { databaseUrlFault } from '../postgres/database-url.ts'
+import { type DatabaseAddress, parseDatabaseUrl } from '../postgres/database-url.ts'
 import type { PetStoreError } from '../store/store.ts'
 
 /** The entry's name in the table is that of the option. */
@@ -25,7 +25,7 @@ export interface Setting {
 
 const logLevels = ['silent', 'info', 'requests'] as const
 
-/** All settings. The program alone has `log` and `databaseUrl`; only startPetStore and the program have `port` and `host`. */
+/** All settings. The program alone has `log` and `database`; only startPetStore and the program have `port` and `host`. */
 export const settings = {
   port: {
     variable: 'PORT',
@@ -63,11 +63,12 @@ export const settings = {
     meaning: 'file with the pets; made if there is none',
     schema: expectedValid('the path of a file', pathFault),
   },
-  databaseUrl: {
+  database: {
     variable: 'PETSTORE_DATABASE_URL',
     argument: 'database',
     meaning: 'postgres://… with the pets, instead of a file',
-    schema: expectedValid('the URL of a database', databaseUrlFault),
+    // parseConfig reads it, with libpq's variables.
+    schema: v.string(),
   },
   corsOrigins: {
     variable: 'PETSTORE_CORS_ORIGINS',
@@ -188,7 +189,9 @@ type SettingValues = {
  * The value of each setting, checked. `apiKeys` may be empty, but only where nobody else can reach the service: the program then creates a
  * key for this run.
  */
-export interface Config extends SettingValues {
+export interface Config extends Omit<SettingValues, 'database'> {
+  /** Undefined if the pets are in a file. */
+  readonly database: DatabaseAddress | undefined
   /** Likely mistakes, to be printed at the start. */
   readonly hints: readonly string[]
 }
@@ -246,7 +249,9 @@ export function parseConfig(
         `${find(settings.log).name} is silent: nobody would see a key that is created for the run`
     if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
   }
-  const [file, database] = [find(settings.dataFile), find(settings.databaseUrl)]
+  const [file, database] = [find(settings.dataFile), find(settings.database)]
+  const address = database.text === '' ? undefined : parseDatabaseUrl(database.name, database.text, env)
+  lines.push(...(address?.faults ?? []))
   const transfers = ['import', 'export'].filter((name) => args[name] !== undefined)
   for (const name of transfers) {
     const fault = pathFault(args[name] ?? '')
@@ -259,9 +264,9 @@ export function parseConfig(
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)
   lines.push(...findUnknownVariables(env))
-  const isFile = database.text === '' && parseText(settings.dataFile, file.text).success
+  const isFile = address === undefined && parseText(settings.dataFile, file.text).success
   if (lines.length > 0) throw new ConfigError(lines.join('\n'), isFile ? values.dataFile : undefined)
-  return { ...values, hints }
+  return { ...values, database: address, hints }
 }
 
 function parseText({ schema, parse = String, fallback = '' }: Setting, text: string) {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
 import { describe } from '../json/json.ts'
+import { describeSystemError } from '../system/errors.ts'
 
 /** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
 export class DatabaseUnusable extends Error {
@@ -30,7 +31,7 @@ const parameters = {
 type ParameterName = keyof typeof parameters
 /** The values in words, where the pattern is not a list of them. */
 const words: { readonly [name in ParameterName]?: string } = {
-  connect_timeout: 'seconds',
+  connect_timeout: 'seconds from 0 to 9999',
   connection_limit: 'a number from 1 to 9999',
 }
 
@@ -38,40 +39,48 @@ const words: { readonly [name in ParameterName]?: string } = {
 const unreadVariables =
   'PGSERVICE PGSERVICEFILE PGPASSFILE PGHOSTADDR PGREQUIREAUTH PGSSLCERT PGSSLKEY'.split(' ')
 
+export type DatabaseAddress = ReturnType<typeof parseDatabaseUrl>
+
 /**
- * Reads a URL in which databaseUrlFault finds nothing, and libpq's variables (PGHOST and its like) for what it leaves out. The `address` is
- * as a pool of pg's takes it; `notes` are sentences about what was asked for and is not done. Throws a DatabaseUnusable, or
- * the file system's error for the file of `sslrootcert`.
+ * Reads the URL that a setting gives, and libpq's variables (PGHOST and its like) for what it leaves out. `faults` are lines; without any, the
+ * `address` is as a pool of pg's takes it. `notes` are sentences about what was asked for and is not done.
  */
-export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
-  const parts = urlPattern.exec(text)?.groups ?? {}
-  const given = new URLSearchParams(parts['query'])
+export function parseDatabaseUrl(setting: string, text: string, env: NodeJS.ProcessEnv) {
+  const parts = urlPattern.exec(text)?.groups
+  const faults = parts === undefined ? [`${setting}: ${expected}`] : []
+  const given = new URLSearchParams(parts?.['query'])
   const names = Object.keys(parameters).join(', ')
-  for (const name of given.keys()) {
+  for (const name of new Set(given.keys())) {
     if (Object.hasOwn(parameters, name) && given.getAll(name).length === 1) continue
     // A name without a value may be the rest of a password.
-    const fault = given.get(name) ? describe(name) : 'the address'
-    throw new DatabaseUnusable(`${fault}: expected no parameters but ${names}, each once`)
+    const shown = given.get(name) ? `${describe(name)}: ` : ''
+    faults.push(`${setting}: ${shown}expected no parameters but ${names}, each once`)
   }
   const read = (name: string, variable: string, fallback = ''): string =>
-    unescape(parts[name] ?? '') || env[variable] || fallback
+    unescape(parts?.[name] ?? '') || env[variable] || fallback
   const readParameter = (name: ParameterName): string => {
     const [variable, fallback, pattern] = parameters[name]
     const value = given.get(name) || env[variable] || fallback
-    if (new RegExp(`^(?:${pattern})$`, 's').test(value)) return value
-    const expectedValues = words[name] ?? pattern.replaceAll('|', ', ')
-    throw new DatabaseUnusable(`${given.get(name) ? name : variable}: expected ${expectedValues}`)
+    const isValid = new RegExp(`^(?:${pattern})$`, 's').test(value)
+    const place = given.get(name) ? `${setting}: ${name}` : variable
+    if (!isValid) faults.push(`${place}: expected ${words[name] ?? pattern.replaceAll('|', ', ')}`)
+    return value
   }
 
   const user = read('user', 'PGUSER', env['USER'] || 'postgres')
   const host = read('host', 'PGHOST', 'localhost').replace(/^\[(.*)\]$/, '$1')
   const port = Number(read('port', 'PGPORT', '5432'))
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    faults.push(`${parts?.['port'] ? `${setting}: port` : 'PGPORT'}: expected a port from 1 to 65535`)
   const database = read('database', 'PGDATABASE', user)
   const options = readParameter('options')
   const certificate = readParameter('sslrootcert')
-  const ssl =
-    readParameter('sslmode') !== 'disable' &&
-    (certificate === 'system' ? {} : { ca: readFileSync(certificate) })
+  let ssl: false | { ca?: Buffer } = readParameter('sslmode') !== 'disable' && {}
+  try {
+    if (ssl !== false && certificate !== 'system') ssl = { ca: readFileSync(certificate) }
+  } catch (error) {
+    faults.push(`sslrootcert: ${describe(certificate)}: cannot be read: ${describeSystemError(error)}`)
+  }
 
   const [shownUser, shownHost, shownDatabase] = [user, host, database].map(encodeURIComponent)
   const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
@@ -83,6 +92,7 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
   if (binding === 'require')
     notes.push('channel_binding=require: used where the database offers it, as with prefer')
   return {
+    faults,
     address: {
       user,
       host,
@@ -101,6 +111,3 @@ export function parseDatabaseUrl(text: string, env: NodeJS.ProcessEnv) {
     notes,
   }
 }
-
-export const databaseUrlFault = (text: string): string | undefined =>
-  text === '' || urlPattern.test(text) ? undefined : expected

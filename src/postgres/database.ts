@@ -3,7 +3,7 @@ import type { ClientBase } from 'pg'
 import { clock, delay } from '../system/clock.ts'
 import { describeError, errorCode, isError } from '../system/errors.ts'
 import { query, type PostgresPool } from './connections.ts'
-import { DatabaseUnusable, parseDatabaseUrl } from './database-url.ts'
+import { type DatabaseAddress, DatabaseUnusable } from './database-url.ts'
 import { createPostgresStorage, prepareTables } from './postgres-storage.ts'
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
@@ -32,8 +32,10 @@ const lookForWarnings = `
   FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${limits.query_timeout - 1}`
 
 /** Also gives `shown`, the address without the password. Throws a DatabaseUnusable. */
-export async function openDatabase(url: string, env: NodeJS.ProcessEnv, say: (message: string) => void) {
-  const { address, password, session, shown, notes } = parseDatabaseUrl(url, env)
+export async function openDatabase(
+  { address, password, session, shown, notes }: DatabaseAddress,
+  say: (message: string) => void,
+) {
   for (const note of notes) say(note)
   // Half of the built file: evaluated only now.
   const { Pool } = await import('pg')

@@ -66,14 +66,13 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
   const path = importPath ?? exportPath
   // An import and an export need no keys.
   const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args }, faults)
-  const { databaseUrl, log } = config
+  const { database: address, log } = config
   const say = log === 'silent' ? () => {} : console.say
-  const open = () => openDatabase(databaseUrl, process.env, say)
-  if (path === undefined)
-    return serve(config, databaseUrl === '' ? undefined : await open(), { ...console, say })
+  if (address === undefined) return serve(config, undefined, { ...console, say })
+  if (path === undefined) return serve(config, await openDatabase(address, say), { ...console, say })
   const verb = importPath === undefined ? 'export' : 'import'
   try {
-    const database = await open()
+    const database = await openDatabase(address, say)
     const count = await (verb === 'export'
       ? exportPets(database, path)
       : importPets(database, path, { onMessage: say }))
@@ -101,8 +100,9 @@ async function check(
   try {
     const config = parseConfig(process.env, given, argumentFaults)
     lines.push(...config.hints.map((hint) => `Note: ${hint}`))
-    if (config.databaseUrl === '') dataFile = config.dataFile
-    else lines.push('The settings have no fault. The database was not asked.')
+    const { database } = config
+    if (database === undefined) dataFile = config.dataFile
+    else lines.push(...database.notes, 'The settings have no fault. The database was not asked.')
   } catch (error) {
     note(error)
     if (error instanceof ConfigError) dataFile = error.dataFile
@@ -130,7 +130,7 @@ function describeChecked({ petCount, highestId, missingIdCount, repair }: Checke
 async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
   const { say, sayError, addTimes } = console
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
-  const { hints: _hints, log, databaseUrl: _url, dataFile, ...settings } = config
+  const { hints: _hints, log, database: _address, dataFile, ...settings } = config
   const options = {
     // The compiler refuses a setting here that embedders do not have. Take it out in the line above, or add it to options/types.ts.
     ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),

@@ -322,7 +322,7 @@ test('takes what hosts print into an address, with the meaning that libpq gives 
     [
       `${plainUrl}?options=-c%20search_path%3Dpublic&pgbouncer=true`,
       {},
-      /^"pgbouncer": expected no parameters but sslmode, .*, each once$/m,
+      /^PETSTORE_DATABASE_URL: "pgbouncer": expected no parameters but sslmode, .*, each once$/m,
     ],
     [
       plainUrl,
