@@ -401,11 +401,11 @@ test('rejects when it cannot start, and keeps neither port nor file', async (t) 
   const port = Number(new URL(taken.url).port)
   await assert.rejects(startPetStore({ apiKeys: [key], dataFile, port }), {
     code: 'EADDRINUSE',
-    message: `PORT: ${port} is taken by another program on 127.0.0.1; stop that program, or choose another port`,
+    message: `port: ${port} is taken by another program on 127.0.0.1; stop that program, or choose another port`,
   })
   await assert.rejects(startPetStore({ apiKeys: [key], dataFile, host: 'host.invalid' }), {
     code: /^(?:ENOTFOUND|EAI_AGAIN)$/,
-    message: /^HOST: host\.invalid could not be looked up; /,
+    message: /^host: host\.invalid could not be looked up; /,
   })
   const store = await startPetStore({ apiKeys: [key], dataFile })
   await assert.rejects(createPetStore({ apiKeys: [key], dataFile }), /pets\.json/)

@@ -7,14 +7,14 @@ import { systemError } from './file-system.ts'
 test('names the setting to change for each error that a person can mend, and keeps its code and cause', () => {
   const sentences = {
     EADDRINUSE:
-      /^PORT: 80 is taken by another program on pets\.test; stop that program, or choose another port$/,
-    EACCES: /^PORT: 80 needs a privilege that this user does not have; choose a port from 1024 on$/,
+      /^port: 80 is taken by another program on pets\.test; stop that program, or choose another port$/,
+    EACCES: /^port: 80 needs a privilege that this user does not have; choose a port from 1024 on$/,
     EADDRNOTAVAIL:
-      /^HOST: pets\.test is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses$/,
+      /^host: pets\.test is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses$/,
     ENOTFOUND:
-      /^HOST: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
+      /^host: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
     EAI_AGAIN:
-      /^HOST: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
+      /^host: pets\.test could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses/,
   }
   for (const [code, sentence] of Object.entries(sentences)) {
     const cause = systemError(code)
@@ -27,10 +27,10 @@ test('names the setting to change for each error that a person can mend, and kee
     [
       'EAFNOSUPPORT',
       '::',
-      /^HOST: :: is an address of IPv6, which this system does not have; 0\.0\.0\.0 listens/,
+      /^host: :: is an address of IPv6, which this system does not have; 0\.0\.0\.0 listens/,
     ],
-    ['EINVAL', 'fe80::1', /^HOST: fe80::1 is a link-local address, .* such as fe80::1%eth0$/],
-    ['EINVAL', 'FE80::1%none', /^HOST: FE80::1%none is a link-local address, .* such as FE80::1%eth0$/],
+    ['EINVAL', 'fe80::1', /^host: fe80::1 is a link-local address, .* such as fe80::1%eth0$/],
+    ['EINVAL', 'FE80::1%none', /^host: FE80::1%none is a link-local address, .* such as FE80::1%eth0$/],
   ] as const) {
     const error = explainListenError(systemError(code), 80, host)
     assert.ok(error instanceof Error)
@@ -40,7 +40,7 @@ test('names the setting to change for each error that a person can mend, and kee
   assert.equal(explainListenError(unexplained, 80, 'pets.test'), unexplained)
   const reserved = explainListenError(systemError('EACCES'), 5000, 'pets.test')
   assert.ok(reserved instanceof Error)
-  assert.equal(reserved.message, 'PORT: 5000 is reserved by the system; choose another port')
+  assert.equal(reserved.message, 'port: 5000 is reserved by the system; choose another port')
   const other = systemError('EMFILE')
   assert.equal(explainListenError(other, 80, 'pets.test'), other)
 })

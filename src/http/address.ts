@@ -10,7 +10,7 @@ export function formatUrl(address: string, port: number | string): string {
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
-/** It cannot listen. The sentence names the setting to change, or what to use instead. */
+/** It cannot listen. The sentence begins with what to change, `port` or `host`, or says what to use instead. */
 export class ListenError extends Error {
   /** The system's, such as EADDRINUSE; empty on Bun. */
   readonly code: string
@@ -22,19 +22,19 @@ export class ListenError extends Error {
 
 /** A ListenError if it is known what a person can change; otherwise the error as it is. */
 export function explainListenError(error: unknown, port: number, host: string): unknown {
-  const unknownHost = `HOST: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
+  const unknownHost = `host: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
   const sentences: Partial<Record<string, string>> = {
-    EADDRINUSE: `PORT: ${port} is taken by another program on ${host}; stop that program, or choose another port`,
+    EADDRINUSE: `port: ${port} is taken by another program on ${host}; stop that program, or choose another port`,
     EACCES:
       port < 1024
-        ? `PORT: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
+        ? `port: ${port} needs a privilege that this user does not have; choose a port from 1024 on`
         : // Windows sets ranges of ports aside (netsh interface ipv4 show excludedportrange protocol=tcp).
-          `PORT: ${port} is reserved by the system; choose another port`,
-    EAFNOSUPPORT: `HOST: ${host} is an address of IPv6, which this system does not have; 0.0.0.0 listens on all of its addresses`,
+          `port: ${port} is reserved by the system; choose another port`,
+    EAFNOSUPPORT: `host: ${host} is an address of IPv6, which this system does not have; 0.0.0.0 listens on all of its addresses`,
     EINVAL: /^fe[89ab]/i.test(host)
-      ? `HOST: ${host} is a link-local address, which needs an interface of this machine behind it, such as ${host.replace(/%.*/, '')}%eth0`
+      ? `host: ${host} is a link-local address, which needs an interface of this machine behind it, such as ${host.replace(/%.*/, '')}%eth0`
       : undefined,
-    EADDRNOTAVAIL: `HOST: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`,
+    EADDRNOTAVAIL: `host: ${host} is not an address of this machine; 0.0.0.0 listens on all of its addresses`,
     ENOTFOUND: unknownHost,
     EAI_AGAIN: unknownHost,
   }

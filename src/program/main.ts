@@ -54,9 +54,10 @@ export async function runProgram(): Promise<void> {
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
-    const name = /^(PORT|HOST):/.exec(message)?.[1]?.toLowerCase() ?? ''
-    // The sentence about an address begins with the variable.
-    console.sayRefusal(args[name] === undefined ? message : message.replace(/^\w+/, `--${name}`))
+    // A sentence about the address begins with the option of embedding code. A person gave an argument or a variable.
+    const nameOf = (option: string) => (args[option]?.trim() ? `--${option}` : option.toUpperCase())
+    const isOfAddress = error instanceof ListenError
+    console.sayRefusal(isOfAddress ? message.replace(/^(?:port|host)(?=:)/, nameOf) : message)
     await console.exit(1, 1_000)
   }
 }

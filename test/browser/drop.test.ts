@@ -134,7 +134,7 @@ for (const [name, open] of Object.entries(browsers)) {
         try {
           watched = await startWatched(t, port)
         } catch (error) {
-          assert.match(String(error), /^Error: PORT: 80 /)
+          assert.match(String(error), /^Error: port: 80 /)
           return t.skip('port 80 is not free, or needs a privilege')
         }
         const expected = Object.keys(kinds).map((kind) => [kind, 200, 'rejected', 200])
