@@ -198,23 +198,29 @@ test('keeps the pets where the path leads now when the link of its folder was sw
   assert.equal(nodeFs.existsSync(join(releases, '1')), false)
 })
 
-test('does not start, and makes nothing, where the link of its folder leads to none', async (t) => {
-  const folder = makeFolder()
-  const link = join(folder, 'data')
-  nodeFs.symlinkSync('disk/store', link)
-  nodeFs.mkdirSync(join(folder, 'disk'))
-  const path = join(link, 'pets.json')
-  const refusal = {
-    message: `${path}: cannot be found: ${link} is a link to disk/store, which is not there; mount it, or make that folder`,
-  }
-  await assert.rejects(openFileStore(path), refusal)
-  await assert.rejects(checkDataFile(path), refusal)
-  assert.deepEqual(nodeFs.readdirSync(join(folder, 'disk')), [])
-  nodeFs.mkdirSync(join(folder, 'disk/store'))
-  const { store } = await openStore(t, path)
-  await store.create(newPet('Rex'))
-  assert.deepEqual(namesInFile(join(folder, 'disk/store/pets.json')), ['Rex'])
-})
+for (const [what, linked, leadsTo, missing] of [
+  ['of its folder', 'data', 'disk/store', 'which is not there'],
+  ['of its file', 'data/pets.json', '../disk/store/pets.json', 'whose folder is not there'],
+] as const) {
+  test(`does not start, and makes nothing, where the link ${what} leads to none`, async (t) => {
+    const folder = makeFolder()
+    const link = join(folder, linked)
+    nodeFs.mkdirSync(dirname(link), { recursive: true })
+    nodeFs.symlinkSync(leadsTo, link)
+    nodeFs.mkdirSync(join(folder, 'disk'))
+    const path = join(folder, 'data/pets.json')
+    const refusal = {
+      message: `${path}: cannot be found: ${link} is a link to ${leadsTo}, ${missing}; mount it, or make that folder`,
+    }
+    await assert.rejects(openFileStore(path), refusal)
+    await assert.rejects(checkDataFile(path), refusal)
+    assert.deepEqual(nodeFs.readdirSync(join(folder, 'disk')), [])
+    nodeFs.mkdirSync(join(folder, 'disk/store'))
+    const { store } = await openStore(t, path)
+    await store.create(newPet('Rex'))
+    assert.deepEqual(namesInFile(join(folder, 'disk/store/pets.json')), ['Rex'])
+  })
+}
 
 describe(
   'keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file',

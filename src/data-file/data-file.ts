@@ -119,11 +119,11 @@ export async function openDataFile(
 
 function refuseLostLink(disk: Disk): void {
   const link = disk.findLostLink()
-  if (link !== undefined)
-    throw DataFileUnusable.ofFile(
-      disk.name,
-      `cannot be found: ${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, which is not there; mount it, or make that folder`,
-    )
+  // Beside kept pets no store begins empty: the start is refused later, and names them.
+  if (link === undefined || findKeptFiles(disk).length > 0) return
+  const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
+  const leads = `${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, ${missing}`
+  throw DataFileUnusable.ofFile(disk.name, `cannot be found: ${leads}; mount it, or make that folder`)
 }
 
 function describeStartFailure(disk: Disk, error: unknown): string {

@@ -86,12 +86,14 @@ export class Disk {
 
   /**
    * A disk that is not mounted yet, or a folder that was renamed: a link on the way to the data file leads there, and nothing is there. To make it
-   * anew would begin an empty store in another place. The link is given; undefined if there is none.
+   * anew would begin an empty store in another place. The link is given; undefined if there is none. Where the file itself is a link, its
+   * folder has to be there: the file may be still to be made.
    */
   findLostLink(): string | undefined {
-    for (let path = dirname(this.path); path !== dirname(path); path = dirname(path)) {
-      const isLink = this.fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
-      if (isLink && this.statIdentity(path) === undefined) return path
+    for (let path = this.path; path !== dirname(path); path = dirname(path)) {
+      if (this.fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue
+      const needed = path === this.path ? dirname(this.target) : path
+      if (this.statIdentity(needed) === undefined) return path
     }
     return undefined
   }
