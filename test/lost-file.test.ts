@@ -652,7 +652,7 @@ test('keeps the pets before it reads a file that is much larger, and serves that
   }
 })
 
-test('serves others between the parts of a file that it keeps or writes anew, which are of some 64 KiB', async (t) => {
+test('serves others between the parts of a file that it keeps or writes anew, which are of 64 KiB at most', async (t) => {
   const count = 10_000
   const path = makeDataFile('{"pets":[]}')
   let turns = 0
@@ -674,9 +674,9 @@ test('serves others between the parts of a file that it keeps or writes anew, wh
   await lines.next(/are kept in/)
   for (const suffix of ['.petstore-new', '.petstore-temporary']) {
     const parts = writes.filter((write) => write.path === `${path}${suffix}`)
-    assert.ok(parts.length > 5 && parts.length < 20, `${parts.length} parts of ${suffix}`)
+    assert.ok(parts.length > 5 && parts.length < 25, `${parts.length} parts of ${suffix}`)
     for (const [i, part] of parts.entries()) {
-      assert.ok(part.bytes < 140_000, `${part.bytes} bytes`)
+      assert.ok(part.bytes <= 65_536, `${part.bytes} bytes`)
       assert.ok(i === 0 || part.turn > (parts[i - 1]?.turn ?? 0), 'a turn of others between two parts')
     }
   }

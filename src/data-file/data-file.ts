@@ -181,7 +181,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
     if (remedy === undefined) throw unusable
   }
   if (remedy === 'create') throw DataFileUnusable.ofFile(disk.name, 'is missing; a start would create it')
-  const served = remedy === undefined ? text : new FileText(Buffer.concat(remedy.repaired))
+  const served = remedy === undefined ? text : new FileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? findRewriteError(disk) : undefined
   if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
@@ -192,11 +192,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
 }
 
 function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
-  return isAtEnd ? 'repair its end' : `take out ${countBytes(damaged)} damaged bytes: ${missing}`
-}
-
-function countBytes(parts: readonly Buffer[]): number {
-  return parts.reduce((sum, part) => sum + part.length, 0)
+  return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missing}`
 }
 
 /** Throws a DataFileChanged, a system error, a DataFileUnusable for what cannot be read in the memory that there is, or what `prepare` throws. */
@@ -341,17 +337,21 @@ export class DataFile implements Adapter<PetData> {
    * as it was written. Throws a DataFileChanged when it has to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
-    let written: readonly Buffer[] | undefined
+    let written: Buffer | undefined
     for (;;) {
       this.#become({ is: 'unread' })
       const found = await readText(this.#disk, this.highestGivenId, (size) => this.#prepareToRead(size))
       const { text, identity, unusable } = found
-      if (written !== undefined && !isMadeOf(text.bytes, written)) throw new DataFileChanged(this.name)
+      if (written?.equals(text.bytes) === false) throw new DataFileChanged(this.name)
       const isDurable = written !== undefined
       if (unusable !== undefined) written = await this.#recover(identity, text, unusable)
       else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
         return this.#serve(identity, text)
-      else written = await this.#rewrite(identity, text.formatWithIds(text.tail))
+      else {
+        // The ids of 100,000 pets take long to read and to fill in: others are served in between.
+        await new Promise(clock.setImmediate)
+        written = await this.#rewrite(identity, text.formatWithIds())
+      }
     }
   }
 
@@ -384,7 +384,7 @@ export class DataFile implements Adapter<PetData> {
    * | was copied during an append               | is repaired               | is repaired           |
    * | is empty, or wrong otherwise              | is an error               | is an error           |
    */
-  async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<readonly Buffer[]> {
+  async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<Buffer> {
     const isStart = this.#served === undefined
     await waitForSave(this.#disk, identity, isStart)
     const hasKeptPets = findKeptFiles(this.#disk).length > 0
@@ -394,7 +394,7 @@ export class DataFile implements Adapter<PetData> {
     }
     if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged(this.name)
     const remedy = hasKeptPets ? undefined : findRemedy(text, identity, isStart)
-    if (remedy === 'create') return this.#rewrite(undefined, [...formatFile([])])
+    if (remedy === 'create') return this.#rewrite(undefined, Buffer.concat([...formatFile([])]))
     if (remedy !== undefined) return this.#repair(identity, remedy)
     this.#become({ is: 'unusable', identity, error: unusable, lacksRight: false })
     throw unusable
@@ -527,7 +527,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#served
   }
 
-  async #rewrite(expected: Identity, next: readonly Buffer[]): Promise<readonly Buffer[]> {
+  async #rewrite(expected: Identity, next: Buffer): Promise<Buffer> {
     const outcome = await rewriteFile(this.#disk, expected, next)
     if (outcome.is === 'failed') {
       const { error, isOldAside } = outcome
@@ -568,16 +568,16 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** Returns the path. Throws as #rewrite does, which comes next, since it is the folder that cannot be written. */
-  async #keepDamaged(damaged: readonly Buffer[]): Promise<string> {
+  async #keepDamaged(damaged: Buffer): Promise<string> {
     try {
-      return await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), damaged)
+      return await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
     } catch (error) {
       const obstacle = this.#findObstacle(error)
       throw obstacle === undefined ? error : mustBeRewritten(this.#disk, obstacle.words)
     }
   }
 
-  async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<readonly Buffer[]> {
+  async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<Buffer> {
     const isKept = damaged.length > 0
     const keptPath = isKept ? await this.#keepDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
@@ -586,19 +586,10 @@ export class DataFile implements Adapter<PetData> {
       throw error
     })
     const why = 'a crash or the disk had damaged it, or it was copied while pets were created'
-    const kept = `${countBytes(damaged)} damaged bytes are kept in ${basename(keptPath)}`
+    const kept = `${damaged.length} damaged bytes are kept in ${basename(keptPath)}`
     this.#disk.say(
       `repaired: ${isKept ? `${why}; ${kept}; ${missing}` : 'its closing brackets were missing'}`,
     )
     return repaired
   }
-}
-
-function isMadeOf(bytes: Buffer, parts: readonly Buffer[]): boolean {
-  let at = 0
-  for (const part of parts) {
-    if (!part.equals(bytes.subarray(at, at + part.length))) return false
-    at += part.length
-  }
-  return at === bytes.length
 }

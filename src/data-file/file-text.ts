@@ -2,7 +2,15 @@
  * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
  * the closing brackets.
  */
-import { byteOrderMarkLength, JsonFault, JsonReader, placeOf, shorten, type Int64 } from '../json/json.ts'
+import {
+  byteOrderMarkLength,
+  JsonFault,
+  JsonReader,
+  maxInt64,
+  placeOf,
+  shorten,
+  type Int64,
+} from '../json/json.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
@@ -14,6 +22,9 @@ export const separator = ',\n    '
 
 /** At most, so that a crash cannot damage more pets. */
 export const maxAppendPets = 128
+
+/** Of an id that is filled in. */
+const maxIdBytes = `"id":${maxInt64},`.length
 
 /** So many faults are named. */
 const maxFaults = 10
@@ -106,15 +117,19 @@ export class FileText {
     return new DataFileUnusable(lines.join('\n'), summary)
   }
 
-  /** The text up to the last pet, and `closing`, in parts. An id comes with a comma, since at least the `name` follows. */
-  formatWithIds(closing: Buffer): readonly Buffer[] {
-    const pieces: Buffer[] = []
+  /** The text with the ids that were filled in. Each comes with a comma, since at least the `name` follows. */
+  formatWithIds(): Buffer {
+    const { bytes, filledIds } = this
+    const text = Buffer.allocUnsafe(bytes.length + filledIds.length * maxIdBytes)
     let from = 0
-    for (const { at, id } of this.filledIds) {
-      pieces.push(this.bytes.subarray(from, at + 1), Buffer.from(`"id":${id},`))
+    let length = 0
+    for (const { at, id } of filledIds) {
+      length += bytes.copy(text, length, from, at + 1)
+      length += text.write(`"id":${id},`, length)
       from = at + 1
     }
-    return [...pieces, this.bytes.subarray(from, this.petsEnd), closing]
+    length += bytes.copy(text, length, from)
+    return text.subarray(0, length)
   }
 
   get tail(): Buffer {

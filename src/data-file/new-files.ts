@@ -18,7 +18,7 @@ const oldName = (target: string): string => `${target}.petstore-old`
 /** Not the name of a new data file, which tells a start that a rewrite was interrupted. */
 export const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
-const writeBytes = 65_536
+const maxWriteBytes = 65_536
 
 /** Creates a durable file for its owner alone, which gets the owner, group and mode of `like` when it is whole. */
 async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, like?: Stats): Promise<void> {
@@ -37,22 +37,13 @@ async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, l
   await disk.withFile(path, 'wx', use, 0o600)
 }
 
-/** The same bytes in parts of `writeBytes` at least: a part for each pet would cost a system call each. */
+/** The same bytes in parts of `maxWriteBytes` at most. */
 function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
-  let waiting: Buffer[] = []
-  let waitingBytes = 0
   for (const part of parts) {
-    for (let at = 0; at < part.length; at += writeBytes) {
-      const piece = part.subarray(at, at + writeBytes)
-      waiting.push(piece)
-      waitingBytes += piece.length
-      if (waitingBytes < writeBytes) continue
-      yield Buffer.concat(waiting)
-      waiting = []
-      waitingBytes = 0
+    for (let at = 0; at < part.length; at += maxWriteBytes) {
+      yield part.subarray(at, at + maxWriteBytes)
     }
   }
-  yield Buffer.concat(waiting)
 }
 
 /** As far as we may. Rights of a group that it cannot get would be those of another group. */
@@ -92,11 +83,7 @@ export type RewriteOutcome =
   | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
 /** `expected` is undefined if there was no file. If another one is there by now, leaves that. */
-export async function rewriteFile(
-  disk: Disk,
-  expected: Identity,
-  next: Iterable<Buffer>,
-): Promise<RewriteOutcome> {
+export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer): Promise<RewriteOutcome> {
   const { target } = disk
   const oldPath = oldName(target)
   const newPath = newName(target)
@@ -108,7 +95,7 @@ export async function rewriteFile(
     // 2. Remove what an earlier rewrite has left, so that the old file is the one that is moved now.
     if (disk.statIdentity(oldPath) !== undefined) disk.fs.unlinkSync(oldPath)
     // 3. Make the new file, and its name durable: where both names are without a file at the path, a start restores the old one.
-    await writeNewFile(disk, newPath, next, old)
+    await writeNewFile(disk, newPath, [next], old)
     await disk.syncFolder(dirname(target))
     if (expected !== undefined) {
       // 4. Move the old file aside.

@@ -24,10 +24,10 @@ import { closingBrackets, FileText, formatFile, maxAppendPets, separator } from 
 
 export interface Damage {
   readonly cause: 'brackets' | 'append' | 'copy'
-  /** The whole text without the damage, in parts. It is valid. */
-  readonly repaired: readonly Buffer[]
+  /** The whole text without the damage. It is valid. */
+  readonly repaired: Buffer
   /** What was taken out; nothing if only closing brackets were missing. */
-  readonly damaged: readonly Buffer[]
+  readonly damaged: Buffer
   /** Whether no whole pet stands behind it. */
   readonly isAtEnd: boolean
   /** Which ids may have been in that. */
@@ -80,7 +80,7 @@ export function findDamage(fileText: FileText): Damage | undefined {
   if (cause === undefined) return undefined
   const damage = { cause, ...takeOut(fileText, text, found) }
   // Behind the damage, an id may stand that stands before it, too.
-  return new FileText(Buffer.concat(damage.repaired)).faultCount === 0 ? damage : undefined
+  return new FileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
 /** Undefined if a pet is there that neither a hole nor the end of the text has damaged, or if they are more than one append can hold. */
@@ -254,7 +254,12 @@ function takeOut(
     damaged.push(tail.subarray(from))
     missing.push(`ids above ${highestIdOf(pets, found)} may be given again`)
   }
-  return { repaired, damaged, isAtEnd: found.length === 0, missing: missing.join(', ') }
+  return {
+    repaired: Buffer.concat(repaired),
+    damaged: Buffer.concat(damaged),
+    isAtEnd: found.length === 0,
+    missing: missing.join(', '),
+  }
 }
 
 function isAscending(ids: readonly (Int64 | undefined)[]): boolean {
