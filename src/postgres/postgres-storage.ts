@@ -178,7 +178,9 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
     if (errorCode(error) !== '42P01') return explain(pool, error)
     // A table is missing. If another server makes the tables at the same moment, this waits for its end and is then refused, even with IF
     // NOT EXISTS; so a second look tells whether all is well.
-    return query(pool, createTables).catch((refusal: unknown) => look().catch(() => explain(pool, refusal)))
+    return query(pool, createTables).catch((refusal: unknown) =>
+      look().catch(() => explain(pool, refusal, createTables)),
+    )
   })
   // A read-only database refuses it, and needs none; and an import may hold the row.
   await query(pool, raiseCounter).catch((error: unknown) =>
@@ -191,12 +193,17 @@ async function refuseEncoding(connections: Connections): Promise<void> {
   if (wrong !== undefined) throw new DatabaseUnusable(wrong.fault)
 }
 
-/** Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). */
-async function explain(pool: PostgresPool, error: unknown): Promise<never> {
+/**
+ * Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). In one line, to be copied from a log, which
+ * has a time before each.
+ */
+async function explain(pool: PostgresPool, error: unknown, missing = ''): Promise<never> {
   if (!errorCode(error).startsWith('42')) throw error
   const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
   const remedy =
     "have this run by a role that may or, if such a table is another program's, choose another database"
-  const grants = `GRANT SELECT, INSERT ON pets TO ${row?.role};\nGRANT SELECT, UPDATE ON pet_counter TO ${row?.role};\n`
-  throw new DatabaseUnusable(`${describeError(error)}; ${remedy}:\n\n${createTables}${grants}`)
+  const grants = `GRANT SELECT, INSERT ON pets TO ${row?.role}; GRANT SELECT, UPDATE ON pet_counter TO ${row?.role};`
+  throw new DatabaseUnusable(
+    `${describeError(error)}; ${remedy}:\n${missing.replaceAll(/\s+/g, ' ')}${grants}`,
+  )
 }
