@@ -195,6 +195,24 @@ test('is red while less than 1 MiB is free after a creation that found no room, 
   assert.ok(lines().length <= 8, lines().join('\n'))
 })
 
+test('says that a mistake is mended while the disk is full, and that it is still full', async (t) => {
+  const { path, fault, lookUntil, fetch, said, room } = await openFaulty(t)
+  room.freeBytes = 0
+  Object.assign(fault, { name: 'writeSync', code: 'ENOSPC' })
+  assert.equal(await create(fetch), '507 insufficient_storage')
+  fault.name = ''
+  writeFileSync(path, '{"pets":[secret]}')
+  await lookUntil(/no pet can be added/)
+  writeFileSync(path, `{"pets":[${petLine(1, 'Kit')}]}`)
+  await lookUntil(/^reloaded/)
+  assert.deepEqual(await askAll(fetch), failed)
+  const full = `${path}: has too little room: no space left on device (ENOSPC); pets that do not fit are refused`
+  const mended = `${path}: is valid again, and the pets come from it`
+  assert.deepEqual(said, [mended, full, 'reloaded 1 pet: 0 added, 0 removed, 1 changed'])
+  room.freeBytes = 2 ** 30
+  await lookUntil(/: can be used again$/)
+})
+
 for (const [what, freeBytes] of [
   ['is not known', NaN],
   ['seems to be there', 2 ** 30],

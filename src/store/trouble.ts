@@ -18,6 +18,7 @@ import { failureKnownMs } from './store.ts'
 /** So often at most, a disk that is nearly full is told of. */
 const tellFullMs = 60_000
 
+const validAgain = 'is valid again, and the pets come from it'
 const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
 
 interface Finding {
@@ -149,7 +150,7 @@ export class Trouble {
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
     const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
     if (!isFault) return { ...failed, words }
-    return { ...failed, words, code: 'read_only', endWords: 'is valid again, and the pets come from it' }
+    return { ...failed, words, code: 'read_only', endWords: validAgain }
   }
 
   #describeCreation(error: unknown): string {
@@ -175,10 +176,13 @@ export class Trouble {
     // Of the failures of creations, the first is told.
     const isTold = found.words === told?.words || (found.isOfCreation && told?.isOfCreation === true)
     if (isTold || found.words === undefined) return
+    // A mistake may be mended while the disk has no room.
+    const isMended = told?.endWords === validAgain && this.#lookFailure === undefined
+    if (isMended) this.#say(`${this.#file.name}: ${validAgain}`)
     if (found.isFull) {
       // On a disk that is nearly full, one pet finds room, and the next does not.
       const now = clock.performanceNow()
-      if (now < this.#toldFullMs + tellFullMs) return
+      if (!isMended && now < this.#toldFullMs + tellFullMs) return
       this.#toldFullMs = now
     }
     this.#say(found.words)
