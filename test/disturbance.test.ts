@@ -138,6 +138,10 @@ test('gives an error code the words that a client gets when the failure is real'
     await messageOf('unauthorized', { headers: { authorization: 'Bearer zz' } }),
     'The API key is not valid.',
   )
+  for (const target of ['/v1/pets/5', '/v1/%70ets/5', '/v1/pets/5?x=/y'])
+    assert.equal(await messageOf('not_found', {}, target), 'There is no pet with the id "5".')
+  assert.equal(await messageOf('after:not_found', {}, '/v1/pets/1'), 'There is no pet with the id "1".')
+  assert.equal(await messageOf('not_found'), 'There is no such path.')
   assert.match(await messageOf('unauthorized', { headers: { authorization: null } }), /^Send your API key/)
   app.server.disturb({ fail: 'method_not_allowed' })
   const { headers } = await send(app.url, '/v1/pets', creation)
@@ -386,27 +390,42 @@ test(
   },
 )
 
-test('refuses a wrong change with a TypeError that names it, and changes nothing', async (t) => {
+const share = (got: string) =>
+  new RegExp(`^fail: expected a share above 0% and up to 100%, or none, which ends failures, got ${got}$`)
+const item = (got: string) =>
+  new RegExp(
+    `^fail: expected items such as 503 \\(from 400 to 599\\), storage_failed, .*, or none alone, which ends failures, got ${got}$`,
+  )
+
+test('refuses a wrong change with a TypeError that names the wrong part, and changes nothing', async (t) => {
   const { server, url } = await startApp(t, { fail: '503' })
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     [5, /^disturb: expected an object, got 5$/],
-    [{ fail: '999' }, /^fail: expected none, .*, got "999"$/],
-    [{ fail: '' }, /^fail: expected none, which ends failures, .*, got ""$/],
-    [{ fail: '0%' }, /^fail: expected none, which ends failures, a share above 0 such as 10%, .*, got "0%"$/],
-    [{ fail: '0%:503' }, /^fail: expected none/],
+    [{ fail: '' }, item('""')],
+    [{ fail: '0%' }, share('"0%"')],
+    [{ fail: '0%:503' }, share('"0%"')],
+    [{ fail: '101%' }, share('"101%"')],
+    [{ fail: '-5%' }, share('"-5%"')],
+    [{ fail: '1.2.3%:drop' }, share('"1.2.3%"')],
+    [{ fail: '10%:' }, item('"10%:"')],
+    [
+      { fail: '10%:prefer' },
+      /^fail: expected failures for the share, as in 10%:503,prefer, got "10%:prefer"$/,
+    ],
     [{}, /^disturb: expected fail or delayMs; { fail: "none", delayMs: 0 } ends both$/],
     [{ delayMs: undefined, requests: 1 }, /^disturb: expected fail or delayMs; /],
-    [{ fail: 'post:503' }, /^fail: expected none/],
-    [{ fail: 'PSOT:503' }, /^fail: expected none/],
-    [{ fail: 'after:POST:503' }, /^fail: expected none/],
-    [{ fail: 'GET:prefer' }, /^fail: expected none/],
-    [{ fail: '503,none' }, /^fail: expected none/],
-    [{ fail: 'read_only' }, /^fail: expected none/],
-    [{ fail: 'no_such_code' }, /^fail: expected none/],
-    [{ fail: '101%' }, /^fail: expected none/],
-    [{ fail: '10%:' }, /^fail: expected none/],
-    [{ fail: '10%:prefer' }, /^fail: expected none/],
-    [{ fail: 'after:' }, /^fail: expected none/],
+    [{ fail: '999' }, item('"999"')],
+    [{ fail: '500,post:503,drop' }, item('"post:503"')],
+    [
+      { fail: '200%:PSOT:503, drop,sop' },
+      /^fail: expected a share .*, got "200%"; expected .*, got "PSOT:503"; expected .*, got "sop"$/,
+    ],
+    [{ fail: 'after:POST:503' }, item('"after:POST:503"')],
+    [{ fail: 'GET:prefer' }, item('"GET:prefer"')],
+    [{ fail: '503,none' }, item('"none"')],
+    [{ fail: 'read_only' }, item('"read_only"')],
+    [{ fail: 'no_such_code' }, item('"no_such_code"')],
+    [{ fail: 'after:' }, item('"after:"')],
     [{ fail: 503 }, /^fail: expected failures such as .*, got 503$/],
     [{ delayMs: -1, requests: 0 }, /^delayMs: expected .*\nrequests: expected an integer from 1 to /],
     [{ status: 503 }, /^status: is unknown, expected one of fail, delayMs, requests$/],

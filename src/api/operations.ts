@@ -174,11 +174,14 @@ export const getPet: Operation = {
     return async ({ parameter: petId }) => {
       const id = parseId(petId)
       const pet = id === undefined ? undefined : await store.get(id)
-      if (pet === undefined)
-        throw new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
+      if (pet === undefined) throw petNotFound(petId)
       return textReply(200, formatPet(pet))
     }
   },
+}
+
+export function petNotFound(petId: string): HttpError {
+  return new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
 }
 
 /** Named by the interface (section 1) without a contract, so there is nothing to describe. */

@@ -18,7 +18,7 @@ import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
 import { errorCodes, refuseWith, type ErrorCode } from './error-codes.ts'
-import { exposedHeaders, formatValidQuery, type Handle, operations } from './operations.ts'
+import { exposedHeaders, formatValidQuery, type Handle, operations, petNotFound } from './operations.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -140,7 +140,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** The reply with this code as a client gets it when the failure is real. */
-  function rehearse(code: ErrorCode, { method, headers }: Arrival, isAfter: boolean): Reply {
+  function rehearse(code: ErrorCode, { method, target, headers }: Arrival, isAfter: boolean): Reply {
     // Only a creation is told what became of it.
     const outcome = method === 'POST' ? `; ${isAfter ? perhapsStored : notStored}.` : '.'
     switch (code) {
@@ -149,6 +149,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       case 'method_not_allowed': {
         const { [method]: _refused, ...others } = allMethods
         return errorReply(methodNotAllowed(method, formatAllow(others)))
+      }
+      case 'not_found': {
+        const petId = /\/v1\/pets\/([^/]+)$/.exec(unescape(findPath(target)))?.[1]
+        return petId === undefined ? refuseWith(code) : errorReply(petNotFound(petId))
       }
       case 'data_file_invalid':
         return refuseWith(code, `The data file is not valid (it is refused on purpose)${outcome}`)

@@ -2,6 +2,7 @@
  * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation; what an error
  * code says to a client is for the core.
  */
+import { describe } from '../json/json.ts'
 import { clock } from '../system/clock.ts'
 import { type Arrival, clientGone, isPreflight } from './request.ts'
 
@@ -47,21 +48,27 @@ const noFailures: Failures = { share: 0, items: [], mayBeAsked: false }
 
 const itemPattern = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS):)?(after:)?([45]\d\d|[a-z_]+)$/
 
-/** Undefined for a text that is not understood. `codes`: the error codes that an item may name. */
-export function parseFailures(text: string, codes: readonly string[]): Failures | undefined {
+const expectedItems =
+  'expected items such as 503 (from 400 to 599), storage_failed, drop, hang, prefer, POST:503 or after:drop, or none alone, which ends failures'
+
+/** `codes`: the error codes that an item may name. Adds what is wrong with the text to `faults`. */
+export function parseFailures(text: string, codes: readonly string[], faults: string[] = []): Failures {
   if (text === 'none') return noFailures
-  const [, percent, list = ''] = /^(?:(\d{1,3}(?:\.\d{1,3})?)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
+  const [, percent, list = ''] = /^(?:(-?[\d.]+)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
   const share = Number(percent ?? 100) / 100
+  if (!(share > 0 && share <= 1))
+    faults.push(`expected a share above 0% and up to 100%, or none, which ends failures, got "${percent}%"`)
   const isUsual = list === '' && percent !== undefined
   const texts = isUsual ? ['500', '503'] : list.split(',').map((item) => item.trim())
   const items: Failure[] = []
   for (const item of texts.filter((each) => each !== 'prefer')) {
     const [, method, after, outcome = ''] = itemPattern.exec(item) ?? []
     const isKnown = /^\d|^drop$|^hang$/.test(outcome) || codes.includes(outcome)
-    if (!isKnown) return undefined
+    if (!isKnown) faults.push(`${expectedItems}, got ${describe(item)}`)
     items.push({ method, isAfter: after !== undefined, outcome, isAskedFor: false })
   }
-  if (share === 0 || share > 1 || (percent !== undefined && items.length === 0)) return undefined
+  if (percent !== undefined && items.length === 0)
+    faults.push(`expected failures for the share, as in 10%:503,prefer, got ${describe(text)}`)
   return { share, items, mayBeAsked: texts.includes('prefer') }
 }
 

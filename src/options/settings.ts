@@ -164,10 +164,9 @@ export const failureCodes = [
 ]
 
 function failFault(text: string): string | undefined {
-  if (parseFailures(text, failureCodes) !== undefined) return undefined
-  const items =
-    'statuses from 400 to 599, error codes, drop, hang and prefer, such as 503, POST:drop or after:503'
-  return `expected none, which ends failures, a share above 0 such as 10%, a list of ${items}, or both as 10%:500,drop, got ${describe(text)}`
+  const faults: string[] = []
+  parseFailures(text, failureCodes, faults)
+  return faults.length === 0 ? undefined : faults.join('; ')
 }
 
 function isDelay(value: unknown): boolean {
