@@ -22,7 +22,7 @@ import type {
 import { FileStore, openFileStore } from './store/file-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
-import type { Store } from './store/store.ts'
+import { storeClosed, type Store } from './store/store.ts'
 import { clock } from './system/clock.ts'
 
 type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
@@ -84,12 +84,14 @@ function createHandle(
     fetch: createFetch(core),
     disturb(change) {
       checkDisturbance(change)
+      if (closed !== undefined) throw storeClosed()
       core.disturb(change)
     },
     ...((store instanceof MemoryStore || store instanceof FileStore) && {
       countPets: () => store.size,
       // A rest parameter: if it had one of its own, `beforeEach(store.reset)` would wait for a callback in Jest.
       async reset(...pets: Parameters<MemoryStore['reset']>) {
+        if (closed !== undefined) throw storeClosed()
         const done = store.reset(...pets)
         core.reset()
         server?.dropWaiting()

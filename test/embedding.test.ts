@@ -339,11 +339,22 @@ test('closes at the end of a block with `await using`', async () => {
   await assert.rejects(fetch(url))
 })
 
-test('refuses to be reset once it is closed', async () => {
-  for (const options of [memory, { apiKeys: [key], dataFile: makeDataFile() }]) {
-    const store = await createPetStore(options)
-    await store.close()
-    await assert.rejects(store.reset(), { code: 'shutting_down', message: 'The store is closed.' })
+test('refuses to be reset and disturbed once it is closed', async () => {
+  const onFile = { apiKeys: [key], dataFile: makeDataFile() }
+  for (const start of [
+    () => createPetStore(memory),
+    () => startPetStore(memory),
+    () => createPetStore(onFile),
+    () => startPetStore(onFile),
+  ]) {
+    const store = await start()
+    const closed = store.close()
+    const refusal = { code: 'shutting_down', message: 'The store is closed.' }
+    assert.throws(() => store.disturb({ fail: '503' }), refusal)
+    await assert.rejects(store.reset(), refusal)
+    await closed
+    assert.throws(() => store.disturb({ fail: '503' }), refusal)
+    await assert.rejects(store.reset(), refusal)
   }
 })
 

@@ -93,15 +93,17 @@ export interface PetStoreHandle {
   /**
    * Changes delay and failures from the next request on. What is not named stays; `{ fail: 'none', delayMs: 0 }` ends both, but not what waits
    * for `requests`. With `requests`, it is for the next so many requests under `/v1` that it concerns, preflights aside, behind those of earlier
-   * changes. Throws a TypeError for what is wrong, and when 1,000 changes wait, and changes nothing.
+   * changes. Throws a TypeError for what is wrong, and when 1,000 changes wait, and an Error with the code `shutting_down` once `close` was
+   * called; it then changes nothing.
    */
   disturb(change: Disturbance): void
   /** How many pets there are now. */
   countPets(): number
   /**
-   * Drops each request that has not reached the store, and ends what `disturb` has changed. Brings back the pets that it was created with, or puts these in their place until the next reset; ids that were given since are
-   * given again. With a data file, reads the file again instead. Rejects with a TypeError for pets that are wrong, or with a data file, and
-   * changes nothing.
+   * Drops each request that has not reached the store, and ends what `disturb` has changed. Brings back the pets that it was created with, or
+   * puts these in their place until the next reset; ids that were given since are given again. With a data file, reads the file again
+   * instead. Rejects with a TypeError for pets that are wrong, or with a data file, and with an Error with the code `shutting_down` once
+   * `close` was called; it then changes nothing.
    */
   reset(pets?: readonly SeedPet[]): Promise<void>
   /**

@@ -79,9 +79,8 @@ export class FileStore implements Store {
     return this.#queue.add(newPet)
   }
 
-  /** To what the file says now. Rejects with a PetStoreError after `close`. Throws a TypeError for pets, since those of the file are a person's. */
+  /** To what the file says now. Throws a TypeError for pets, since those of the file are a person's. */
   reset(seeds?: readonly SeedPet[]): Promise<void> {
-    if (this.#closed !== undefined) return Promise.reject(storeClosed())
     if (seeds !== undefined)
       throw new TypeError(
         'pets: a store on a data file takes no others, so edit the file; as a hook, write () => store.reset()',
