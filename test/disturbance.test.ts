@@ -394,7 +394,7 @@ const share = (got: string) =>
   new RegExp(`^fail: expected a share above 0% and up to 100%, or none, which ends failures, got ${got}$`)
 const item = (got: string) =>
   new RegExp(
-    `^fail: expected items such as 503 \\(from 400 to 599\\), storage_failed, .*, or none alone, which ends failures, got ${got}$`,
+    `^fail: expected items such as 503 \\(from 400 to 599\\), unauthorized, .*, or none alone, which ends failures, got ${got}$`,
   )
 
 test('refuses a wrong change with a TypeError that names the wrong part, and changes nothing', async (t) => {

@@ -49,7 +49,7 @@ const noFailures: Failures = { share: 0, items: [], mayBeAsked: false }
 const itemPattern = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS):)?(after:)?([45]\d\d|[a-z_]+)$/
 
 const expectedItems =
-  'expected items such as 503 (from 400 to 599), storage_failed, drop, hang, prefer, POST:503 or after:drop, or none alone, which ends failures'
+  'expected items such as 503 (from 400 to 599), unauthorized, drop, hang, prefer, POST:503 or after:drop, or none alone, which ends failures'
 
 /** `codes`: the error codes that an item may name. Adds what is wrong with the text to `faults`. */
 export function parseFailures(text: string, codes: readonly string[], faults: string[] = []): Failures {
