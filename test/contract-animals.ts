@@ -104,8 +104,8 @@ export function createAnimals(client: Client, isPatient: boolean): Animals {
     block(
       '4.2',
       found,
-      `pet ${id}, which was just added`,
-      `it is not stored: no list has it, and this is ${found.received}`,
+      `pet ${id}, which was added before`,
+      `it is not stored, or no longer: no list has it, and this is ${found.received}`,
     )
   }
 

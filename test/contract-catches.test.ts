@@ -9,7 +9,6 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { STATUS_CODES } from 'node:http'
 import {
   type AddressInfo,
   connect as connectSocket,
@@ -23,15 +22,14 @@ import { type Client, createClient } from './contract-client.ts'
 import { isStatus, statuses } from './contract-expect.ts'
 import { isInt64 } from './contract-json.ts'
 import { openTarget } from './contract-target.ts'
-import { createHttpTransport, LateError } from './contract-wire.ts'
+import { createHttpTransport } from './contract-wire.ts'
 import { buildOnce } from './built.ts'
-import { cleanEnvironment, share } from './support.ts'
+import { cleanEnvironment, isThorough, share } from './support.ts'
 import {
   type Asked,
   type Behaviour,
+  connect,
   createStore,
-  type Operate,
-  parseRequest,
   type Pet,
   reference,
   refuse,
@@ -42,6 +40,9 @@ import {
 
 const suite = join(buildOnce(), 'contract.test.js')
 const key = 'Workshop-key-1'
+/** Over HTTP, the quick run tries the basic cases alone: what the others say is tried without it. */
+const isShort = !isThorough
+const basics = isShort ? ['--basics'] : []
 const isError = (answer: Reply) => answer.status >= 400
 /** For a fault that shows in the Error bodies. */
 const errors = (change: (text: string, status: number) => string): Partial<Behaviour> => ({
@@ -510,8 +511,8 @@ interface Outcome {
 }
 
 /** Runs the cases in this process, one after the other. */
-async function verify(client: Client, isPatient = true): Promise<Outcome> {
-  const { cases, cleanUp, conclude } = createSuite(client, { isPatient, isBasic: false })
+async function verify(client: Client, { isPatient = true, isBasic = false } = {}): Promise<Outcome> {
+  const { cases, cleanUp, conclude } = createSuite(client, { isPatient, isBasic })
   const failed = new Set<string>()
   const words: string[] = []
   const skipped: string[] = []
@@ -549,18 +550,8 @@ function formatNumbers(sections: Iterable<string>): string {
     .join(' ')
 }
 
-/** Runs the cases against a store that is called directly: HTTP itself is not what breaks in it. */
 function verifyStore(change: Partial<Behaviour>, pets: Pet[] = []): Promise<Outcome> {
-  return verify(connect(createStore(key, change, pets)))
-}
-
-function connect(store: Operate): Client {
-  return createClient('http://store/v1', key, async (request) => {
-    const { status, type, text } = store(parseRequest(request))
-    if (status === 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
-    if (status === -1) throw new LateError(10_000)
-    return { status, phrase: STATUS_CODES[status] ?? '', contentType: type, text }
-  })
+  return verify(connect(key, createStore(key, change, pets)))
 }
 
 function expectPass({ passed, failed, words, isGood, summary }: Outcome): void {
@@ -606,6 +597,23 @@ describe('the contract suite', () => {
     assert.ok(outcome.caseCount >= 60)
   })
 
+  test('fails over HTTP, too, when the server reads the first packet of a body alone', async (t) => {
+    // On an Ethernet, a packet has 1460 bytes of it. Here, two may come at once when the machine is busy.
+    const server = await startServer(key, {
+      readBody: ([first]) => first?.subarray(0, 1460) ?? Buffer.alloc(0),
+    })
+    t.after(() => server.close())
+    const { cases, conclude } = createSuite(createClient(server.url, key), {
+      isPatient: true,
+      isBasic: false,
+    })
+    for (const { title, run } of cases)
+      if (title === 'answers 201' || title.includes('several packets')) await run().catch(() => {})
+    assertCauses(conclude().text, [
+      /^4\.2 Add a pet \| POST .* in three pieces, .* \| success: the body is as long as Content-Length says \| 400 /,
+    ])
+  })
+
   test('has the server delete what it added, when the server can', async () => {
     const pets = createPets(1)
     const other: Behaviour['other'] = (_pets, { method, path }) => {
@@ -626,7 +634,7 @@ describe('the contract suite', () => {
       },
     })
     t.after(() => server.close())
-    const { words, skipped, summary } = await verify(createClient(server.url, key))
+    const { words, skipped, summary } = await verify(createClient(server.url, key), { isBasic: isShort })
     assert.equal(words.length, 1, words.join('\n'))
     assert.match(
       summary,
@@ -636,7 +644,7 @@ describe('the contract suite', () => {
     assert.ok(skipped.length > 20)
     assert.ok(skipped.every((each) => each === reason))
     assert.ok(summary.startsWith(`${skipped.length} cases not tried: ${reason}.\n`), summary)
-    assert.match(summary, /\nNot passed: \d+ of \d+ cases passed, 1 failed \(1 cause\), \d+ not tried\.$/)
+    assert.match(summary, /\nNot passed: \d+ of .* passed, 1 failed \(1 cause\), \d+ not tried\.$/)
   })
 })
 
@@ -651,7 +659,7 @@ const onceMisleading: Record<string, [change: Partial<Behaviour>, causes: readon
       rewrite: (answer) =>
         answer.status === 201 ? { ...answer, text: answer.text.replace(/,.*/, '}') } : answer,
     },
-    [/^2 Data \| POST .* \| a pet with name \(string\), .* \| name \(missing\), which is no string: 201 /],
+    [/^2 Data \| POST .* \| a pet with members named id .* \| name \(missing\), which is no string: 201 /],
   ],
   'ids are five in turn': [
     { newId: (pets) => BigInt(1 + (pets.length % 5)) },
@@ -659,7 +667,7 @@ const onceMisleading: Record<string, [change: Partial<Behaviour>, causes: readon
   ],
   'a category is renamed': [
     successes((text) => text.replaceAll('categoryId', 'category_id')),
-    [/^2 Data \| .* \| categoryId \(missing\), which is no int64 integer: 201 /],
+    [/^2 Data \| .* \| no categoryId, but category_id: 201 /],
   ],
   'integers have 32 bits': [
     {
@@ -695,11 +703,15 @@ const onceMisleading: Record<string, [change: Partial<Behaviour>, causes: readon
     { filter: (pets) => pets },
     [/^4\.1 List pets \| .* \| only pets that are \w+ \| pet \d+ with status "\w+": 200 /],
   ],
+  'the id alone is renamed': [
+    successes((text) => text.replaceAll('"id"', '"_id"')),
+    [/^2 Data \| POST .* \| no id, but _id: 201 /],
+  ],
   'members have capitals': [
     successes((text) =>
       text.replaceAll(/"(id|name|categoryId|status)":/g, (_all, name: string) => `"${name.toUpperCase()}":`),
     ),
-    [/^2 Data \| .* \| name \(missing\), which is no string: 201 /],
+    [/^2 Data \| POST .* \| no id, no name, no categoryId, but ID, NAME, CATEGORYID, STATUS: 201 /],
   ],
   'an empty list is null': [
     successes((text) => (text === '[]' ? 'null' : text)),
@@ -754,7 +766,7 @@ const onceMisleading: Record<string, [change: Partial<Behaviour>, causes: readon
 }
 
 /** In the order in which they were added, so that a list of the first hundred has all statuses, and shows no new pet. */
-const fullStoreCount = 3000
+const fullStoreCount = isThorough ? 3000 : 306
 
 /** What a run found first and a later one, of the same server, does not see any more. */
 function findForgotten(runs: readonly Outcome[]): readonly string[] {
@@ -771,7 +783,7 @@ function findForgotten(runs: readonly Outcome[]): readonly string[] {
 async function runThrice(change: Partial<Behaviour>, pets: Pet[]): Promise<readonly Outcome[]> {
   const store = createStore(key, change, pets)
   const runs: Outcome[] = []
-  for (let run = 0; run < 3; run += 1) runs.push(await verify(connect(store)))
+  for (let run = 0; run < 3; run += 1) runs.push(await verify(connect(key, store)))
   return runs
 }
 
@@ -801,7 +813,7 @@ describe('three runs', () => {
     }
   })
 
-  for (const [group, changes] of share(variants.entries(), 2))
+  for (const [group, changes] of share(variants.entries(), 1))
     test(`find nothing wrong with a right server of another style: group ${group + 1}`, async () => {
       for (const count of [0, fullStoreCount])
         for (const { words } of await runThrice(
@@ -817,7 +829,7 @@ describe('a server that does not respond', () => {
     const store = createStore(key)
     let hungCount = 0
     const { words, skipped, summary } = await verify(
-      connect((asked) => {
+      connect(key, (asked) => {
         if (hungCount === 0 && asked.body !== 'null') return store(asked)
         hungCount += 1
         return reply(-1, '')
@@ -872,9 +884,9 @@ describe('a server that does not respond', () => {
 
 /** As if each response had taken two seconds, and the first one longer. */
 const verifySlowly = (change: Partial<Behaviour>, isPatient: boolean) => {
-  const client = connect(createStore(key, change))
+  const client = connect(key, createStore(key, change))
   Object.defineProperty(client, 'timesMs', { get: () => [9000, 2000, 2000] })
-  return verify(client, isPatient)
+  return verify(client, { isPatient })
 }
 
 describe('a slow server', () => {
@@ -942,7 +954,7 @@ describe('the summary', () => {
         method === 'POST' ? { status: 501, type: 'text/html', text: '<html>\n  <p>Not yet' } : answer,
     })
     assertCauses(summary, [
-      /\b4\.2 Add a pet\b.* \| POST .* \| 501 Not Implemented, text\/html, <html> <p>Not yet$/,
+      /\b4\.2 Add a pet\b.* \| POST .* \| 501 Not Implemented, text\/html, <html>\\n<p>Not yet$/,
     ])
   })
 
@@ -1008,7 +1020,7 @@ describe('the summary', () => {
     )
     const [first = '', second = ''] = listCauses(summary)
     assert.match(first, /^4\.2 Add a pet \| .* \| 201 \| 200 /)
-    assert.match(second, /^4\.2 Add a pet \| .* \| it is not stored: /)
+    assert.match(second, /^4\.2 Add a pet \| .* \| it is not stored, or no longer: /)
     for (const told of [
       'only pets that are ',
       '400: the body is no JSON | 500 ',
@@ -1027,7 +1039,7 @@ describe('the summary', () => {
     const [first = ''] = listCauses(summary)
     assert.match(
       first,
-      /\b4\.2 Add a pet \| .* \| pet 1, which was just added \| it is not stored: no list has it, and/,
+      /\b4\.2 Add a pet \| .* \| pet 1, which was added before \| it is not stored, or no longer: no list has it, and/,
     )
     assert.doesNotMatch(summary, /an id that no other pet has/)
   })
@@ -1039,7 +1051,7 @@ describe('the summary', () => {
     const [first = ''] = listCauses(summary)
     assert.match(
       first,
-      /^2 Data \| .* \| a pet with name \(string\), .* \| id "pet-\d+", which is no int64 integer/,
+      /^2 Data \| .* \| a pet with members named id .* \| id "pet-\d+", which is no int64 integer/,
     )
   })
 })
@@ -1103,13 +1115,14 @@ describe('the server to verify', () => {
   const keyForms: Record<string, Behaviour['isAuthorized']> = {
     'Authorization: <key>': ({ authorization }) => authorization === key,
     'Authorization: bearer <key>': ({ authorization }) => authorization === `bearer ${key}`,
+    'authorization: Bearer <key>': ({ headers }) => headers['authorization'] === `Bearer ${key}`,
   }
-  for (const [form, isAuthorized] of Object.entries(keyForms))
+  for (const [form, isAuthorized] of share(Object.entries(keyForms), 1))
     test(`is judged for the rest when it takes the key as "${form}", which is told first`, async (t) => {
       const server = await startServer(key, { isAuthorized, readLimit: () => 50 }, createPets(102))
       t.after(() => server.close())
       const { client } = await open([server.url, key])
-      const { failed, summary } = await verify(client)
+      const { failed, summary } = await verify(client, { isBasic: isShort })
       assert.equal(failed, '4.1 5 8')
       const [first = ''] = listCauses(summary)
       assert.match(first, /^5 Keys \| .* \| success for "Authorization: Bearer <key>" \| 401, and 200 to /)
@@ -1129,7 +1142,7 @@ describe('the server to verify', () => {
     })
     t.after(() => server.close())
     const { client } = await open([server.url, key])
-    const { failed, summary } = await verify(client)
+    const { failed, summary } = await verify(client, { isBasic: isShort })
     assert.equal(failed, '5 9')
     assertCauses(summary, [/^9 Versions \|/, /^5 Keys \|/])
   })
@@ -1141,12 +1154,23 @@ describe('the server to verify', () => {
     })
     t.after(() => server.close())
     const { client } = await open([server.url, key])
-    const [first = '', ...others] = listCauses((await verify(client)).summary)
+    const [first = '', ...others] = listCauses((await verify(client, { isBasic: isShort })).summary)
     assert.match(
       first,
       /^9 Versions.* \| the path \/pets \| 404 there, and 200 for \S+\/v1\/pets\/, with a slash at the end$/,
     )
     assert.doesNotMatch(others.join('\n'), /GET \S+\/pets, with the key/)
+  })
+
+  test('is told once that it compares the path together with its query', async (t) => {
+    const server = await startServer(key, {
+      rewrite: (answer, { query }) => (query.size > 0 ? refuse(404) : answer),
+    })
+    t.after(() => server.close())
+    const { client } = await open([server.url, key])
+    assertCauses((await verify(client, { isBasic: isShort })).summary, [
+      /^9 Versions, others \| GET \S+\/pets\?limit=20, .* \| 404, and 200 without "\?limit=20": is the path compared together with its query\?$/,
+    ])
   })
 
   test('is judged for the rest when its paths are not under /v1, which is told first', async (t) => {
@@ -1158,7 +1182,7 @@ describe('the server to verify', () => {
     })
     t.after(() => server.close())
     const { client } = await open([server.url, key])
-    const { failed, summary } = await verify(client)
+    const { failed, summary } = await verify(client, { isBasic: isShort })
     assert.equal(failed, '4.1 8 9')
     const root = server.url.replace('/v1', '')
     assert.match(
@@ -1185,7 +1209,7 @@ describe('the built file', () => {
     const wrong = await startServer(key, { readLimit: () => 50 })
     t.after(() => wrong.close())
 
-    const passing = await runSuite(right.url)
+    const passing = await runSuite(right.url, [], basics)
     assert.equal(passing.exitCode, 0, passing.output)
     assert.ok(passing.output.startsWith(`TAP version 13\nVerifying ${right.url}\n`), passing.output)
     assert.match(passing.output, /^# fail 0$/m)
@@ -1248,11 +1272,13 @@ describe('the suite by itself', () => {
     ]
     t.after(() => Promise.all(servers.map((server) => server.close())))
     const [one, other] = servers.map(({ url }) => url)
-    const { output } = await runNode([suite, one ?? '', key, '--all'])
+    const { output } = await runNode([suite, one ?? '', key, '--all', ...basics])
     const [, passed, total, failed, notJudged] =
-      /: (\d+) of (\d+) cases passed, (\d+) failed \(\d causes\), (\d+) cannot be judged/.exec(output) ?? []
+      /: (\d+) of (\d+) cases(?: of --basics)? passed, (\d+) failed \(\d causes\), (\d+) cannot be judged/.exec(
+        output,
+      ) ?? []
     assert.equal(Number(passed) + Number(failed) + Number(notJudged), Number(total))
-    const run = await runSuite(other)
+    const run = await runSuite(other, [], basics)
     const counts = Object.fromEntries(
       Array.from(run.output.matchAll(/^# (\w+) (\d+)$/gm), ([, name, count]) => [name, count]),
     )
@@ -1277,9 +1303,10 @@ describe('the suite by itself', () => {
       inner.on('error', () => client.destroy())
     })
     const address = await listenOn(t, front)
-    const { exitCode, output } = await runNode([suite, address, key, '--all'])
-    assert.match(output, /\nPassed: all \d+ cases\.\n$/)
-    assert.equal(exitCode, 0)
+    const { cases, conclude } = createSuite(createClient(address, key), { isPatient: true, isBasic: false })
+    for (const { run } of share(cases, 12)) await run()
+    // What the quick run leaves out is not tried.
+    assert.equal(conclude().exitCode, isThorough ? 0 : 2)
   })
 
   test('says in one line that nothing listens', async () => {
@@ -1315,22 +1342,22 @@ for (const [how, command] of share(Object.entries(commands), 1))
     test('prints the summary alone, and each failure in full with --all', async (t) => {
       const server = await startServer(key, { readLimit: () => 50 })
       t.after(() => server.close())
-      const { exitCode, output } = await runNode(command(server.url, key))
+      const { exitCode, output } = await runNode([...command(server.url, key), ...basics])
       assert.equal(exitCode, 1)
       assert.ok(output.split('\n').length < 15, output)
       assert.match(
         output,
-        /^Verifying .*\n2\. 8 Limits: [^]*\n1\. 4\.1 List pets: [^]*\nFix number 1 first, .*\nNot passed: /,
+        /^Verifying .*\n(?:--basics leaves out .*\n)?2\. 8 Limits: [^]*\n1\. 4\.1 List pets: [^]*\nFix number 1 first, .*\nNot passed: /,
       )
       assert.match(
         output,
-        /\nNot passed: \d+ of \d+ cases passed, \d+ failed \(2 causes\), \d+ cannot be judged before these are fixed\.\n$/,
+        /\nNot passed: \d+ of \d+ cases(?: of --basics)? passed, \d+ failed \(2 causes\), \d+ cannot be judged before these are fixed\.\n$/,
       )
       assert.ok(!output.includes(key), 'the key is printed')
 
       const fresh = await startServer(key, { readLimit: () => 50 })
       t.after(() => fresh.close())
-      const all = await runNode([...command(fresh.url, key), '--all'])
+      const all = await runNode([...command(fresh.url, key), '--all', ...basics])
       assert.equal(all.exitCode, 1)
       assert.equal(
         all.output.match(/^✖ \S+ .*\n {2}sent: {5}.*\n {2}expected: .*\n {2}received: /gm)?.length,
@@ -1343,7 +1370,7 @@ for (const [how, command] of share(Object.entries(commands), 1))
     test('prints nothing more when nobody reads it', async (t) => {
       const server = await startServer(key, { readLimit: () => 50 })
       t.after(() => server.close())
-      const child = spawn(process.execPath, [...command(server.url, key), '--all'], {
+      const child = spawn(process.execPath, [...command(server.url, key), '--all', ...basics], {
         env: cleanEnvironment(),
       })
       let complaints = ''
@@ -1359,9 +1386,10 @@ for (const [how, command] of share(Object.entries(commands), 1))
 function runSuite(
   address?: string,
   args: readonly string[] = [],
+  suiteArgs: readonly string[] = [],
 ): Promise<{ exitCode: unknown; output: string }> {
   const named = address !== undefined && { PETSTORE_URL: address, PETSTORE_API_KEY: key }
-  return runNode([...args, '--test-reporter=tap', suite], { ...named })
+  return runNode([...args, '--test-reporter=tap', suite, ...suiteArgs], { ...named })
 }
 
 function runNode(args: readonly string[], more: NodeJS.ProcessEnv = {}) {

@@ -74,11 +74,12 @@ export class Finding extends PlainError {
   readonly received: string
 
   constructor({ sent, operation }: Asked, expected: string, received: string) {
-    super(`  sent:     ${sent}\n  expected: ${expected}\n  received: ${received}`)
+    const shown = showUnseen(received)
+    super(`  sent:     ${sent}\n  expected: ${expected}\n  received: ${shown}`)
     this.sent = sent
     this.operation = operation
     this.expected = expected
-    this.received = received
+    this.received = shown
   }
 }
 
@@ -131,7 +132,7 @@ export interface Client {
   refusals: Answer[]
   /** Ids that creations were answered with so far, in decimal. */
   addedIds: string[]
-  /** The operations that have succeeded so far. */
+  /** The operations that have succeeded so far, with headers named as in the interface. */
   succeeded: Set<string>
   /** The first of each kind. */
   faults: Map<FaultKind, Finding>
@@ -147,7 +148,8 @@ export function createClient(
   const operate = async (path: string, call: Call) => {
     const answer = await client.send(path, call)
     if (answer.status >= 400) client.refusals.push(answer)
-    else if (answer.status >= 200 && answer.status < 300) client.succeeded.add(answer.operation)
+    else if (answer.status >= 200 && answer.status < 300 && call.isInSmallLetters !== true)
+      client.succeeded.add(answer.operation)
     if (answer.json !== undefined && answer.jsonFault !== undefined)
       note('json', answer, 'a body that is JSON, and nothing else', `${answer.jsonFault}: ${answer.received}`)
     return answer
@@ -231,13 +233,18 @@ function nameFailure(error: Error): string {
   return unreachableCodes[code] ?? (error.message || code)
 }
 
-/** On one line, with what cannot be seen written as U+FEFF. */
+/** On one line, with what cannot be seen written out. */
 export function shorten(text: string, maxChars = shownBodyChars): string {
-  const shown = text
-    .slice(0, maxChars)
-    .replaceAll(/\s*[\r\n]+\s*/g, ' ')
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\uFFFD]/gu, formatCodePoint)
+  const shown = showUnseen(text.slice(0, maxChars))
   return text.length <= maxChars ? shown : `${shown}… (${text.length} characters)`
+}
+
+/** On one line: a line break, with the blanks around it, as `\n`, a tab as `\t`, and what else cannot be seen as U+FEFF. */
+function showUnseen(text: string): string {
+  return text
+    .replaceAll(/\s*[\r\n]+\s*/g, String.raw`\n`)
+    .replaceAll('\t', String.raw`\t`)
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\uFFFD]/gu, formatCodePoint)
 }
 
 /** Such as U+FEFF. */

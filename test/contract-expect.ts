@@ -160,7 +160,8 @@ function hintFor(value: unknown, given: unknown): string {
   return given.includes(beyondAscii) ? '' : ', read and written in UTF-8'
 }
 
-const petWords = 'a pet with name (string), categoryId and id (int64)'
+const petMembers = ['id', 'name', 'categoryId', 'status']
+const petWords = 'a pet with members named id (int64), name (string) and categoryId (int64)'
 
 export function expectPet(answer: Answer, pet: unknown): void {
   const fault = findPetFault(answer, pet)
@@ -169,6 +170,10 @@ export function expectPet(answer: Answer, pet: unknown): void {
 
 function findPetFault({ received }: Answer, pet: unknown): string | undefined {
   if (!isObject(pet)) return `${Array.isArray(pet) ? 'an array' : show(pet)}, which is no object: ${received}`
+  const unknown = Object.keys(pet).filter((name) => !petMembers.includes(name))
+  const missing = petMembers.filter((name) => !(name in pet) && name !== 'status')
+  if (unknown.length > 0 && missing.length > 0)
+    return `no ${missing.join(', no ')}, but ${shorten(unknown.join(', '), 80)}: ${received}`
   if (typeof pet['name'] !== 'string') return `name ${show(pet['name'])}, which is no string: ${received}`
   for (const member of ['categoryId', 'id'])
     if (!isInt64(pet[member])) return `${member} ${show(pet[member])}, which is no int64 integer: ${received}`
@@ -229,6 +234,8 @@ export function readPets(answer: Answer): Record<string, unknown>[] {
   if (!Array.isArray(answer.json)) block('2', answer, arrayWords, nameBody(answer))
   const pets: unknown[] = answer.json
   if (!pets.every(isObject)) block('2', answer, 'an array of objects')
+  const withoutId = pets.find((pet) => pet['id'] === undefined)
+  if (withoutId !== undefined) block('2', answer, petWords, findPetFault(answer, withoutId))
   return pets
 }
 

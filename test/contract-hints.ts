@@ -8,7 +8,7 @@ const integerHint =
 /** In about a line; undefined where the message says it all. */
 export function findHint(error: Finding, level: Level): string | undefined {
   const { sent, expected, received } = error
-  if (level === 'integers' && /\d{9}|\de\+/i.test(received)) return integerHint
+  if (level === 'integers' && !/^4\d\d\b/.test(expected) && /\d{9}|\de\+/i.test(received)) return integerHint
   const isWide = /[^\0-\x7f]/.test(sent)
   const isCut = /^a body of \d+ bytes, as Content-Length says$/.test(expected)
   if (isCut || (isWide && error instanceof NoAnswer))

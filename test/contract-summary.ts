@@ -3,6 +3,7 @@
  * many cases passed, failed, were not judged and not tried. Knows no case.
  */
 import { type Client, type FaultKind, Finding, NoAnswer } from './contract-client.ts'
+import { Blocked } from './contract-expect.ts'
 import { findHint } from './contract-hints.ts'
 
 /**
@@ -15,7 +16,7 @@ export interface Failure {
   readonly section: string
   readonly title: string
   readonly level: Level
-  /** How many failures there were before. */
+  /** Its place among the failures, in the order in which they were found. */
   readonly at: number
   readonly error: unknown
   /** If it is something that may be wrong with every response. */
@@ -57,6 +58,8 @@ const shownCauses = 10
 const rowChars = 80
 /** Of a cause: a third of a terminal. */
 const maxRows = 8
+/** Of a request that is too long. */
+const endChars = 40
 
 export function summarize(outcome: Outcome): Conclusion {
   const { client, failures, notJudgedCount, passedCount, caseCount, leftOut } = outcome
@@ -147,12 +150,13 @@ const levels: readonly Level[] = ['basic', 'strict', 'integers']
 const sectionOrder = ['4.2', '1', '2', '3', '4.3', '4.1', '8', '9', '4.4', '5', '7']
 
 /** Of two ranks, that comes first whose first number that differs is less. */
-type Rank = readonly [level: number, step: number, isBehind: number, section: number]
+type Rank = readonly [level: number, step: number, isBehind: number, section: number, isFoundByOther: number]
 
 function rankOf(failure: Failure): Rank {
   const { section, level, error } = failure
   const step = error instanceof Finding ? steps.findIndex((fits) => fits(failure, error)) : steps.length
-  return [levels.indexOf(level), step, 0, sectionOrder.indexOf(numberOf(section))]
+  const isFoundByOther = Number(error instanceof Blocked)
+  return [levels.indexOf(level), step, 0, sectionOrder.indexOf(numberOf(section)), isFoundByOther]
 }
 
 function compareRanks(a: Rank, b: Rank): number {
@@ -173,8 +177,13 @@ function rankInOrder(failures: readonly Failure[]): ReadonlyMap<Failure, Rank> {
     const isRefusalCase = error instanceof Finding && isRefusal(error)
     const mayFollow = !isRefusalCase || /^(?:5\d\d|none)\b/.test(error.received)
     const isBehind = accepted !== undefined && mayFollow && compareRanks(rank, accepted) < 0
-    ranks.set(failure, isBehind && accepted !== undefined ? [accepted[0], accepted[1], 1, rank[3]] : rank)
-    if (isRefusalCase && error.operation === 'POST /pets' && /^2\d\d /.test(error.received)) accepted ??= rank
+    ranks.set(
+      failure,
+      isBehind && accepted !== undefined ? [accepted[0], accepted[1], 1, rank[3], rank[4]] : rank,
+    )
+    const isAccepted = isRefusalCase && error.operation === 'POST /pets' && /^2\d\d /.test(error.received)
+    // An integer that is too large breaks nothing else.
+    if (isAccepted && failure.level !== 'integers') accepted ??= rank
   }
   return ranks
 }
@@ -206,7 +215,8 @@ export function causeOf(error: unknown, { succeeded, faults }: Client): string {
   // Where nothing is, each operation says so.
   const address = faults.get('address')
   const isMissing = error === address || (status === '404 ' && address !== undefined)
-  if (isMissing && !succeeded.has('GET /pets')) return 'address'
+  const isOfQuery = [address?.sent, error.sent].every((sent) => sent?.includes('/pets?'))
+  if (isMissing && (isOfQuery || !succeeded.has('GET /pets'))) return 'address'
   // An operation that never succeeds is one cause, whatever was expected of it. How it takes keys is another.
   if (status !== undefined && !/^40[13]/.test(status) && !succeeded.has(operation))
     return `${operation}: ${status}`
@@ -246,10 +256,17 @@ function fitRows(lines: readonly string[]): readonly string[] {
   let rows = lines.reduce((sum, line) => sum + (line.length > rowChars ? 2 : 1), 1)
   return lines.map((line) => {
     const isLong = line.length > rowChars
-    if (!isLong || rows <= maxRows) return cut(line, 2 * rowChars)
-    rows -= 1
-    return cut(line, rowChars)
+    const isCut = isLong && rows > maxRows
+    if (isCut) rows -= 1
+    const chars = isCut ? rowChars : 2 * rowChars
+    return line.startsWith('  sent: ') ? cutMiddle(line, chars) : cut(line, chars)
   })
+}
+
+/** The number that a request is about is mostly the last of its body. */
+function cutMiddle(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  return `${text.slice(0, maxChars - endChars - 1)}…${text.slice(-endChars)}`
 }
 
 function cut(text: string, maxChars: number): string {

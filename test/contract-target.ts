@@ -146,7 +146,11 @@ async function reach(client: Client, keySource: string): Promise<void> {
     if (answer.status === 404 && client.base === base) await findOtherAddress(client, answer)
   }
   // So that a slow server is known to be slow.
-  for (const _ of [1, 2]) await client.list().catch(() => {})
+  await client.list().catch(() => {})
+  const withQuery = await client.list('?limit=20').catch(() => undefined)
+  if (answer.status !== 200 || withQuery?.status !== 404 || client.faults.has('address')) return
+  const received = '404, and 200 without "?limit=20": is the path compared together with its query?'
+  client.faults.set('address', new Finding(withQuery, 'a list: the path ends in front of the "?"', received))
 }
 
 async function findOtherAddress(client: Client, answer: Answer): Promise<Answer> {
@@ -175,6 +179,7 @@ async function findOtherKeyForm(client: Client, answer: Answer, keySource: strin
   for (const [words, headers] of [
     ['Authorization: <key>', { Authorization: key }],
     ['Authorization: bearer <key>', { Authorization: `bearer ${key}` }],
+    ['authorization: Bearer <key>', { authorization: `Bearer ${key}` }],
     ['X-Api-Key: <key>', { 'X-Api-Key': key }],
   ] as const) {
     client.keyHeaders = headers

@@ -168,16 +168,27 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
       // In its own section it is a failure, unless it was told already.
       const isTold = failures.some((other) => causeOf(other.error, client) === causeOf(error, client))
       if (error instanceof Blocked && (error.section !== numberOf(section) || isTold)) {
-        blocked.push({ section, title, level, at, error })
+        blocked.push({ section, title, level, at: at + 1, error })
         return `not judged, see section ${error.section}: ${error.reason}`
       }
       if (!(error instanceof NoAnswer)) late.count = 0
       const found = error instanceof NoAnswer ? await judgeNoAnswer(section, error) : error
-      failures.push({ section, title, level, at, error: found })
-      throw found instanceof PlainError ? new PlainError(`${section}: ${title}\n${found.message}`) : found
+      const failure = nameFailure({ section, title, level, at: at + 1, error: found })
+      failures.push(failure)
+      throw found instanceof PlainError
+        ? new PlainError(`${failure.section}: ${failure.title}\n${found.message}`)
+        : found
     } finally {
       noteFaults(level, at)
     }
+  }
+
+  /** What a case builds on is another thing than what its title says, and may belong to another section. */
+  const nameFailure = (failure: Failure): Failure => {
+    const { error, title } = failure
+    if (!(error instanceof Blocked)) return failure
+    const { section = error.section } = cases.find((each) => numberOf(each.section) === error.section) ?? {}
+    return { ...failure, section, title: `found by the case "${title}"` }
   }
 
   const runFaultCase = async (kind: FaultKind): Promise<string | undefined> => {
@@ -211,7 +222,7 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
       for (const [kind, error] of client.faults) if (!told.has(kind)) all.push(failFault(kind, error))
       // A case that builds on what no case has found broken has found it.
       const unexplained = blocked.find(({ error }) => !hasFailed(error.section))
-      if (unexplained !== undefined) all.push(unexplained)
+      if (unexplained !== undefined) all.push(nameFailure(unexplained))
       return summarize({
         client,
         failures: all,

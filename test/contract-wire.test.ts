@@ -300,7 +300,7 @@ const open = (address: string) => openTarget(['', '', address, 'k'], {})
 
 describe('what is no pet store at all', () => {
   for (const [what, bytes, begin] of [
-    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', 'SSH-2.0-OpenSSH_9.2 '],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', String.raw`SSH-2.0-OpenSSH_9.2\n`],
     ['what cannot be seen', '\u0000\u0001', 'U+0000U+0001'],
     ['a body without a status line', '[]', '[]'],
     ['a status line without a number', 'HTTP/1.1 OK\r\n\r\n[]', 'HTTP/1.1 OK'],

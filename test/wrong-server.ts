@@ -2,11 +2,12 @@
  * A small pet store in memory that keeps the interface, and can be made to break it in one place: what the contract suite is
  * tried against. It shares no code with the service, so that a fault of the service cannot hide in both.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type Client, createClient } from './contract-client.ts'
 import { isStatus } from './contract-expect.ts'
 import { isInt64, isObject, parseExactJson } from './contract-json.ts'
-import type { Delivery, Request } from './contract-wire.ts'
+import { type Delivery, LateError, type Request } from './contract-wire.ts'
 
 export interface Pet {
   id: bigint
@@ -51,6 +52,8 @@ export interface Behaviour {
   /** The pet that a petId names; a number refuses it with that status. */
   find(pets: Pet[], petId: string): Pet | number
   malformed(): Reply
+  /** What is read of a body that came over HTTP in these packets. */
+  readBody(packets: readonly Buffer[]): Buffer
   /** An operation that the interface does not give. */
   other(pets: Pet[], asked: Asked): Reply
   /** Has the last word on every answer. */
@@ -77,6 +80,7 @@ export const reference: Behaviour = {
   save: (pets, pet) => void pets.push(pet),
   find: (pets, petId) => pets.find(({ id }) => String(id) === petId) ?? 404,
   malformed: () => refuse(400),
+  readBody: (packets) => Buffer.concat(packets),
   other: () => refuse(404),
   rewrite: (answer) => answer,
 }
@@ -111,6 +115,16 @@ function operate(
   return behaviour.other(pets, asked)
 }
 
+/** A client that calls a store in this process: HTTP itself is not what breaks in it. */
+export function connect(key: string, store: Operate): Client {
+  return createClient('http://store/v1', key, async (request) => {
+    const { status, type, text } = store(parseRequest(request))
+    if (status === 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
+    if (status === -1) throw new LateError(10_000)
+    return { status, phrase: STATUS_CODES[status] ?? '', contentType: type, text }
+  })
+}
+
 export interface WrongServer {
   /** Ends in /v1. */
   url: string
@@ -124,7 +138,8 @@ export async function startServer(
   pets: Pet[] = [],
 ): Promise<WrongServer> {
   const store = createStore(key, change, pets)
-  const server = createServer((request, response) => void answerRequest(store, request, response))
+  const { readBody } = { ...reference, ...change }
+  const server = createServer((request, response) => void answerRequest(store, readBody, request, response))
   // On Linux an address of its own: when the server is gone, no server of another test may get its port.
   const host = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
   await new Promise<void>((resolve) => server.listen(0, host, resolve))
@@ -138,16 +153,17 @@ export async function startServer(
 
 async function answerRequest(
   store: Operate,
+  readBody: Behaviour['readBody'],
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk)
+  const packets: Buffer[] = []
+  for await (const packet of request) packets.push(packet)
   const { method = '', url = '', rawHeaders, headers: named } = request
   const headers: Record<string, string> = {}
   for (let index = 0; index < rawHeaders.length; index += 2)
     headers[rawHeaders[index] ?? ''] = rawHeaders[index + 1] ?? ''
-  const body = Buffer.concat(chunks).toString()
+  const body = readBody(packets).toString()
   const delivery = named['transfer-encoding'] === undefined ? 'whole' : 'chunks'
   const { status, type, text } = store(parseRequest({ method, address: url, headers, body, delivery }))
   if (status === 0) response.destroy()
