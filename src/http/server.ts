@@ -101,7 +101,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
 
   function mayBeRead(socket: Socket): boolean {
     // Bodies that wait are collected, so a client must not be able to make them wait in numbers.
-    const [, ...waiting] = connections.get(socket) ?? []
+    const waiting = connections.get(socket)?.slice(1) ?? []
     let bytes = 0
     for (const { arrival } of waiting) bytes += countBodyBytes(arrival)
     if (socket.writable && bytes > maxWaitingBodyBytes) return false
