@@ -4,6 +4,8 @@ import nodeFs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, wri
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { checkDataFile, openDataFile } from '../src/data-file/data-file.ts'
+import { DataFileUnusable } from '../src/data-file/disk.ts'
+import { describeChecked } from '../src/program/main.ts'
 import { systemError } from './file-system.ts'
 import {
   formatDataFile,
@@ -40,6 +42,13 @@ async function check(t: TestContext, folder: string, env: NodeJS.ProcessEnv = {}
   const { code } = await program.ended
   assert.deepEqual(describeFolder(folder), before)
   return { output: program.output(), code }
+}
+
+/** The program prints the message of such an error alone. */
+async function findRefusal(path: string): Promise<DataFileUnusable> {
+  const outcome: unknown = await checkDataFile(path).catch((error: unknown) => error)
+  assert.ok(outcome instanceof DataFileUnusable)
+  return outcome
 }
 
 function makeStore(text: string, name = 'pets.json'): string {
@@ -87,25 +96,34 @@ for (const [what, text, found] of [
     '89 pets, the highest id is 99; a start would take out 596 damaged bytes: ids 26 to 35 were there, or were never given',
   ],
 ] as const) {
-  test(`says what ${what}, and changes and makes nothing, under silent too`, async (t) => {
-    const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key }
-    assert.deepEqual(await check(t, makeStore(text), env), { output: `pets.json: ${found}\n`, code: 0 })
+  test(`says what ${what}, and changes and makes nothing`, async () => {
+    const folder = makeStore(text)
+    const before = describeFolder(folder)
+    const checked = await checkDataFile(join(folder, 'pets.json'), { onMessage: assert.fail })
+    assert.equal(describeChecked(checked), found)
+    assert.deepEqual(describeFolder(folder), before)
   })
 }
+
+test('says what is there under silent too', async (t) => {
+  const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key }
+  const output = 'pets.json: 2 pets, the highest id is 7; a start would repair its end\n'
+  assert.deepEqual(await check(t, makeStore(whole.slice(0, -5)), env), { output, code: 0 })
+})
 
 for (const [what, text, kept] of [
   ['with several mistakes', '{"pets":[\n{"name":1},\n{"name":"a","categoryId":"x"}\n]}', undefined],
   ['that is empty', '', undefined],
   ['that is a torn one beside kept pets', whole.slice(0, -5), whole],
 ] as const) {
-  test(`refuses a file ${what} in the words of a start`, async (t) => {
+  test(`refuses a file ${what} in the words of a start`, async () => {
     const folder = makeStore(text)
     if (kept !== undefined) writeFileSync(join(folder, 'pets.json.kept-2026-11-26T09-00-00.000Z'), kept)
-    const checked = await check(t, folder)
-    const start = runProgram(t, folder, { PETSTORE_DATA_FILE: 'pets.json' })
-    const { code } = await start.ended
-    assert.deepEqual(checked, { output: withoutTimes(start.output()), code })
-    assert.equal(code, 1)
+    const before = describeFolder(folder)
+    const path = join(folder, 'pets.json')
+    const { message } = await findRefusal(path)
+    assert.deepEqual(describeFolder(folder), before)
+    await assert.rejects(openDataFile(path), { message })
   })
 }
 
@@ -128,10 +146,11 @@ test('names kept pets beside a file that can be used, and a file that cannot be 
   )
 })
 
-test('refuses a missing file, which may be a mistyped backup, and makes no folder for it', async (t) => {
+test('refuses a missing file, which may be a mistyped backup, and makes no folder for it', async () => {
   const folder = makeFolder()
-  const expected = { output: 'backups/pets.json: is missing; a start would create it\n', code: 1 }
-  assert.deepEqual(await check(t, folder, { PETSTORE_DATA_FILE: 'backups/pets.json' }), expected)
+  const path = join(folder, 'backups/pets.json')
+  const message = `${path}: is missing; a start would create it`
+  assert.equal((await findRefusal(path)).message, message)
   assert.ok(!existsSync(join(folder, 'backups')))
 })
 

@@ -118,7 +118,8 @@ async function check(
   await exit(1, 1_000)
 }
 
-function describeChecked({ petCount, highestId, missingIdCount, repair }: CheckedFile): string {
+/** What `--check` prints of a file that can be used. */
+export function describeChecked({ petCount, highestId, missingIdCount, repair }: CheckedFile): string {
   const ids = missingIdCount === 1 ? '1 id' : `${missingIdCount} ids`
   const found = formatPetCount(petCount) + (highestId === 0 ? '' : `, the highest id is ${highestId}`)
   const changes = [
