@@ -316,7 +316,9 @@ for (const host of ['::', 'localhost', '::1', 'a link-local address'])
   test(`prints an address that curl takes when the host is ${host}`, async (t) => {
     const [zone, [local] = []] =
       Object.entries(os.networkInterfaces())
-        .map(([name, list = []]) => [name, list.filter(({ address }) => /^fe80:/.test(address))] as const)
+        .map(
+          ([name, list = []]) => [name, list.filter(({ address }) => address.startsWith('fe80:'))] as const,
+        )
         .find(([, list]) => list.length > 0) ?? []
     if (host.endsWith('address') && local === undefined)
       return t.skip('needs an interface with a link-local address')
