@@ -550,6 +550,11 @@ const sections: Record<string, (section: Section) => void> = {
       expectRefusal(await get(`${id}abc`), 'the petId is no integer')
       expectRefusal(await get(`${id}.5`), 'the petId is no integer')
     })
+    integerTest('answers 404 to an id of which the low 32 bits are the id of a pet', async () => {
+      const { id } = await addAnimal()
+      if (!/^\d{1,9}$/.test(id)) return
+      expectStatus(await get(String(BigInt(id) + 2n ** 32n)), 404, 'no pet has this id')
+    })
     integerTest('refuses a petId beyond int64, also when its low 64 bits are the id of a pet', async () => {
       const { id } = await addAnimal()
       const beyond = 'the petId is beyond int64'

@@ -220,6 +220,13 @@ const faults: Record<string, [sections: string, change: Partial<Behaviour>]> = {
         /^\d+$/.test(petId) ? reference.find(pets, String(BigInt.asIntN(64, BigInt(petId)))) : 404,
     },
   ],
+  'wraps a petId around at 32 bits': [
+    '4.3',
+    {
+      find: (pets, petId) =>
+        /^\d{1,18}$/.test(petId) ? reference.find(pets, String(BigInt.asIntN(32, BigInt(petId)))) : 404,
+    },
+  ],
   'answers 410 to the deprecated getPet': [
     '4.3 9',
     { rewrite: (answer, { path }) => (answer.status === 200 && path !== '/v1/pets' ? refuse(410) : answer) },
