@@ -449,6 +449,25 @@ test('tells a page beyond the end from an empty store', async (t) => {
   await page.getByText('No pets.', { exact: true }).waitFor()
 })
 
+test('goes back in one step from a page beyond the end, over the empty ones before it', async (t) => {
+  const { url, edit } = await startStore(t, [...petLines, ...many(20)])
+  const page = await visitStore(t, url)
+  await page.getByLabel('Per page').selectOption('5')
+  for (const count of ['6–10', '11–15', '16–20', '21–25']) {
+    await page.getByRole('button', { name: 'Next' }).click()
+    await waitForText(page.locator('#count'), `${count} of 32`)
+  }
+  await edit(petLines.slice(0, 7))
+  await page.getByText('No pets on this page.').waitFor()
+  const previous = page.getByRole('button', { name: 'Previous' })
+  await previous.click()
+  await waitForText(page.locator('#count'), '6–7 of 7')
+  await edit([])
+  await page.getByText('No pets.', { exact: true }).waitFor()
+  await previous.click()
+  await page.locator('#previous[aria-disabled="true"]').waitFor()
+})
+
 test('puts the label of a number beside it at 390 px', async (t) => {
   const { url } = await startStore(t)
   const page = await visitStore(t, url, { viewport: { width: 390, height: 844 } })

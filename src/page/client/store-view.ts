@@ -187,7 +187,12 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
   }
 
   previous.addEventListener('click', () => {
-    if (isEnabled(previous) && shown?.place.previous !== undefined) void turnTo(shown.place.previous)
+    if (!isEnabled(previous) || shown === undefined) return
+    const { total = Infinity } = shown.page
+    let place = shown.place.previous
+    // Pets were removed, and the pages from there on may be empty.
+    while (place?.previous !== undefined && (place.start ?? 0) >= total) place = place.previous
+    if (place !== undefined) void turnTo(place)
   })
   next.addEventListener('click', () => {
     if (!isEnabled(next) || shown === undefined) return
