@@ -54,7 +54,6 @@ const [longest, ...alone] = [
   'rewrites.test.ts',
   'disk-faults.test.ts',
   'embedding.test.ts',
-  'run.test.ts',
   'linear.test.ts',
   'memory.test.ts',
   'storage.test.ts',

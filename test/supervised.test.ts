@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { cleanEnvironment, listen, makeFolder, root, runProgram, startProgram } from './support.ts'
+import { cleanEnvironment, listen, makeFolder, root, runProgram, startApp } from './support.ts'
 
 const read = (name: string): string => readFileSync(join(root, 'src/program', name), 'utf8')
 
@@ -45,9 +45,9 @@ async function findClosedPort(): Promise<string> {
 
 for (const HOST of ['127.0.0.1', '0.0.0.0', '::', '::1']) {
   test(`the checks of unit and image find a service that serves at HOST=${HOST}`, async (t) => {
-    const program = await startProgram(t, makeFolder(), { HOST })
-    const PORT = new URL(program.url).port
-    const MAINPID = String(program.child.pid)
+    const { url } = await startApp(t, { host: HOST })
+    const PORT = new URL(url).port
+    const MAINPID = String(process.pid)
     const done = { code: 0, output: '' }
     assert.deepEqual(await run(findHealthCheck(), { HOST, PORT }), done)
     assert.deepEqual(await run(findStartCheck(), { HOST, PORT, MAINPID }), done)
@@ -63,8 +63,7 @@ test('the health check of the image fails without a stack where nobody listens, 
 })
 
 test('the check of the unit fails for a refused start, also where another program responds at the port', async (t) => {
-  const other = await startProgram(t, makeFolder())
-  const PORT = new URL(other.url).port
+  const PORT = new URL((await startApp(t)).url).port
   const refused = runProgram(t, makeFolder(), { PORT })
   const MAINPID = String(refused.child.pid)
   assert.equal((await refused.ended).code, 1)
