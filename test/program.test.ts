@@ -588,13 +588,13 @@ for (const [what, options, expected] of [
   [
     'a host of no machine',
     { host: 'host.invalid' },
-    /^HOST: host\.invalid could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses of this machine$/,
+    /^host: host\.invalid could not be looked up; give an address, such as 0\.0\.0\.0 for all addresses of this machine$/,
   ],
   // TEST-NET-1 (RFC 5737): nobody's address.
   [
     'a host of another machine',
     { host: '192.0.2.1' },
-    /^HOST: 192\.0\.2\.1 is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses$/,
+    /^host: 192\.0\.2\.1 is not an address of this machine; 0\.0\.0\.0 listens on all of its addresses$/,
   ],
   ['a data file below a file', { dataFile: '/dev/null/pets.json' }, /^\/dev\/null\/pets\.json: .*$/],
   ['a data file that is a folder', { dataFile: '.' }, /^\.: .*$/],
