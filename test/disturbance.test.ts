@@ -5,7 +5,7 @@ import { createServer, connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { errorCodes } from '../src/api/error-codes.ts'
+import { errorCodes } from '../src/api/refusals.ts'
 import { createPetStore } from '../src/index.ts'
 import type { RequestLog } from '../src/options/types.ts'
 import {

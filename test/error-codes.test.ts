@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRequestHandler } from '../src/api/request-handler.ts'
-import { errorCodes } from '../src/api/error-codes.ts'
+import { errorCodes } from '../src/api/refusals.ts'
 import { createHttpServer } from '../src/http/server.ts'
 import { MemoryStore } from '../src/store/memory-store.ts'
 import {

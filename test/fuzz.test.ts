@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
-import { errorCodes } from '../src/api/error-codes.ts'
+import { errorCodes } from '../src/api/refusals.ts'
 import {
   assertRefusal,
   connectRaw,

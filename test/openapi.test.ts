@@ -8,7 +8,7 @@ import * as v from 'valibot'
 import { deprecation, sunset, pageSizes } from '../src/api/operations.ts'
 import { openApiText } from '../src/system/bundled-texts.ts'
 import { maxBodyBytes } from '../src/http/limits.ts'
-import { errorCodes } from '../src/api/error-codes.ts'
+import { errorCodes } from '../src/api/refusals.ts'
 import { NewPetSchema, PetSchema } from '../src/pet/pet-rules.ts'
 import { defaultStatus, petMembers, petStatuses, type SeedPet } from '../src/pet/pet.ts'
 import { createPetStore } from '../src/index.ts'
@@ -165,7 +165,7 @@ test('has each of the error codes, as an example of an answer with its status', 
   assert.deepEqual(
     [...seen].toSorted(),
     Object.keys(errorCodes).toSorted(),
-    'src/api/openapi.json has other error codes than src/api/error-codes.ts',
+    'src/api/openapi.json has other error codes than src/api/refusals.ts',
   )
   const causes: Readonly<Record<string, RegExp>> = {
     data_file_invalid: /^The data file is not valid \(line \d+, column \d+: expected .+\); /,

@@ -8,6 +8,7 @@ import { describe, escapeNonAscii, parseId, type Int64 } from '../json/json.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery, Store } from '../store/store.ts'
+import { petNotFound } from './refusals.ts'
 
 interface OperationRequest {
   /** The path's parameter, decoded; empty when the path has none. */
@@ -178,10 +179,6 @@ export const getPet: Operation = {
       return textReply(200, formatPet(pet))
     }
   },
-}
-
-export function petNotFound(petId: string): HttpError {
-  return new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
 }
 
 /** Named by the interface (section 1) without a contract, so there is nothing to describe. */

@@ -3,7 +3,7 @@
  * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { unescape } from 'node:querystring'
-import { createBearerAuth, invalidKey, missingKey } from '../http/bearer-auth.ts'
+import { createBearerAuth } from '../http/bearer-auth.ts'
 import { createDisturbances, type Disturbance, type Failure } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { checkBodyHead, checkFraming, clientGone, isPreflight, parseBody } from '../http/request.ts'
@@ -13,12 +13,12 @@ import { createRouter, findPath, type Match } from '../http/router.ts'
 import { failureCodes } from '../options/settings.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { builtPage } from '../page/load-page.ts'
-import { notStored, perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
+import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { errorCodes, refuseWith, type ErrorCode } from './error-codes.ts'
-import { exposedHeaders, formatValidQuery, type Handle, operations, petNotFound } from './operations.ts'
+import { exposedHeaders, formatValidQuery, type Handle, operations } from './operations.ts'
+import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refuseWith } from './refusals.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -42,6 +42,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
+  const everyMethod = Object.keys(allMethods)
   const everyPath = { resource: allMethods, parameter: '', search: '' }
   /** For the log alone, since asking the clock takes time. */
   const now = onResponse === undefined ? () => 0 : () => clock.performanceNow()
@@ -71,10 +72,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
     if (method === 'OPTIONS')
-      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(methods), headers) }
+      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(Object.keys(methods)), headers) }
     // A method may be called `constructor`.
     const route = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (route === undefined) throw methodNotAllowed(method, formatAllow(methods), findPath(target))
+    if (route === undefined) throw methodNotAllowed(method, Object.keys(methods), findPath(target))
     return route
   }
 
@@ -126,56 +127,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
   }
 
-  function failOnPurpose({ outcome, isAskedFor, isAfter }: Failure, arrival: Arrival): Reply {
-    if (outcome === 'drop') return dropped
-    if (outcome === 'hang') return hanging
-    // Settings take no others than known codes.
-    if (!/^\d/.test(outcome))
-      return { ...rehearse(outcome as ErrorCode, arrival, isAfter), isOnPurpose: true }
-    const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
-    if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
-    const code = 'failed_on_purpose'
-    const { message } = errorCodes[code]
-    return { ...errorReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
-  }
-
-  /** The reply with this code as a client gets it when the failure is real. */
-  function rehearse(code: ErrorCode, { method, target, headers }: Arrival, isAfter: boolean): Reply {
-    // Only a creation is told what became of it.
-    const outcome = method === 'POST' ? `; ${isAfter ? perhapsStored : notStored}.` : '.'
-    switch (code) {
-      case 'unauthorized':
-        return errorReply(headers['authorization'] === undefined ? missingKey() : invalidKey())
-      case 'method_not_allowed': {
-        const { [method]: _refused, ...others } = allMethods
-        return errorReply(methodNotAllowed(method, formatAllow(others)))
-      }
-      case 'not_found': {
-        const petId = /\/v1\/pets\/([^/]+)$/.exec(unescape(findPath(target)))?.[1]
-        return petId === undefined ? refuseWith(code) : errorReply(petNotFound(petId))
-      }
-      case 'data_file_invalid':
-        return refuseWith(code, `The data file is not valid (it is refused on purpose)${outcome}`)
-      case 'storage_failed':
-      case 'insufficient_storage':
-        return refuseWith(code, errorCodes[code].message.replace(/\.$/, outcome))
-      case 'invalid_body':
-        return errorReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
-      case 'invalid_parameter':
-        return errorReply(new InvalidValues(code, [{ field: 'limit', message: 'is refused on purpose' }]))
-      default:
-        return refuseWith(code)
-    }
-  }
-
   /** The reply as it is sent, for the log too. */
-  function complete(
-    reply: Reply,
-    start: number,
-    client: Client,
-    arrival?: Arrival,
-    { route, key }: Found = {},
-  ): Reply {
+  function complete(reply: Reply, { client, start, arrival, route, key }: Handled): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     if (onResponse !== undefined) {
       const query = formatValidQuery(/\?.*/s.exec(arrival?.target ?? '')?.[0] ?? '')
@@ -208,32 +161,30 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         checkBodyHead(arrival)
         arrival.askForBody?.()
         arrival.askForBody = undefined
-        current.isBodyAwaited = true
-        const bytes = await arrival.readBody()
-        current.isBodyAwaited = false
-        return parseBody(bytes)
+        return parseBody(await arrival.readBody())
       }
-      const found: Found = {}
-      const current: Handled = { arrival, start, found, isBodyAwaited: false }
+      const current: Handled = { client: arrival.client, start, arrival }
       handled.push(current)
+      let failure: Failure | undefined
       let reply: Reply
       try {
         if (arrival.fault !== undefined) throw arrival.fault
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
-        const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
+        failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
         if (failure?.isAfter === false) {
-          found.route = findRouteUnchecked(arrival)
-          reply = failOnPurpose(failure, arrival)
+          current.route = findRouteUnchecked(arrival)
+          reply = failOnPurpose(failure, arrival, everyMethod)
         } else {
           checkFraming(arrival)
           const { resource, parameter, search } = findResource(arrival)
           const route = findRoute(resource, arrival)
-          found.route = route
-          if (route.needsNoKey !== true) found.key = authenticate(arrival)
+          current.route = route
+          if (route.needsNoKey !== true) current.key = authenticate(arrival)
           // The operation checks the rest.
           reply = await route.handle({ parameter, search, readBody })
-          if (failure !== undefined && reply.status < 300) reply = failOnPurpose(failure, arrival)
+          if (failure !== undefined && reply.status < 300)
+            reply = failOnPurpose(failure, arrival, everyMethod)
         }
       } catch (error) {
         if (error === clientGone) {
@@ -242,23 +193,24 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         }
         reply = toReply(error, arrival)
       }
-      if (!takeOut(current)) return undefined
-      const completed = complete(reply, start, arrival.client, arrival, found)
-      if (reply !== hanging) return completed
+      // A stop has given up on it, and responded.
+      if (!takeOut(current)) return abandoned
+      const completed = complete(reply, current)
+      if (failure?.outcome !== 'hang' || reply.isOnPurpose !== true) return completed
       await disturbances.hang(arrival)
       return abandoned
     },
     refuse(code, client) {
-      return complete(refuseWith(code), now(), client)
+      return complete(refuseWith(code), { client, start: now() })
     },
     giveUp(arrival, isWhole) {
       const given = handled.find((each) => each.arrival === arrival)
       if (given !== undefined) takeOut(given)
-      const { start = now(), found = {} } = given ?? {}
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
-      return complete(toReply(error, arrival), start, arrival.client, arrival, found)
+      return complete(toReply(error, arrival), given ?? { client: arrival.client, start: now(), arrival })
     },
+    dropHeldBack: disturbances.drop,
     reportError,
     beginClosing() {
       isClosing = true
@@ -267,18 +219,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     disturb: disturbances.change,
     reset() {
       disturbances.reset()
-      for (const { arrival, isBodyAwaited } of handled) {
-        if (isBodyAwaited) arrival.stopBody(clientGone)
-      }
+      // Without effect on a body that has arrived.
+      for (const { arrival } of handled) arrival?.stopBody(clientGone)
     },
   }
 }
 
-/** What a failure on purpose does in the place of a response. */
-const dropped: Reply = { status: 0, headers: [], code: 'failed_on_purpose', isOnPurpose: true, closes: true }
-const hanging: Reply = { ...dropped }
-
-/** The end of a request whose client has gone, or that a reset or a stop drops. It is in no log, unless as `hanging` before. */
+/** The end of a request whose client has gone, or that a reset or a stop drops. It is in no log, unless as one that hangs before. */
 const abandoned: Reply = { status: 0, headers: [], closes: true }
 
 /**
@@ -290,20 +237,6 @@ function isLast({ method, headers, askForBody }: Arrival): boolean {
   return isUpgrade || method === 'CONNECT' || askForBody !== undefined
 }
 
-/** The value of an Allow header. */
-function formatAllow(methods: Routes): string {
-  return [...Object.keys(methods), 'OPTIONS'].join(', ')
-}
-
-const changeHint = ' Pets are changed and removed in the data file, or wherever else they are kept.'
-
-/** Names the methods in its message too, since a plain `curl` shows no headers. */
-function methodNotAllowed(method: string, allow: string, path = ''): HttpError {
-  const isChange = path.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
-  const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
-  return new HttpError('method_not_allowed', message, ['Allow', allow])
-}
-
 interface Route {
   readonly needsNoKey?: boolean
   /** Added to each of its responses, its errors included; names and values in turn. */
@@ -311,19 +244,16 @@ interface Route {
   readonly handle: Handle
 }
 
-/** What the checks of a request have found, as far as they came. */
-interface Found {
+/** A request, and what its checks have found, as far as they came. */
+interface Handled {
+  readonly client: Client
+  /** By `now()`. */
+  readonly start: number
+  /** Absent if it could not be parsed. */
+  readonly arrival?: Arrival
   route?: Route | undefined
   /** The fingerprint of the key that was accepted. */
   key?: string
-}
-
-interface Handled {
-  readonly arrival: Arrival
-  /** By `now()`. */
-  readonly start: number
-  readonly found: Found
-  isBodyAwaited: boolean
 }
 
 /** The routes of a path by method. HEAD has that of GET. */

@@ -109,8 +109,8 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
   let base = first
   /** Each holds for the next requests that it concerns. What it does not name is that of the base. */
   const queue: { failures: Failures | undefined; delayMs: DelayMs | undefined; requestsLeft: number }[] = []
-  /** Those that are held back, and how each is let go when the service stops. */
-  const held = new Map<Arrival, () => void>()
+  /** Those that are held back; `letGo` at a stop. */
+  const held = new Map<Arrival, { readonly drop: () => void; readonly letGo: () => void }>()
   let isStopping = false
 
   function takeChange(arrival: Arrival) {
@@ -129,14 +129,12 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
       throw clientGone
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
-      const giveUp = (): void => reject(clientGone)
-      arrival.onGone = giveUp
-      held.set(arrival, ms === undefined ? giveUp : resolve)
+      const drop = (): void => reject(clientGone)
+      held.set(arrival, { drop, letGo: ms === undefined ? drop : resolve })
       if (ms !== undefined) timer = clock.setTimeout(resolve, ms)
     }).finally(() => {
       clock.clearTimeout(timer)
       held.delete(arrival)
-      arrival.onGone = undefined
     })
   }
 
@@ -156,7 +154,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
     reset(): void {
       base = first
       queue.length = 0
-      for (const arrival of held.keys()) arrival.onGone?.()
+      for (const { drop } of held.values()) drop()
     },
     get isCalm(): boolean {
       return base.failures === noFailures && base.delayMs === 0 && queue.length === 0
@@ -172,12 +170,18 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
       if (maximum > 0) await hold(arrival, minimum + Math.random() * (maximum - minimum))
       return isAsking ? undefined : chooseFailure(failures, arrival)
     },
+    /** For a request whose client has gone. Returns whether it was held back. */
+    drop(arrival: Arrival): boolean {
+      const found = held.get(arrival)
+      found?.drop()
+      return found !== undefined
+    },
     /** Until the client goes, the service stops, or a reset. */
     hang: (arrival: Arrival): Promise<void> => hold(arrival).catch(() => {}),
     /** Ends all delays, and drops what hangs. */
     beginStopping(): void {
       isStopping = true
-      for (const letGo of held.values()) letGo()
+      for (const { letGo } of held.values()) letGo()
     },
   }
 }

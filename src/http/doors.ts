@@ -31,14 +31,13 @@ export function createListener(core: Core) {
     if ('originalUrl' in request) arrival.originalTarget = request.originalUrl
     response.once('close', () => {
       client.destroyed = true
-      arrival.onGone?.()
+      core.dropHeldBack(arrival)
     })
     const breakOff = (): void => {
       if ('stream' in request) request.stream.close(internalError)
       else response.destroy()
     }
-    const respond = (reply: Reply | undefined): void => {
-      if (reply === undefined) return breakOff()
+    const respond = (reply: Reply): void => {
       if (reply.status === 0)
         return 'stream' in request || client.destroyed ? breakOff() : endUnusably(request, reply)
       try {
@@ -98,15 +97,15 @@ export function createFetch(core: Core) {
     }
     return new Promise((resolve, reject) => {
       const abort = (): void => {
-        arrival.onGone?.()
+        core.dropHeldBack(arrival)
         arrival.stopBody(clientGone)
         reject(signal?.reason)
       }
       if (signal?.aborted === true) return abort()
       signal?.addEventListener('abort', abort)
-      const respond = (reply: Reply | undefined): void => {
+      const respond = (reply: Reply): void => {
         signal?.removeEventListener('abort', abort)
-        if (reply === undefined || reply.status === 0)
+        if (reply.status === 0)
           reject(
             bodyFault === undefined
               ? new TypeError('the connection was closed without a response')

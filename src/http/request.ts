@@ -37,18 +37,18 @@ export interface Arrival {
   stopBody: (reason: Error) => void
   /** Found by the door. */
   fault?: Error
-  /** Set by the core when it holds the request back; to be called when the client goes. */
-  onGone?: (() => void) | undefined
 }
 
 /** The service as the doors see it. */
 export interface Core {
-  /** Never rejects. Undefined: nothing is to be sent, and the connection closed. */
-  handle(arrival: Arrival): Promise<Reply | undefined>
+  /** Never rejects. */
+  handle(arrival: Arrival): Promise<Reply>
   /** The reply to what could not be parsed. */
   refuse(code: HttpErrorCode, client: Client): Reply
   /** The reply to a request that takes too long; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply
+  /** For a request whose client has gone: drops it if it is held back. Returns whether it was. */
+  dropHeldBack(arrival: Arrival): boolean
   /** Tells onError that the reply could not be sent. */
   reportError(error: unknown, arrival: Arrival): void
   /** Ends the delays; new requests are refused. */

@@ -78,7 +78,7 @@ export function errorReply({ code, message, status, errors, headers, closes = fa
 /** On every response. */
 const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
-/** What HTTP, JSON or the keys are the reason of. What a store is the reason of stands in api/error-codes.ts. */
+/** What HTTP, JSON or the keys are the reason of. What a store is the reason of stands in api/refusals.ts. */
 export const httpErrors = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },

@@ -44,8 +44,11 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
 
   server.on('connection', (socket: Socket) => {
     connections.set(socket, [])
-    const tellGone = (): void => connections.get(socket)?.[0]?.arrival.onGone?.()
-    socket.on('end', tellGone).on('close', tellGone)
+    const dropHeldBack = (): boolean => {
+      const first = connections.get(socket)?.[0]
+      return first !== undefined && core?.dropHeldBack(first.arrival) === true
+    }
+    socket.on('end', dropHeldBack).on('close', dropHeldBack)
     socket.on('close', () => connections.delete(socket))
     // Node resumes a connection whenever a body is read, and when a request has ended.
     socket.on('resume', () => {
@@ -53,8 +56,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
     })
     // Behind a CONNECT, Node no longer looks after a connection, nor reads it. A request that is held back is dropped as at a reset.
     socket.on('timeout', () => {
-      if (connections.get(socket)?.[0]?.arrival.onGone === undefined) socket.destroy()
-      else tellGone()
+      if (!dropHeldBack()) socket.destroy()
     })
     socket.on('error', () => {})
   })
@@ -126,6 +128,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
       const reply = await core?.handle(arrival)
       // Node may be in the middle of a read, and the rest of the request in it.
       if (!response.req.complete) await new Promise(clock.setImmediate)
+      // The start is refused.
       if (reply === undefined) socket.destroy()
       // What follows half of a request may be its rest, or another.
       else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
