@@ -44,6 +44,9 @@ function serve(store: Store): Fetch {
 /** A store on a data file whose calls fail while `fault` has a code for their name. Looks are made by hand. */
 async function openFaulty(t: TestContext) {
   const look = holdLooks(t)
+  // A busy machine may stop this process between a look and a write: then the file would be read again.
+  const time = clock.now()
+  t.mock.method(clock, 'now', () => time)
   const path = makeDataFile([petLine(1, 'Rex')])
   const fault: { name: string; code: string } = { name: '', code: '' }
   /** NaN: the system does not tell. */
