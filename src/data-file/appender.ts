@@ -83,14 +83,14 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
   try {
     // 1. Look: the file is as it was left. Where times are whole seconds, only its bytes show an edit.
     file = await OpenEnd.open(disk, end)
-    if (!isSame(file.identify(), end.identity) || !file.endsIn(closing)) throw new DataFileChanged(disk.name)
+    if (!isSame(file.identify(), end.identity) || !file.endsIn(closing)) throw new DataFileChanged()
     // 2. Write. A cut would remove what an editor adds at this very moment, so only if more follows than is written.
     isTouched = true
     if (closing.length > bytes.length) file.cut(petsEnd + bytes.length)
     while (writtenBytes < bytes.length) writtenBytes += file.writeSome(bytes, writtenBytes)
     identity = file.identify()
     // 3. Look: nobody else has written meanwhile.
-    if (file.wasStopped() || !file.endsIn(bytes)) throw new DataFileChanged(disk.name)
+    if (file.wasStopped() || !file.endsIn(bytes)) throw new DataFileChanged()
     // 4. Sync. That takes milliseconds, in which the file can be edited.
     await file.sync()
     // 5. Look: it is still the file at the path.
@@ -100,7 +100,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     // Even a write that fails may have changed the file.
     if (isTouched) identity ??= file?.identifyUnlessStopped()
     const halfWritten = isTouched ? { bytes, identity } : undefined
-    return { is: 'failed', error: toChanged(disk, error), writtenBytes, halfWritten }
+    return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten }
   } finally {
     file?.close()
   }
@@ -119,33 +119,33 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
     const isUntouched = isKnown
       ? isSame(file.identify(), halfWritten.identity)
       : file.endsInMixtureOf(closing, halfWritten.bytes)
-    if (!isUntouched) throw new DataFileChanged(disk.name)
+    if (!isUntouched) throw new DataFileChanged()
     // 2. Write.
     isTouched = true
     file.cut(petsEnd + closing.length)
     for (let done = 0; done < closing.length;) done += file.writeSome(closing, done)
     identity = file.identify()
     // 3. Look: nobody else has written meanwhile.
-    if (file.wasStopped() || !file.endsIn(closing)) throw new DataFileChanged(disk.name)
+    if (file.wasStopped() || !file.endsIn(closing)) throw new DataFileChanged()
     // 4. Sync.
     await file.sync()
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
     // 6. Somebody may have edited its beginning since the append, which only its identity would have shown: then it has to be read.
-    if (!isKnown) throw new DataFileChanged(disk.name)
+    if (!isKnown) throw new DataFileChanged()
     return { is: 'durable', end: { ...end, identity } }
   } catch (error) {
     if (isTouched) identity ??= file?.identifyUnlessStopped()
     const left = isTouched ? { bytes: halfWritten.bytes, identity } : halfWritten
-    return { is: 'failed', error: toChanged(disk, error), halfWritten: left }
+    return { is: 'failed', error: toChanged(error), halfWritten: left }
   } finally {
     file?.close()
   }
 }
 
 /** Some editors remove the file and write it again. And a folder may be there by now. */
-function toChanged(disk: Disk, error: unknown): unknown {
-  return ['ENOENT', 'EISDIR'].includes(errorCode(error)) ? new DataFileChanged(disk.name) : error
+function toChanged(error: unknown): unknown {
+  return ['ENOENT', 'EISDIR'].includes(errorCode(error)) ? new DataFileChanged() : error
 }
 
 /** The data file, open to be written behind its last pet. */
@@ -226,7 +226,7 @@ class OpenEnd {
     const isSameFile = isWindows
       ? found?.ino === written?.ino && found?.size === written?.size
       : isSame(found, written)
-    if (!isSameFile) throw new DataFileChanged(this.#disk.name)
+    if (!isSameFile) throw new DataFileChanged()
     return found
   }
 

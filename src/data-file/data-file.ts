@@ -34,14 +34,7 @@ import {
 import { type FileLock, lockFile } from './file-lock.ts'
 import { FileText, formatFile } from './file-text.ts'
 import { findKeptFiles, PetKeeper, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
-import {
-  createBeside,
-  findInterrupted,
-  removeLeftovers,
-  restoreInterrupted,
-  restoreOldFile,
-  rewriteFile,
-} from './new-files.ts'
+import { createBeside, findInterrupted, removeLeftovers, restoreOldFile, rewriteFile } from './new-files.ts'
 import { canBeReadAtOnce, findPetsFault, findSizeFault } from './memory.ts'
 import { type Damage, findDamage } from './torn-end.ts'
 
@@ -156,7 +149,7 @@ export async function checkDataFile(path: string, options?: DiskOptions): Promis
   const disk = new Disk(path, options)
   try {
     refuseLostLink(disk)
-    const checked = await tryAgain(maxStartWaitMs, isChanged, () => checkOnce(disk))
+    const checked = await readUntilSettled(disk, maxStartWaitMs, () => checkOnce(disk))
     sayKeptFiles(disk)
     const writeError = findWriteError(disk, true)
     if (writeError !== undefined) disk.say(describeReadOnly(disk.describeError(writeError)))
@@ -167,21 +160,14 @@ export async function checkDataFile(path: string, options?: DiskOptions): Promis
 }
 
 async function checkOnce(disk: Disk): Promise<CheckedFile> {
-  const { text, identity, unusable } = await readText(disk, 0, async (size) => refuseTooLarge(disk, size))
-  let remedy: Remedy | undefined
-  if (unusable !== undefined) {
-    await waitForSave(disk, identity, true)
-    const hasKeptPets = findKeptFiles(disk).length > 0
-    if (findInterrupted(disk, hasKeptPets))
-      throw DataFileUnusable.ofFile(
-        disk.name,
-        'is missing; a start would restore it, since a rewrite was interrupted',
-      )
-    remedy = hasKeptPets ? undefined : findRemedy(text, identity, true)
-    if (remedy === undefined) throw unusable
+  const found = await readText(disk, 0, async (size) => refuseTooLarge(disk, size))
+  const remedy = found.unusable && (await findRemedy(disk, found, true))
+  if (remedy === 'none') throw found.unusable
+  if (remedy === 'restore' || remedy === 'create') {
+    const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
+    throw DataFileUnusable.ofFile(disk.name, `is missing; a start would ${why}`)
   }
-  if (remedy === 'create') throw DataFileUnusable.ofFile(disk.name, 'is missing; a start would create it')
-  const served = remedy === undefined ? text : new FileText(remedy.repaired)
+  const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? findRewriteError(disk) : undefined
   if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
@@ -195,8 +181,28 @@ function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
   return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missing}`
 }
 
+/** Reads again after each DataFileChanged. Throws a DataFileUnusable if that goes on for too long. */
+async function readUntilSettled<T>(disk: Disk, maxMs: number, read: () => Promise<T>): Promise<T> {
+  try {
+    return await tryAgain(maxMs, isChanged, read)
+  } catch (error) {
+    throw isChanged(error) ? DataFileUnusable.stillBeingSaved(disk.name) : error
+  }
+}
+
+interface FoundText {
+  readonly text: FileText
+  readonly identity: Identity
+  /** Why it cannot be used as it is. */
+  readonly unusable: DataFileUnusable | undefined
+}
+
 /** Throws a DataFileChanged, a system error, a DataFileUnusable for what cannot be read in the memory that there is, or what `prepare` throws. */
-async function readText(disk: Disk, highestGivenId: Int64, prepare: (fileBytes: number) => Promise<void>) {
+async function readText(
+  disk: Disk,
+  highestGivenId: Int64,
+  prepare: (fileBytes: number) => Promise<void>,
+): Promise<FoundText> {
   const { bytes, identity, fault } = await disk.read(prepare)
   const petsFault = findPetsFault(bytes)
   if (petsFault !== undefined) throw DataFileUnusable.ofFile(disk.name, petsFault)
@@ -218,18 +224,33 @@ async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Pr
   const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
   for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
     await delay(lookAgainMs)
-    if (!isSame(disk.statIdentity(), identity)) throw new DataFileChanged(disk.name)
+    if (!isSame(disk.statIdentity(), identity)) throw new DataFileChanged()
   }
 }
 
-/** What the server does about a file that cannot be used as it is: it creates one, or takes the damage out. */
-type Remedy = 'create' | Damage
+/** What the server does about a file that cannot be used as it is; `none` if a person has to mend it. The damage is taken out. */
+type Remedy = 'restore' | 'create' | 'none' | Damage
 
-/** Where no kept pets lie beside it. Undefined if a person has to mend it. */
-function findRemedy(text: FileText, identity: Identity, isStart: boolean): Remedy | undefined {
+/**
+ * Waits for the end of a save. Throws a DataFileChanged if it goes on, and as findInterrupted does.
+ *
+ * | The file                                  | At a start                | While the server runs |
+ * | ----------------------------------------- | ------------------------- | --------------------- |
+ * | was moved aside by a rewrite              | is restored               | is restored (#recover) |
+ * | lies beside kept pets                     | is an error with a choice | is an error           |
+ * | is missing                                | is created                | is an error           |
+ * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
+ * | was copied during an append               | is repaired               | is repaired           |
+ * | is empty, or wrong otherwise              | is an error               | is an error           |
+ */
+async function findRemedy(disk: Disk, { text, identity }: FoundText, isStart: boolean): Promise<Remedy> {
+  await waitForSave(disk, identity, isStart)
+  const hasKeptPets = findKeptFiles(disk).length > 0
+  if (isStart && findInterrupted(disk, hasKeptPets)) return 'restore'
+  if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return 'create'
   const damage = findDamage(text)
-  return isStart || damage?.cause === 'copy' ? damage : undefined
+  return damage !== undefined && (isStart || damage.cause === 'copy') ? damage : 'none'
 }
 
 function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
@@ -326,10 +347,10 @@ export class DataFile implements Adapter<PetData> {
     return hasSameContent(now, this.#servedIdentity) ? 'touched' : 'edited'
   }
 
-  /** Throws a DataFileUnusable, which is a DataFileChanged if an edit is still being saved; or a system error. */
+  /** Throws a DataFileUnusable or a system error. */
   read(): Promise<PetData> {
     const maxMs = this.#served === undefined ? maxStartWaitMs : maxEditWaitMs
-    return tryAgain(maxMs, isChanged, () => this.#readOnce())
+    return readUntilSettled(this.#disk, maxMs, () => this.#readOnce())
   }
 
   /**
@@ -342,9 +363,9 @@ export class DataFile implements Adapter<PetData> {
       this.#become({ is: 'unread' })
       const found = await readText(this.#disk, this.highestGivenId, (size) => this.#prepareToRead(size))
       const { text, identity, unusable } = found
-      if (written?.equals(text.bytes) === false) throw new DataFileChanged(this.name)
+      if (written?.equals(text.bytes) === false) throw new DataFileChanged()
       const isDurable = written !== undefined
-      if (unusable !== undefined) written = await this.#recover(identity, text, unusable)
+      if (unusable !== undefined) written = await this.#recover(found, unusable)
       else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
         return this.#serve(identity, text)
       else {
@@ -372,30 +393,19 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /**
-   * Returns what the file was rewritten with, or throws `unusable`; a DataFileChanged if it is still being saved.
-   *
-   * | The file                                  | At a start                | While the server runs |
-   * | ----------------------------------------- | ------------------------- | --------------------- |
-   * | was moved aside by a rewrite              | is restored               | is restored           |
-   * | lies beside kept pets                     | is an error with a choice | is an error           |
-   * | is missing                                | is created                | is an error           |
-   * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
-   * | was copied during an append               | is repaired               | is repaired           |
-   * | is empty, or wrong otherwise              | is an error               | is an error           |
-   */
-  async #recover(identity: Identity, text: FileText, unusable: DataFileUnusable): Promise<Buffer> {
-    const isStart = this.#served === undefined
-    await waitForSave(this.#disk, identity, isStart)
-    const hasKeptPets = findKeptFiles(this.#disk).length > 0
-    if (isStart && (await restoreInterrupted(this.#disk, hasKeptPets))) {
-      this.#disk.say('restored: a crash had interrupted the server while it rewrote this file')
-      throw new DataFileChanged(this.name)
+  /** Returns what the file was rewritten with, or throws `unusable`; a DataFileChanged when it has to be read again. */
+  async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
+    const { identity } = found
+    const remedy = await findRemedy(this.#disk, found, this.#served === undefined)
+    if (remedy === 'restore') {
+      const isRestored = await restoreOldFile(this.#disk)
+      if (isRestored)
+        this.#disk.say('restored: a crash had interrupted the server while it rewrote this file')
+      throw new DataFileChanged()
     }
-    if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged(this.name)
-    const remedy = hasKeptPets ? undefined : findRemedy(text, identity, isStart)
+    if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged()
     if (remedy === 'create') return this.#rewrite(undefined, Buffer.concat([...formatFile([])]))
-    if (remedy !== undefined) return this.#repair(identity, remedy)
+    if (remedy !== 'none') return this.#repair(identity, remedy)
     this.#become({ is: 'unusable', identity, error: unusable, lacksRight: false })
     throw unusable
   }
@@ -412,7 +422,7 @@ export class DataFile implements Adapter<PetData> {
     // 1. Bring the file into a state that is known.
     await this.#rollBack()
     const state = this.#state
-    if (state.is !== 'served') throw new DataFileChanged(this.name)
+    if (state.is !== 'served') throw new DataFileChanged()
     const bytes = formatAppend(added, this.#count === 0)
     if (state.end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
     // 2. Append.
@@ -507,7 +517,7 @@ export class DataFile implements Adapter<PetData> {
     try {
       await this.#disk.syncFile()
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') throw new DataFileChanged(this.name)
+      if (errorCode(error) === 'ENOENT') throw new DataFileChanged()
       // On a read-only file system (Linux makes it so after an error) what is there is served; so is, on Windows, a file that may not be
       // written.
       this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeHeld(error)

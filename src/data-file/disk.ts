@@ -199,7 +199,7 @@ export class Disk {
         if (!before.isFile()) return { bytes: Buffer.alloc(0), identity, fault }
         await prepare(Number(before.size))
         const bytes = this.fs.readFileSync(descriptor)
-        if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged(this.name)
+        if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged()
         return { bytes, identity }
       })
     } catch (error) {
@@ -340,23 +340,27 @@ export class DataFileUnusable extends Error {
   readonly summary: string
   /** What to do about it, as the end of the message, at a start that finds no kept pets. */
   readonly startRemedy: string
-  constructor(message: string, summary: string, startRemedy = '') {
+  /** Somebody still writes the file: it may be right in a moment. */
+  readonly isBeingSaved: boolean
+  constructor(message: string, summary: string, startRemedy = '', isBeingSaved = false) {
     super(message)
     this.summary = summary
     this.startRemedy = startRemedy
+    this.isBeingSaved = isBeingSaved
   }
 
   static ofFile(path: string, what: string): DataFileUnusable {
     return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
   }
+
+  static stillBeingSaved(path: string): DataFileUnusable {
+    const what = 'is being written, again and again'
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, '', true)
+  }
 }
 
 /** Somebody else has written the file or is writing it, or it was put back. It has to be read again before anything is reported. */
-export class DataFileChanged extends DataFileUnusable {
-  constructor(path: string) {
-    super(`${path}: is being written, again and again`, 'it is being written, again and again')
-  }
-}
+export class DataFileChanged extends Error {}
 
 export const lookAgainMs = 40
 

@@ -102,11 +102,11 @@ export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer):
       await disk.retryWhileHeld(() => disk.fs.renameSync(target, oldPath))
       isMoved = true
       // 5. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
-      if (!hasSameContent(disk.statIdentity(oldPath), expected)) throw new DataFileChanged(disk.name)
+      if (!hasSameContent(disk.statIdentity(oldPath), expected)) throw new DataFileChanged()
     }
     // 6. Link the new file at the path, unless an editor has created one there.
     const isLinked = await disk.retryWhileHeld(() => linkIfMissing(disk, newPath, target))
-    if (!isLinked) throw new DataFileChanged(disk.name)
+    if (!isLinked) throw new DataFileChanged()
     await disk.syncFolder(dirname(target))
     // 7. Remove the second name of the new file. The old file stays until the new one was read.
     disk.remove(newPath)
@@ -120,7 +120,7 @@ export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer):
     } else disk.remove(newPath)
     // Some editors remove the file and write it again. But where there was none, none can be made, such as `pets?.json` on Windows.
     const isGone = errorCode(error) === 'ENOENT' && expected !== undefined
-    return { is: 'failed', error: isGone ? new DataFileChanged(disk.name) : error, isOldAside }
+    return { is: 'failed', error: isGone ? new DataFileChanged() : error, isOldAside }
   }
 }
 
@@ -155,11 +155,6 @@ export function findInterrupted(disk: Disk, hasKeptPets: boolean): boolean {
     disk.name,
     `is missing, and ${name}.petstore-old, which an earlier run has moved aside, may lack pets; ${remedy}`,
   )
-}
-
-/** Whether there was one. Throws as findInterrupted does. */
-export async function restoreInterrupted(disk: Disk, hasKeptPets: boolean): Promise<boolean> {
-  return findInterrupted(disk, hasKeptPets) && restoreOldFile(disk)
 }
 
 /** Returns whether the name was free. */

@@ -3,7 +3,7 @@ import { openDataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import { formatFile, parseFileText } from '../data-file/file-text.ts'
 import { findKeptFiles } from '../data-file/kept-pets.ts'
-import { createWhole, linkIfMissing, restoreInterrupted } from '../data-file/new-files.ts'
+import { createWhole, findInterrupted, linkIfMissing, restoreOldFile } from '../data-file/new-files.ts'
 import type { Pet } from '../pet/pet.ts'
 import { send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
@@ -47,7 +47,7 @@ export async function exportPets({ storage }: Database, path: string): Promise<n
   const disk = new Disk(path)
   const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
   // What a crash has left of another file goes back: a start on the new one would remove it.
-  await restoreInterrupted(disk, findKeptFiles(disk).length > 0)
+  if (findInterrupted(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
   if (disk.statIdentity() !== undefined) throw exists
   const pets: Pet[] = []
   let hasMore = true

@@ -124,7 +124,8 @@ export class FileStore implements Store {
         const error = failure instanceof AppendFailed ? failure.cause : failure
         if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
         if (isSystemError(error)) this.#trouble.creationFailed(error)
-        if (!(error instanceof DataFileChanged) || edits === maxEdits) throw toRefusal(error, mayBeStored)
+        if (!(error instanceof DataFileChanged)) throw toRefusal(error, mayBeStored)
+        if (edits === maxEdits) throw toRefusal(DataFileUnusable.stillBeingSaved(file.name), mayBeStored)
         await this.#reload(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }

@@ -10,7 +10,7 @@
  * | the disk has no room for one              | when a look finds room; if that cannot be known, a minute later |
  */
 import { describeReadOnly, type DataFile } from '../data-file/data-file.ts'
-import { DataFileChanged, DataFileUnusable } from '../data-file/disk.ts'
+import { DataFileUnusable } from '../data-file/disk.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 import { failureKnownMs } from './store.ts'
@@ -95,7 +95,7 @@ export class Trouble {
    * what it returns, which is the end of a message, but health and lists do not.
    */
   async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
-    const isEarly = error instanceof DataFileChanged && !(this.#lookFailure?.error instanceof DataFileChanged)
+    const isEarly = isBeingSaved(error) && !isBeingSaved(this.#lookFailure?.error)
     this.#lookFailure ??= { error, isEarly: true, kept: '' }
     const kept = await keep()
     this.#lookFailure = { error, isEarly, kept }
@@ -189,6 +189,8 @@ export class Trouble {
     this.#told = found
   }
 }
+
+const isBeingSaved = (error: unknown): boolean => error instanceof DataFileUnusable && error.isBeingSaved
 
 /** Whether the disk has no room, or the user's quota. */
 export function isNoRoom(error: unknown): boolean {
