@@ -54,9 +54,10 @@ async function pasteCurl(output: string, filledInKey = ''): Promise<string> {
   const [, curl = ''] = /^ {2}(curl .*)$/m.exec(output) ?? []
   assert.notEqual(curl, '', output)
   const command = curl.replace('YOUR_API_KEY', filledInKey)
+  // On stderr, curl shows its progress.
   const shell = spawn('bash', ['-c', command], {
     env: cleanEnvironment(),
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'ignore'],
   })
   return readText(shell.stdout)
 }
