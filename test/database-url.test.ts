@@ -157,7 +157,7 @@ for (const [what, env, expected] of [
   [
     '/pets?sslmode=require&sslrootcert=none.pem',
     {},
-    ['sslrootcert: "none.pem": cannot be read: no such file or directory (ENOENT)'],
+    ['--database: sslrootcert: "none.pem": cannot be read: no such file or directory (ENOENT)'],
   ],
   [':99999/pets', {}, ['--database: port: expected a port from 1 to 65535']],
   ['/pets', { PGPORT: 'x' }, ['PGPORT: expected a port from 1 to 65535']],

@@ -1,7 +1,12 @@
 /** Connections of a pool of pg's: how one is taken, used and given back, and how requests wait for one. Knows no tables. */
 import { clock } from '../system/clock.ts'
 import { describeError, errorCode } from '../system/errors.ts'
-import { DatabaseUnusable } from './database-url.ts'
+
+/** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
+export class DatabaseUnusable extends Error {
+  /** For a creation (PetStorage). */
+  readonly code = 'nothing_stored'
+}
 
 /** The parsers of columns, also where the app's connections are binary and give buffers. */
 const texts = { getTypeParser: () => String }

@@ -4,12 +4,6 @@ import { unescape } from 'node:querystring'
 import { describe } from '../json/json.ts'
 import { describeSystemError } from '../system/errors.ts'
 
-/** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
-export class DatabaseUnusable extends Error {
-  /** For a creation (PetStorage). */
-  readonly code = 'nothing_stored'
-}
-
 const urlPattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:/?#@]*)(?::(?<password>[^/?#@]*))?@)?(?<host>\[[\da-f:]+\]|[^:/?#@,]*)(?::(?<port>\d*))?(?:\/(?<database>[^/?#@]*))?(?:\?(?<query>[^#@]*))?$/
 /** Shows no part of the URL: an unescaped character would make a part of the password the host or the database. */
@@ -58,12 +52,13 @@ export function parseDatabaseUrl(setting: string, text: string, env: NodeJS.Proc
   }
   const read = (name: string, variable: string, fallback = ''): string =>
     unescape(parts?.[name] ?? '') || env[variable] || fallback
+  const placeOf = (name: ParameterName): string =>
+    given.get(name) ? `${setting}: ${name}` : parameters[name][0]
   const readParameter = (name: ParameterName): string => {
     const [variable, fallback, pattern] = parameters[name]
     const value = given.get(name) || env[variable] || fallback
     const isValid = new RegExp(`^(?:${pattern})$`, 's').test(value)
-    const place = given.get(name) ? `${setting}: ${name}` : variable
-    if (!isValid) faults.push(`${place}: expected ${words[name] ?? pattern.replaceAll('|', ', ')}`)
+    if (!isValid) faults.push(`${placeOf(name)}: expected ${words[name] ?? pattern.replaceAll('|', ', ')}`)
     return value
   }
 
@@ -79,7 +74,8 @@ export function parseDatabaseUrl(setting: string, text: string, env: NodeJS.Proc
   try {
     if (ssl !== false && certificate !== 'system') ssl = { ca: readFileSync(certificate) }
   } catch (error) {
-    faults.push(`sslrootcert: ${describe(certificate)}: cannot be read: ${describeSystemError(error)}`)
+    const what = `${describe(certificate)}: cannot be read: ${describeSystemError(error)}`
+    faults.push(`${placeOf('sslrootcert')}: ${what}`)
   }
 
   const [shownUser, shownHost, shownDatabase] = [user, host, database].map(encodeURIComponent)

@@ -2,8 +2,8 @@
 import type { ClientBase } from 'pg'
 import { clock, delay } from '../system/clock.ts'
 import { describeError, errorCode, isError } from '../system/errors.ts'
-import { query, type PostgresPool } from './connections.ts'
-import { type DatabaseAddress, DatabaseUnusable } from './database-url.ts'
+import { DatabaseUnusable, query, type PostgresPool } from './connections.ts'
+import type { DatabaseAddress } from './database-url.ts'
 import { createPostgresStorage, prepareTables } from './postgres-storage.ts'
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
@@ -14,7 +14,7 @@ const retryMs = 500
  * A query_timeout only stops waiting: a creation behind somebody's lock would be refused, and stored later. So PostgreSQL itself gives up
  * before, by its statement_timeout.
  */
-const limits = { query_timeout: 10_000, statement_timeout: 8_000 }
+const statementTimeouts = { query_timeout: 10_000, statement_timeout: 8_000 }
 /** Long before a request of another server gives up that waits for a connection: one that is idle here may be the last of the database. */
 const idleTimeoutMillis = 4_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
@@ -28,8 +28,8 @@ const lookForWarnings = `
   SELECT 'The database is read-only: pets can be listed, but not added' AS warning
   WHERE current_setting('transaction_read_only') = 'on'
   UNION ALL SELECT format('The pooler sets no statement_timeout, so a refused pet may be stored later; run: '
-    'ALTER ROLE %I SET statement_timeout = ''${limits.statement_timeout / 1_000}s''', current_user)
-  FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${limits.query_timeout - 1}`
+    'ALTER ROLE %I SET statement_timeout = ''${statementTimeouts.statement_timeout / 1_000}s''', current_user)
+  FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${statementTimeouts.query_timeout - 1}`
 
 /** Also gives `shown`, the address without the password. Throws a DatabaseUnusable. */
 export async function openDatabase(
@@ -47,7 +47,7 @@ export async function openDatabase(
       return password
     },
     sslnegotiation: 'postgres' as const,
-    ...limits,
+    ...statementTimeouts,
     idleTimeoutMillis,
     // A start that fails, an import and an export end by themselves.
     allowExitOnIdle: true,

@@ -3,8 +3,14 @@ import { escapeNonAscii } from '../json/json.ts'
 import { petStatuses, type EachMember, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 import { describeError, errorCode } from '../system/errors.ts'
-import { ignoreBreaks, query, waitInLine, type Connections, type PostgresPool } from './connections.ts'
-import { DatabaseUnusable } from './database-url.ts'
+import {
+  DatabaseUnusable,
+  ignoreBreaks,
+  query,
+  waitInLine,
+  type Connections,
+  type PostgresPool,
+} from './connections.ts'
 
 interface Column {
   readonly name: string
@@ -101,7 +107,7 @@ const selectPage = `SELECT id::text, ${shownValues} FROM pets
   WHERE id > $1::bigint AND ($3::text IS NULL OR status = $3) ORDER BY pets.id LIMIT $2`
 const selectPet = `SELECT id::text, ${shownValues} FROM pets WHERE id = $1::bigint`
 
-/** Fails if somebody's trigger drops rows. */
+/** If somebody's trigger drops rows, the statement fails: the sentence is no integer, and PostgreSQL has it in its error message. */
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 

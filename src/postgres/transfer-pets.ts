@@ -5,9 +5,8 @@ import { formatFile, parseFileText } from '../data-file/file-text.ts'
 import { findKeptFiles } from '../data-file/kept-pets.ts'
 import { createWhole, findInterrupted, linkIfMissing, restoreOldFile } from '../data-file/new-files.ts'
 import type { Pet } from '../pet/pet.ts'
-import { send, withClient } from './connections.ts'
+import { DatabaseUnusable, send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
-import { DatabaseUnusable } from './database-url.ts'
 import { checkCreated, insertPets, nextParameter, raiseCounter, toColumns } from './postgres-storage.ts'
 
 const batchPets = 2_000
