@@ -32,7 +32,7 @@ export async function createPetStore(options: PetStoreOptions<StorageOptions>): 
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
   checkOptions(options, petStoreSchemas)
-  return createHandle(await openService(options))
+  return toHandle(await openService(options))
 }
 
 /** Starts the service. Rejects as createPetStore does, and if it cannot listen, with a sentence and the system's `code`. */
@@ -48,7 +48,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
     throw error
   })
   server.serve(service.core)
-  return { ...createHandle(service, server, timeouts?.closeMs), url }
+  return { ...toHandle(service, server, timeouts?.closeMs), url }
 }
 
 async function openService(options: AnyOptions) {
@@ -66,7 +66,7 @@ function openStore(
   return openFileStore(options.dataFile, callbacks)
 }
 
-function createHandle(
+function toHandle(
   { store, core }: Awaited<ReturnType<typeof openService>>,
   server?: ReturnType<typeof createHttpServer>,
   closeMs = defaultTimeouts.closeMs,

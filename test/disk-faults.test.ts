@@ -925,7 +925,7 @@ test('takes only what the file system throws for a failure of the disk, and a bu
   assert.deepEqual(namesIn(store), ['Rex'])
   nodeFs.writeFileSync(path, formatDataFile(petLine(1, 'Max')))
   look(1000)
-  assert.equal(await bugs.next(/./), 'internal_error in a look at the data file: TypeError')
+  assert.equal(await bugs.next(/./), 'internal_error in a look at the data file: ERR_INVALID_ARG_TYPE')
   assert.equal(said.filter((line) => line.includes('cannot be used')).length, 0)
   isBroken = false
   assert.equal((await store.create(newPet('Kit'))).id, 2)

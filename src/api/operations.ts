@@ -18,7 +18,7 @@ interface OperationRequest {
   readBody(): Promise<unknown>
 }
 
-export type Handle = (request: OperationRequest) => Reply | Promise<Reply>
+export type Handler = (request: OperationRequest) => Reply | Promise<Reply>
 
 export interface Operation {
   readonly method: 'GET' | 'POST'
@@ -27,7 +27,7 @@ export interface Operation {
   /** Added to each of its responses, its errors included; names and values in turn. */
   readonly headers?: readonly string[]
   /** `basePath` is where the service is mounted; empty at the root of a server. */
-  readonly createHandle: (store: Store, basePath: string) => Handle
+  readonly createHandler: (store: Store, basePath: string) => Handler
 }
 
 /** Page sizes of a list (interface section 8). */
@@ -43,7 +43,7 @@ interface CachedReply {
 export const listPets: Operation = {
   method: 'GET',
   path: '/pets',
-  createHandle(store, basePath) {
+  createHandler(store, basePath) {
     // Formatting a page again would be about half of the work of a list. So a reply serves until a pet changes, or what is wrong with the
     // data file.
     const replies = new Map<string, CachedReply>()
@@ -144,7 +144,7 @@ function parseLimit(text: string): number | undefined {
 export const createPet: Operation = {
   method: 'POST',
   path: '/pets',
-  createHandle(store, basePath) {
+  createHandler(store, basePath) {
     return async ({ readBody }) => {
       const { issues, output, success } = v.safeParse(NewPetSchema, await readBody())
       if (!success) {
@@ -171,7 +171,7 @@ export const getPet: Operation = {
   method: 'GET',
   path: '/pets/{petId}',
   headers: ['Deprecation', deprecation, 'Sunset', sunset],
-  createHandle(store) {
+  createHandler(store) {
     return async ({ parameter: petId }) => {
       const id = parseId(petId)
       const pet = id === undefined ? undefined : await store.get(id)
@@ -185,7 +185,7 @@ export const getPet: Operation = {
 const listOrders: Operation = {
   method: 'GET',
   path: '/store/orders',
-  createHandle: () => () => {
+  createHandler: () => () => {
     throw new HttpError('not_implemented')
   },
 }

@@ -16,8 +16,8 @@ import { builtPage } from '../page/load-page.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
-import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
-import { exposedHeaders, formatValidQuery, type Handle, operations } from './operations.ts'
+import { describeBug } from '../system/errors.ts'
+import { exposedHeaders, formatValidQuery, type Handler, operations } from './operations.ts'
 import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refuseWith } from './refusals.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -121,10 +121,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   function reportError(error: unknown, { method, target }: Arrival): void {
-    // Only the message of an EmbeddingError is known to hold no secret.
-    const name = isError(error) ? errorCode(error) || error.name : typeof error
-    const reason = error instanceof EmbeddingError ? error.message : name
-    onError?.(`internal_error in ${method} ${findPath(target)}: ${reason}`)
+    onError?.(`internal_error in ${method} ${findPath(target)}: ${describeBug(error)}`)
   }
 
   /** The reply as it is sent, for the log too. */
@@ -241,7 +238,7 @@ interface Route {
   readonly needsNoKey?: boolean
   /** Added to each of its responses, its errors included; names and values in turn. */
   readonly headers?: readonly string[] | undefined
-  readonly handle: Handle
+  readonly handle: Handler
 }
 
 /** A request, and what its checks have found, as far as they came. */
@@ -268,9 +265,9 @@ function createRoutes(store: Store, basePath: string) {
   // `/store` leads to the page at `/store/`.
   const redirect: Reply = { status: 308, headers: ['Location', `${basePath}/`, 'Content-Length', '0'] }
   if (basePath !== '') add('GET', '', { needsNoKey: true, handle: () => redirect })
-  for (const { method, path, headers, createHandle } of operations)
-    add(method, `/v1${path}`, { headers, handle: createHandle(store, basePath) })
-  const published: Readonly<Record<string, Handle>> = {
+  for (const { method, path, headers, createHandler } of operations)
+    add(method, `/v1${path}`, { headers, handle: createHandler(store, basePath) })
+  const published: Readonly<Record<string, Handler>> = {
     // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
     '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
     '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
@@ -302,7 +299,7 @@ async function describeHealth(store: Store, ready: readonly string[]): Promise<R
   return fault === undefined ? healthy : refuseWith(fault)
 }
 
-function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handle {
+function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handler {
   const reply = textReply(200, ...content)
   return () => reply
 }

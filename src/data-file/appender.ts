@@ -1,9 +1,9 @@
 /** Appends pets to the data file in place, and rolls back an append that has failed. */
-import { formatPet, type Pet } from '../pet/pet.ts'
+import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
-import { errorCode } from '../system/errors.ts'
-import { DataFileChanged, type Disk, type Identity, isSame, quietly } from './disk.ts'
-import { closingBrackets, type FileText, separator } from './file-text.ts'
+import { attempt, errorCode } from '../system/errors.ts'
+import { DataFileChanged, type Disk, type Identity, isSame } from './disk.ts'
+import { closingBrackets, type FileText, formatPets } from './file-text.ts'
 
 /** How a file ends that is served, and from where on an append writes over it. */
 export interface FileEnd {
@@ -49,10 +49,9 @@ const comparedBytes = 256
  */
 const maxGapMs = 250
 
-/** The bytes to write at `petsEnd`. The very first pet has no comma before it. */
+/** The bytes to write at `petsEnd`. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
-  const text = pets.map((pet) => separator + formatPet(pet)).join('') + closingBrackets.toString()
-  return Buffer.from(isFirst ? text.slice(1) : text)
+  return Buffer.from(formatPets(pets, isFirst) + closingBrackets.toString())
 }
 
 /** The bytes are copied, since a part of the text would keep all of it in memory. */
@@ -171,10 +170,7 @@ class OpenEnd {
 
   /** Undefined, too, if it is not known. */
   identifyUnlessStopped(): Identity {
-    let identity: Identity
-    quietly(() => {
-      identity = this.identify()
-    })
+    const identity = attempt(() => this.identify())
     return this.wasStopped() ? undefined : identity
   }
 

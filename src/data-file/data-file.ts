@@ -11,13 +11,12 @@
  *
  * A read leads from unread to served or to unusable. Only #become changes the state.
  */
-import { constants } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
 import { type Int64, nameUnseen } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock, delay } from '../system/clock.ts'
-import { errorCode, isSystemError } from '../system/errors.ts'
+import { attempt, errorCode, isNoRoom, isSystemError, isWriteRefused } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
 import {
   DataFileChanged,
@@ -120,10 +119,10 @@ function refuseLostLink(disk: Disk): void {
 }
 
 function describeStartFailure(disk: Disk, error: unknown): string {
-  const reason = disk.describeError(error)
+  const reason = disk.describeFailure(error)
   if (errorCode(error) === 'ENOSPC' && disk.lacksInodes())
     return 'cannot be created or rewritten: its file system has no inodes left, though it may have room (ENOSPC)'
-  if (['ENOSPC', 'EDQUOT'].includes(errorCode(error))) return `cannot be created or rewritten: ${reason}`
+  if (isNoRoom(error)) return `cannot be created or rewritten: ${reason}`
   return `cannot be opened or created: ${reason}${disk.describeOwner(error)}`
 }
 
@@ -152,7 +151,7 @@ export async function checkDataFile(path: string, options?: DiskOptions): Promis
     const checked = await readUntilSettled(disk, maxStartWaitMs, () => checkOnce(disk))
     sayKeptFiles(disk)
     const writeError = findWriteError(disk, true)
-    if (writeError !== undefined) disk.say(describeReadOnly(disk.describeError(writeError)))
+    if (writeError !== undefined) disk.say(describeReadOnly(disk.describeFailure(writeError)))
     return checked
   } catch (error) {
     throw toStartRefusal(disk, error)
@@ -169,7 +168,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   }
   const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
-  const error = remedy !== undefined || missingIdCount > 0 ? findRewriteError(disk) : undefined
+  const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
   if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
   // Ids that are filled in are higher than all others.
   const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
@@ -257,19 +256,8 @@ function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
   return DataFileUnusable.ofFile(disk.name, `has to be rewritten, but ${obstacle}`)
 }
 
-/** The system's error if this process has no right to write the file or its folder. */
-function findRewriteError(disk: Disk): unknown {
-  try {
-    disk.fs.accessSync(disk.target, constants.W_OK)
-    disk.fs.accessSync(dirname(disk.target), constants.W_OK)
-    return undefined
-  } catch (error) {
-    return error
-  }
-}
-
 function cannotRewrite(disk: Disk, error: unknown): string {
-  return `it or its folder cannot be written: ${disk.describeError(error)}`
+  return `it or its folder cannot be written: ${disk.describeFailure(error)}`
 }
 
 export function describeReadOnly(reason: string): string {
@@ -278,8 +266,7 @@ export function describeReadOnly(reason: string): string {
 
 function findWriteError(disk: Disk, isSuspected: boolean): unknown {
   const error = disk.findAccessError() ?? (isSuspected ? disk.findOpenError() : undefined)
-  const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
-  return isRefused || disk.mayBeHeld(error) ? error : undefined
+  return isWriteRefused(error) || disk.mayBeInUse(error) ? error : undefined
 }
 
 export class DataFile implements Adapter<PetData> {
@@ -337,7 +324,7 @@ export class DataFile implements Adapter<PetData> {
     const state = this.#state
     const now = this.#disk.statIdentity()
     if (state.is === 'unusable') {
-      const mayBeRewritten = state.lacksRight && findRewriteError(this.#disk) === undefined
+      const mayBeRewritten = state.lacksRight && this.#disk.findRewriteError() === undefined
       if (isSame(now, state.identity) && !mayBeRewritten) throw state.error
       this.#become({ is: 'unread' })
       return 'edited'
@@ -388,7 +375,7 @@ export class DataFile implements Adapter<PetData> {
       await this.keepPets()
     } catch (error) {
       if (canBeReadAtOnce(fileBytes)) return
-      const fault = `is so large that it is read only when the pets are kept: ${this.describeError(error)}`
+      const fault = `is so large that it is read only when the pets are kept: ${this.describeFailure(error)}`
       throw DataFileUnusable.ofFile(this.name, fault)
     }
   }
@@ -491,15 +478,11 @@ export class DataFile implements Adapter<PetData> {
   /** Whether the file is still as it was served, though it may not be read now. One that was read and is wrong may have its old size and time. */
   #isServedOnDisk(): boolean {
     if (this.#state.is === 'unusable') return false
-    try {
-      return hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)
-    } catch {
-      return false
-    }
+    return attempt(() => hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)) === true
   }
 
-  describeError(error: unknown): string {
-    return this.#disk.describeError(error)
+  describeFailure(error: unknown): string {
+    return this.#disk.describeFailure(error)
   }
 
   async close(): Promise<void> {
@@ -520,7 +503,7 @@ export class DataFile implements Adapter<PetData> {
       if (errorCode(error) === 'ENOENT') throw new DataFileChanged()
       // On a read-only file system (Linux makes it so after an error) what is there is served; so is, on Windows, a file that may not be
       // written.
-      this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeHeld(error)
+      this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
     }
     return !this.#hasFailedSync
   }
@@ -572,13 +555,13 @@ export class DataFile implements Adapter<PetData> {
     }
     if (code === 'EBUSY' && !this.#disk.isWindows)
       return { words: 'is a mount of its own; mount its folder instead', isOfFile: true }
-    if (['EACCES', 'EPERM', 'EROFS'].includes(code) || this.#disk.mayBeHeld(error))
+    if (isWriteRefused(error) || this.#disk.mayBeInUse(error))
       return { words: cannotRewrite(this.#disk, error), isOfFile: false }
     return undefined
   }
 
   /** Returns the path. Throws as #rewrite does, which comes next, since it is the folder that cannot be written. */
-  async #keepDamaged(damaged: Buffer): Promise<string> {
+  async #saveDamaged(damaged: Buffer): Promise<string> {
     try {
       return await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
     } catch (error) {
@@ -589,7 +572,7 @@ export class DataFile implements Adapter<PetData> {
 
   async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<Buffer> {
     const isKept = damaged.length > 0
-    const keptPath = isKept ? await this.#keepDamaged(damaged) : ''
+    const keptPath = isKept ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
       const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
       if (isKept && isAsBefore) this.#disk.remove(keptPath)

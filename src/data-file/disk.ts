@@ -6,12 +6,12 @@ import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nameUnseen } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'
-import { errorCode, describeSystemError } from '../system/errors.ts'
+import { attempt, errorCode, describeSystemError } from '../system/errors.ts'
 
 export type FileSystem = typeof nodeFs
 
 /** A virus scanner or an indexer on Windows may hold a file for so long. */
-const maxHeldMs = 1000
+const maxInUseMs = 1000
 
 /** One state of a file, as far as `stat` tells; undefined for a missing one. With the ctime, since `cp -p` and `touch` set the mtime back. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
@@ -61,27 +61,17 @@ export class Disk {
 
   /** The path in its folder as it is now, whatever is there; undefined if the folder cannot be found. */
   get givenPlace(): string | undefined {
-    try {
-      return join(this.#followLinks(dirname(this.path)), basename(this.path))
-    } catch {
-      return undefined
-    }
+    return attempt(() => join(this.#followLinks(dirname(this.path)), basename(this.path)))
   }
 
   /** The path, and where it leads: kept pets lie beside both. */
   get places(): readonly string[] {
-    const places = new Set<string>()
-    if (this.givenPlace !== undefined) places.add(this.givenPlace)
-    quietly(() => places.add(this.target))
-    return [...places]
+    const places = new Set([this.givenPlace, attempt(() => this.target)])
+    return [...places].filter((place) => place !== undefined)
   }
 
   isFolder(path: string): boolean {
-    try {
-      return this.fs.statSync(path).isDirectory()
-    } catch {
-      return false
-    }
+    return attempt(() => this.fs.statSync(path).isDirectory()) === true
   }
 
   /**
@@ -115,13 +105,13 @@ export class Disk {
   }
 
   /** Whether another program may hold the file, which only Windows lets it do. */
-  mayBeHeld(error: unknown): boolean {
+  mayBeInUse(error: unknown): boolean {
     return this.isWindows && ['EBUSY', 'EPERM', 'EACCES'].includes(errorCode(error))
   }
 
-  describeError(error: unknown): string {
+  describeFailure(error: unknown): string {
     const fault = describeSystemError(error)
-    return this.mayBeHeld(error) ? `it may not be written, or another program holds it: ${fault}` : fault
+    return this.mayBeInUse(error) ? `it may not be written, or another program holds it: ${fault}` : fault
   }
 
   /** For a refusal, as the end of a message: on a new host, the file still belongs to the user of the old one. Empty if nobody else has it. */
@@ -129,38 +119,26 @@ export class Disk {
     const own = process.geteuid?.()
     if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''
     for (let path = this.path; ; path = dirname(path)) {
-      const uid = this.#findOwner(path)
+      // Undefined if it is missing, or in a folder that may not be searched.
+      const uid = attempt(() => this.fs.statSync(path).uid)
       if (uid === undefined && dirname(path) !== path) continue
       if (uid === undefined || uid === own) return ''
       return `; ${nameUnseen(path)} belongs to user ${uid}, and the server runs as user ${own}: chown ${own} ${nameUnseen(path)}`
     }
   }
 
-  /** Undefined if it is missing, or in a folder that may not be searched. */
-  #findOwner(path: string): number | undefined {
-    try {
-      return this.fs.statSync(path).uid
-    } catch {
-      return undefined
-    }
-  }
-
   /** Whether no file can be created, though there may be room. */
   lacksInodes(): boolean {
-    try {
-      const { files, ffree } = this.fs.statfsSync(dirname(this.target))
-      return files > 0 && ffree === 0
-    } catch {
-      return false
-    }
+    const stats = attempt(() => this.fs.statfsSync(dirname(this.target)))
+    return stats !== undefined && stats.files > 0 && stats.ffree === 0
   }
 
-  retryWhileHeld<T>(call: () => T | Promise<T>): Promise<T> {
-    return tryAgain(maxHeldMs, (error) => this.mayBeHeld(error), call)
+  retryWhileInUse<T>(call: () => T | Promise<T>): Promise<T> {
+    return tryAgain(maxInUseMs, (error) => this.mayBeInUse(error), call)
   }
 
   open(path: string, flags: OpenMode, mode?: number): Promise<number> {
-    return this.retryWhileHeld(() => this.fs.openSync(path, flags, mode))
+    return this.retryWhileInUse(() => this.fs.openSync(path, flags, mode))
   }
 
   /**
@@ -168,7 +146,7 @@ export class Disk {
    * same (https://man7.org/linux/man-pages/man2/close.2.html).
    */
   close(descriptor: number): void {
-    quietly(() => this.fs.closeSync(descriptor))
+    attempt(() => this.fs.closeSync(descriptor))
   }
 
   async withFile<T>(
@@ -267,17 +245,23 @@ export class Disk {
 
   /** The room in the file system of a folder; Infinity if the system does not tell. */
   findRoom(folder: string): { freeBytes: number; totalBytes: number } {
-    try {
-      const { bavail, blocks, bsize } = this.fs.statfsSync(folder)
-      // Some network shares report zeros.
-      if (blocks > 0) return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
-    } catch {}
-    return { freeBytes: Infinity, totalBytes: Infinity }
+    const stats = attempt(() => this.fs.statfsSync(folder))
+    // Some network shares report zeros.
+    if (stats === undefined || stats.blocks === 0) return { freeBytes: Infinity, totalBytes: Infinity }
+    return { freeBytes: stats.bavail * stats.bsize, totalBytes: stats.blocks * stats.bsize }
   }
 
   /** The system's error if this process has no right to write the data file. */
   findAccessError(): unknown {
     return errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
+  }
+
+  /** The same for a rewrite, which needs its folder, too. */
+  findRewriteError(): unknown {
+    return errorOf(() => {
+      this.fs.accessSync(this.target, constants.W_OK)
+      this.fs.accessSync(dirname(this.target), constants.W_OK)
+    })
   }
 
   /** The system's error if the data file cannot be opened for writing. */
@@ -303,7 +287,7 @@ export class Disk {
    * (https://github.com/nodejs/node/issues/56049); `unlinkSync` does.
    */
   remove(path: string): void {
-    quietly(() => this.fs.unlinkSync(path))
+    attempt(() => this.fs.unlinkSync(path))
   }
 }
 
@@ -318,10 +302,6 @@ function errorOf(call: () => unknown): unknown {
   } catch (error) {
     return error
   }
-}
-
-export function quietly(call: () => unknown): void {
-  errorOf(call)
 }
 
 const contentMembers = ['dev', 'ino', 'size', 'mtimeNs'] as const

@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { chmodSync, closeSync, constants, openSync, readdirSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
-import { describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
-import { DataFileUnusable, quietly, type Disk } from './disk.ts'
+import { attempt, describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
+import { DataFileUnusable, type Disk } from './disk.ts'
 
 export type FileLock = () => Promise<void>
 
@@ -86,7 +86,7 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
     const folder = `/proc/self/fd/${descriptor}`
     locks.push(await listen(`${folder}/${own}`))
     // For servers of other users. Another start may have removed it already.
-    quietly(() => chmodSync(`${folder}/${own}`, 0o777))
+    attempt(() => chmodSync(`${folder}/${own}`, 0o777))
     for (const name of readdirSync(folder)) {
       if (!name.startsWith(prefix) || name === own) continue
       const socket = connect(`${folder}/${name}`)

@@ -19,6 +19,8 @@ import { DataFileUnusable } from './disk.ts'
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
 export const separator = ',\n    '
+/** Before the very first pet. */
+export const firstSeparator = separator.slice(1)
 
 /** At most, so that a crash cannot damage more pets. */
 export const maxAppendPets = 128
@@ -37,12 +39,19 @@ export function parseFileText(path: string, bytes: Buffer): FileText {
   return text
 }
 
+/** Each with what stands before it. */
+export function formatPets(pets: readonly Pet[], isFirst: boolean): string {
+  const lines = pets.map((pet, index) => {
+    return (isFirst && index === 0 ? firstSeparator : separator) + formatPet(pet)
+  })
+  return lines.join('')
+}
+
 /** In parts, which do not take as much memory as the pets. */
 export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
   yield Buffer.from('{\n  "pets": [')
   for (let i = 0; i < pets.length; i += 1000) {
-    const lines = pets.slice(i, i + 1000).map((pet) => separator + formatPet(pet))
-    yield Buffer.from(lines.join('').slice(i === 0 ? 1 : 0))
+    yield Buffer.from(formatPets(pets.slice(i, i + 1000), i === 0))
   }
   yield closingBrackets
 }

@@ -6,7 +6,8 @@ import { basename, dirname, join } from 'node:path'
 import { nameUnseen } from '../json/json.ts'
 import { formatPetCount, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
-import { DataFileUnusable, quietly, systemFailure, type Disk } from './disk.ts'
+import { attempt } from '../system/errors.ts'
+import { DataFileUnusable, systemFailure, type Disk } from './disk.ts'
 import { formatFile, parseFileText } from './file-text.ts'
 import { createBeside, formatTime, temporaryName } from './new-files.ts'
 
@@ -115,7 +116,7 @@ export function showKeptFile(disk: Disk, path: string): string {
 export function findKeptFiles(disk: Disk): readonly KeptFile[] {
   const files: KeptFile[] = []
   for (const place of disk.places.toReversed())
-    quietly(() => {
+    attempt(() => {
       const prefix = `${basename(place)}.kept-`
       for (const name of disk.fs.readdirSync(dirname(place))) {
         const time = name.startsWith(prefix) ? parseTime(name.slice(prefix.length)) : undefined
@@ -145,7 +146,9 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   const last = files.at(-1)
   if (last === undefined) {
     // A run may have been ended while it kept its pets on a slow disk. To follow the rest of the message would remove them.
-    const half = disk.places.map(temporaryName).find((path) => canBeSeen(disk, path))
+    const half = disk.places
+      .map(temporaryName)
+      .find((path) => attempt(() => disk.statIdentity(path)) !== undefined)
     const why = 'an earlier run was ended while it wrote that file, which may have its pets'
     const hint = half === undefined ? '' : `; look into ${showKeptFile(disk, half)} first: ${why}`
     return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
@@ -160,18 +163,7 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
 }
 
-function canBeSeen(disk: Disk, path: string): boolean {
-  try {
-    return disk.statIdentity(path) !== undefined
-  } catch {
-    return false
-  }
-}
-
 function describePetCount(disk: Disk, path: string): string {
-  try {
-    return formatPetCount(parseFileText(path, disk.fs.readFileSync(path)).pets.length)
-  } catch {
-    return 'an unknown number of pets'
-  }
+  const text = attempt(() => parseFileText(path, disk.fs.readFileSync(path)))
+  return text === undefined ? 'an unknown number of pets' : formatPetCount(text.pets.length)
 }

@@ -9,8 +9,8 @@
 import type { Stats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { clock } from '../system/clock.ts'
-import { errorCode } from '../system/errors.ts'
-import { DataFileChanged, DataFileUnusable, hasSameContent, quietly } from './disk.ts'
+import { attempt, errorCode } from '../system/errors.ts'
+import { DataFileChanged, DataFileUnusable, hasSameContent } from './disk.ts'
 import type { Disk, Identity } from './disk.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
@@ -55,8 +55,8 @@ function giveRights(disk: Disk, descriptor: number, like: Stats): void {
   } catch {
     mode &= ~0o070
   }
-  quietly(() => disk.fs.fchownSync(descriptor, like.uid, -1))
-  quietly(() => disk.fs.fchmodSync(descriptor, mode))
+  attempt(() => disk.fs.fchownSync(descriptor, like.uid, -1))
+  attempt(() => disk.fs.fchmodSync(descriptor, mode))
 }
 
 /** Creates a file for its owner alone. `place` gives it its name when it is whole and durable. */
@@ -99,13 +99,13 @@ export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer):
     await disk.syncFolder(dirname(target))
     if (expected !== undefined) {
       // 4. Move the old file aside.
-      await disk.retryWhileHeld(() => disk.fs.renameSync(target, oldPath))
+      await disk.retryWhileInUse(() => disk.fs.renameSync(target, oldPath))
       isMoved = true
       // 5. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
       if (!hasSameContent(disk.statIdentity(oldPath), expected)) throw new DataFileChanged()
     }
     // 6. Link the new file at the path, unless an editor has created one there.
-    const isLinked = await disk.retryWhileHeld(() => linkIfMissing(disk, newPath, target))
+    const isLinked = await disk.retryWhileInUse(() => linkIfMissing(disk, newPath, target))
     if (!isLinked) throw new DataFileChanged()
     await disk.syncFolder(dirname(target))
     // 7. Remove the second name of the new file. The old file stays until the new one was read.

@@ -20,7 +20,14 @@ import { constants } from 'node:buffer'
 import { type Int64, JsonFault, JsonReader } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { readPet } from '../pet/seeds.ts'
-import { closingBrackets, FileText, formatFile, maxAppendPets, separator } from './file-text.ts'
+import {
+  closingBrackets,
+  FileText,
+  firstSeparator,
+  formatFile,
+  maxAppendPets,
+  separator,
+} from './file-text.ts'
 
 export interface Damage {
   readonly cause: 'brackets' | 'append' | 'copy'
@@ -50,7 +57,7 @@ const closing = closingBrackets.toString()
 
 /** What every append begins with; the very first one has no comma. */
 const appendPrefix = `${separator}{"id":`
-const firstAppendPrefix = appendPrefix.slice(1)
+const firstAppendPrefix = `${firstSeparator}{"id":`
 
 /** Where the rest of an append follows our closing brackets in a copy. */
 const copyJoint = closing + appendPrefix.slice(closing.length)
@@ -238,7 +245,7 @@ function takeOut(
   for (const { start, end, id } of found) {
     if (from > 0 && isSeparator(text.slice(from, start))) repaired.push(tail.subarray(from, start))
     else {
-      repaired.push(Buffer.from(isFirst ? separator.slice(1) : separator))
+      repaired.push(Buffer.from(isFirst ? firstSeparator : separator))
       damaged.push(tail.subarray(from, start))
       missing.push(formatMissingIds(idBefore, id))
     }

@@ -21,9 +21,9 @@ import { formatReply, HttpError, type HttpErrorCode, type Reply } from './respon
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
 /** Throws a ListenError on Bun. */
-export function createHttpServer(timeouts: SomeTimeouts = {}) {
+export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   refuseBun()
-  const limits = completeTimeouts(timeouts)
+  const timeouts = completeTimeouts(someTimeouts)
   /** The first exchange is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */
@@ -32,15 +32,15 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
   const due: Exchange[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
-  /** `held`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
-  let state: 'held' | 'open' | 'stopping' = 'held'
+  /** `queueing`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
+  let state: 'queueing' | 'open' | 'stopping' = 'queueing'
 
   // Node's own check of Host would respond with an empty body; the core makes that check.
-  const server = createServer({ ...nodeLimits(limits), requireHostHeader: false })
+  const server = createServer({ ...nodeLimits(timeouts), requireHostHeader: false })
   // By default, Node drops headers beyond a number, so that a second Host or Authorization could go unseen
   // (https://nodejs.org/docs/latest-v20.x/api/http.html#servermaxheaderscount). And a client may close its half of the connection and wait
   // for the responses (RFC 9112 section 9.6).
-  Object.assign(server, { timeout: limits.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
+  Object.assign(server, { timeout: timeouts.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
     connections.set(socket, [])
@@ -117,7 +117,7 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
     if (isFlooded) {
       for (const each of connections.keys()) each.resume()
     }
-    if (state === 'held') return
+    if (state === 'queueing') return
     for (const exchange of due.splice(0)) void handle(exchange)
   }
 
@@ -196,15 +196,15 @@ export function createHttpServer(timeouts: SomeTimeouts = {}) {
     },
     /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. */
     async close(): Promise<void> {
-      state = 'held'
+      state = 'queueing'
       const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
           if (socket.writable && current?.response.headersSent === false)
             endConnection(socket, core?.giveUp(current.arrival, current.response.req.complete))
           clock.setImmediate(() => socket.destroy())
         }
-      }, limits.closeMs)
-      const endMs = clock.performanceNow() + limits.closeMs / 2
+      }, timeouts.closeMs)
+      const endMs = clock.performanceNow() + timeouts.closeMs / 2
       // A port that closes resets whoever has connected and was not let in yet. Node lets in one a turn, and reads it a turn later; Linux holds
       // one more than the backlog (https://man7.org/linux/man-pages/man2/listen.2.html). So all of them are waited for first.
       for (let i = 0; i < backlog + 2 && clock.performanceNow() < endMs; i++)

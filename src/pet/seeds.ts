@@ -74,8 +74,8 @@ export function completeSeeds(values: readonly unknown[]): Pet[] {
   return pets
 }
 
-const memberTexts = petMembers.map((member) => Buffer.from(`"${member}"`))
-const statusTexts = petStatuses.map((status) => Buffer.from(`"${status}"`))
+const quotedMembers = petMembers.map((member) => Buffer.from(`"${member}"`))
+const quotedStatuses = petStatuses.map((status) => Buffer.from(`"${status}"`))
 
 /** What was read of a pet. */
 type Draft = { -readonly [Member in keyof Required<Pet>]: Pet[Member] | undefined }
@@ -85,7 +85,7 @@ const memberReaders: { readonly [Member in keyof Draft]: (reader: JsonReader) =>
   id: (reader) => readValue(reader, isId),
   name: (reader) => readValue(reader, isName),
   categoryId: (reader) => readValue(reader, isInt64),
-  status: (reader) => petStatuses[reader.acceptOneOf(statusTexts)],
+  status: (reader) => petStatuses[reader.acceptOneOf(quotedStatuses)],
 }
 
 function readValue<Value>(
@@ -110,7 +110,7 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept('{')) return undefined
   const draft: Draft = { id: undefined, name: undefined, categoryId: undefined, status: undefined }
   for (let first = true; reader.acceptMore('}', first); first = false) {
-    const member = petMembers[reader.acceptOneOf(memberTexts)]
+    const member = petMembers[reader.acceptOneOf(quotedMembers)]
     if (member === undefined || draft[member] !== undefined || !reader.accept(':')) return undefined
     if (!readMember(draft, member, reader)) return undefined
   }

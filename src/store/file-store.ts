@@ -9,12 +9,12 @@ import { maxAppendPets } from '../data-file/file-text.ts'
 import type { Int64 } from '../json/json.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
-import { errorCode, isError, isSystemError } from '../system/errors.ts'
+import { describeBug, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
 import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
 import { noIdLeft, notStored, perhapsStored, PetStoreError } from './store.ts'
 import { storageFailure, storeClosed, type PetPage, type PetQuery, type Store } from './store.ts'
-import { isNoRoom, Trouble } from './trouble.ts'
+import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
@@ -144,13 +144,14 @@ export class FileStore implements Store {
       const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
       return listed?.name === pet?.name && listed?.categoryId === pet?.categoryId ? listed : undefined
     })
-    // The others keep their ids, unless a pet is listed that has one of these or a higher one.
+    // An editor may hold our half-written pet 13 in its buffer. If that pet got id 14 now, a later save of the buffer would bring 13, and
+    // remove 14, which was confirmed. So the others keep their ids, unless a pet is listed that has one of these or a higher one.
     const { highestListedId } = this.#index
     const areTaken = results.some((pet, index) => {
       return stored[index] === undefined && pet !== undefined && pet.id <= highestListedId
     })
-    const kept = areTaken ? stored : results.map((pet, index) => stored[index] ?? pet)
-    const pets = newPets.map((newPet, index) => kept[index] ?? newPet)
+    const withIds = areTaken ? stored : results.map((pet, index) => stored[index] ?? pet)
+    const pets = newPets.map((newPet, index) => withIds[index] ?? newPet)
     return fillIds(pets, this.#file.highestGivenId)
   }
 
@@ -195,7 +196,7 @@ export class FileStore implements Store {
       const names = await this.#file.keepPets()
       return names.length === 0 ? '' : `, and are kept in ${names.join(' and ')} until then`
     } catch (error) {
-      return `, but cannot be kept beside it: ${this.#file.describeError(error)}`
+      return `, but cannot be kept beside it: ${this.#file.describeFailure(error)}`
     }
   }
 
@@ -209,9 +210,7 @@ export class FileStore implements Store {
         .catch((error: unknown) => {
           // It was said already.
           if (error instanceof PetStoreError) return
-          onError?.(
-            `internal_error in a look at the data file: ${isError(error) ? error.name : typeof error}`,
-          )
+          onError?.(`internal_error in a look at the data file: ${describeBug(error)}`)
         })
       isLooking = false
     }

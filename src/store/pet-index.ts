@@ -48,15 +48,15 @@ export class PetIndex {
   }
 
   changesTo(next: PetIndex): { added: number; removed: number; changed: number } {
-    let kept = 0
+    let common = 0
     let changed = 0
     for (const old of this.#pets) {
       const now = next.get(old.id)
       if (now === undefined) continue
-      kept++
+      common++
       if (!isSamePet(old, now)) changed++
     }
-    return { added: next.size - kept, removed: this.size - kept, changed }
+    return { added: next.size - common, removed: this.size - common, changed }
   }
 }
 

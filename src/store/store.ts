@@ -64,13 +64,18 @@ export interface PetStorage {
   create(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]>
 }
 
-/** The code is the one that a client sees (interface section 7.1). */
-type PetStoreErrorCode = 'data_file_invalid' | 'storage_failed' | 'insufficient_storage' | 'shutting_down'
+/** Why a store refuses, as a client sees it (interface section 7.1). */
+export const storeErrorCodes = [
+  'data_file_invalid',
+  'storage_failed',
+  'insufficient_storage',
+  'shutting_down',
+] as const
 
 /** The message, if it says more than the code, names no path and no library. */
 export class PetStoreError extends Error {
-  readonly code: PetStoreErrorCode
-  constructor(code: PetStoreErrorCode, message = '', cause?: unknown) {
+  readonly code: (typeof storeErrorCodes)[number]
+  constructor(code: PetStoreError['code'], message = '', cause?: unknown) {
     super(message, { cause })
     this.code = code
   }

@@ -12,7 +12,7 @@
 import { describeReadOnly, type DataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable } from '../data-file/disk.ts'
 import { clock } from '../system/clock.ts'
-import { errorCode } from '../system/errors.ts'
+import { isNoRoom } from '../system/errors.ts'
 import { failureKnownMs } from './store.ts'
 
 /** So often at most, a disk that is nearly full is told of. */
@@ -128,7 +128,7 @@ export class Trouble {
   #find(): Finding | undefined {
     if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
     if (this.#writeError !== undefined) {
-      const fault = describeReadOnly(this.#file.describeError(this.#writeError))
+      const fault = describeReadOnly(this.#file.describeFailure(this.#writeError))
       return { ...failed, code: 'read_only', words: `${this.#file.name}: ${fault}` }
     }
     const failure = this.#creationFailure
@@ -146,7 +146,7 @@ export class Trouble {
   #describeLook({ error, isEarly, kept }: LookFailure): Finding {
     const { name } = this.#file
     const isFault = error instanceof DataFileUnusable
-    const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeError(error)}`
+    const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
     const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
     if (!isFault) return { ...failed, words }
@@ -154,7 +154,7 @@ export class Trouble {
   }
 
   #describeCreation(error: unknown): string {
-    const reason = this.#file.describeError(error)
+    const reason = this.#file.describeFailure(error)
     const words = isNoRoom(error)
       ? `has too little room: ${reason}; pets that do not fit are refused`
       : `cannot be used: ${reason}; ${consequence}`
@@ -191,8 +191,3 @@ export class Trouble {
 }
 
 const isBeingSaved = (error: unknown): boolean => error instanceof DataFileUnusable && error.isBeingSaved
-
-/** Whether the disk has no room, or the user's quota. */
-export function isNoRoom(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes(errorCode(error))
-}

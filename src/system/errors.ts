@@ -29,6 +29,25 @@ export function describeSystemError(error: unknown): string {
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
+/** Whether the disk has no room, or the user's quota. */
+export function isNoRoom(error: unknown): boolean {
+  return ['ENOSPC', quotaExceeded].includes(errorCode(error))
+}
+
+/** Whether the right to write is lacking, or the file system is read-only. */
+export function isWriteRefused(error: unknown): boolean {
+  return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
+}
+
+/** What the call returns; undefined if it throws. */
+export function attempt<T>(call: () => T): T | undefined {
+  try {
+    return call()
+  } catch {
+    return undefined
+  }
+}
+
 /** The error of a host with several addresses has no message of its own (AggregateError). */
 export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
@@ -36,3 +55,9 @@ export function describeError(error: unknown): string {
 
 /** A mistake of the code that embeds the service, or of its storage. The message, which holds no secret, is for onError. */
 export class EmbeddingError extends Error {}
+
+/** For onError: only the message of an EmbeddingError is known to hold no secret. */
+export function describeBug(error: unknown): string {
+  if (error instanceof EmbeddingError) return error.message
+  return isError(error) ? errorCode(error) || error.name : typeof error
+}
