@@ -55,11 +55,10 @@ async function pasteCurl(output: string, filledInKey = ''): Promise<string> {
   assert.notEqual(curl, '', output)
   const command = curl.replace('YOUR_API_KEY', filledInKey)
   // On stderr, curl shows its progress.
-  const shell = spawn('bash', ['-c', command], {
-    env: cleanEnvironment(),
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  return readText(shell.stdout)
+  const { stdout, stderr } = spawn('bash', ['-c', command], { env: cleanEnvironment() })
+  const [printed, errors] = await Promise.all([readText(stdout), readText(stderr)])
+  assert.notEqual(printed, '', errors)
+  return printed
 }
 
 /** Runs the program with arguments that make it end by itself. */
@@ -747,10 +746,13 @@ function follow(stream: Readable): { text: () => string; read: (pattern: RegExp)
     })
   }
   const read = async (pattern: RegExp): Promise<string> => {
+    let from = 0
     for (;;) {
-      const [, found] = pattern.exec(output) ?? []
+      const [, found] = pattern.exec(output.slice(from)) ?? []
       if (found !== undefined) return found
       assert.equal(stream.readableEnded, false, output)
+      // Megabytes may come, and each pattern is of one line.
+      from = output.lastIndexOf('\n') + 1
       await new Promise<void>((resolve) => {
         wake = resolve
       })
