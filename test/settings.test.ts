@@ -1,15 +1,15 @@
 /** The settings: what their values may be, and what is said of wrong, misspelled and missing ones. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { settings } from '../src/options/settings.ts'
+import { parseDatabaseUrl } from '../src/postgres/database-url.ts'
 import {
+  type Config,
   ConfigError,
+  findUnknownVariables,
   isLoopback,
   parseConfig,
-  settings,
-  findUnknownVariables,
-  type Config,
-} from '../src/options/settings.ts'
-import { parseDatabaseUrl } from '../src/postgres/database-url.ts'
+} from '../src/program/config.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()

@@ -8,7 +8,6 @@ import { DataFileUnusable } from '../data-file/disk.ts'
 import { ListenError } from '../http/address.ts'
 import { defaultTimeouts } from '../http/limits.ts'
 import { printEntries } from '../http/request-log.ts'
-import { ConfigError, parseConfig, type Arguments, type Config } from '../options/settings.ts'
 import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { formatPetCount } from '../pet/pet.ts'
@@ -18,7 +17,15 @@ import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
-import { formatCommand, handleArgs, type GivenArguments } from './command-line.ts'
+import {
+  type Arguments,
+  type Config,
+  ConfigError,
+  formatCommand,
+  type GivenArguments,
+  handleArgs,
+  parseConfig,
+} from './config.ts'
 import { formatStartText, openConsole } from './console.ts'
 
 /** A close cuts off the requests in flight after closeMs (5 s). README.md promises that the process ends within 6 s. */
@@ -65,8 +72,7 @@ export async function runProgram(): Promise<void> {
 async function start({ given: args, faults }: GivenArguments, console: Console): Promise<void> {
   const { import: importPath, export: exportPath } = args
   const path = importPath ?? exportPath
-  // An import and an export need no keys.
-  const config = parseConfig(process.env, path === undefined ? args : { keys: 'none', ...args }, faults)
+  const config = parseConfig(process.env, args, faults)
   const { database: address, log } = config
   const say = log === 'silent' ? () => {} : console.say
   if (address === undefined) return serve(config, undefined, { ...console, say })

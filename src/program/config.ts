@@ -1,0 +1,256 @@
+/**
+ * What a person asks the program for, by arguments (one for each setting, `--check`, `--import`, `--export`, `--help` and `--version`) and by
+ * variables of the environment. Prints nothing.
+ */
+import { isIPv4 } from 'node:net'
+import { basename, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import * as v from 'valibot'
+import { describe } from '../json/json.ts'
+import { maskUser, pathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
+import { type DatabaseAddress, parseDatabaseUrl } from '../postgres/database-url.ts'
+
+/** The values of the arguments that are given, by their names without dashes. */
+export type Arguments = NodeJS.Dict<string>
+
+export interface GivenArguments {
+  readonly given: Arguments
+  readonly faults: readonly string[]
+}
+
+/**
+ * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be understood. A text that is no
+ * argument may be a secret, so it is not shown.
+ */
+export function handleArgs(
+  args: readonly string[],
+  command: string,
+  version: string,
+  env: NodeJS.ProcessEnv = {},
+): string | GivenArguments {
+  const names = ['import', 'export', ...Object.values(settings).map(({ argument }) => argument)]
+  const { values, tokens } = splitArgs(args, names)
+  if (values['help'] === true) return formatHelp(command)
+  if (values['version'] === true) return version
+  // `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too.
+  const isNpmStart = env['npm_package_name'] === 'petstore' && env['npm_lifecycle_event'] === 'start'
+  const variableOf = (name: string): string => env[`npm_config_${name.replaceAll('-', '_')}`] ?? ''
+  const [taken, ...others] = names.filter((name) => isNpmStart && variableOf(name) !== '')
+  if (taken !== undefined) {
+    const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
+    const isHidden = others.length > 0 || /keys|database/.test(taken) || !/^[\w./:@%+~-]+$/.test(value)
+    const shown = isHidden ? '…' : maskUser(value)
+    const fault = `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``
+    return { given: {}, faults: [`${fault}; ${command} --help lists the arguments`] }
+  }
+  const given: Arguments = {}
+  const faults: string[] = []
+  /** Whether what comes next may be the value of an option that is unknown. */
+  let isAfterUnknown = false
+  for (const token of tokens) {
+    const fault = isAfterUnknown && token.kind === 'positional' ? undefined : findFault(token, names)
+    const isUnknown = token.kind === 'option' && ![...names, 'check'].includes(token.name)
+    isAfterUnknown = isUnknown && token.value === undefined
+    if (fault !== undefined) faults.push(`${fault}; ${command} --help lists the arguments`)
+    else if (token.kind === 'option') given[token.name] = token.value ?? ''
+  }
+  return { given, faults }
+}
+
+function splitArgs(args: readonly string[], names: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    options: {
+      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      check: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+      version: { type: 'boolean', short: 'v' },
+    },
+    strict: false,
+    tokens: true,
+  })
+}
+
+type Token = ReturnType<typeof splitArgs>['tokens'][number]
+
+function findFault(token: Token, names: readonly string[]): string | undefined {
+  if (token.kind === 'positional') return `argument ${token.index + 1}: expected one that begins with --`
+  if (token.kind === 'option-terminator') return undefined
+  const { name, rawName, value } = token
+  if (name === 'check') return value === undefined ? undefined : `${rawName}: expected no value`
+  if (!names.includes(name)) return `${rawName.replace(/[^\w-].*/s, '…')}: unknown`
+  if (value === undefined) return `${rawName}: expected a value after it`
+  if (token.inlineValue || !value.startsWith('--')) return undefined
+  return `${rawName}: expected a value after it; one that begins with -- comes behind a =`
+}
+
+/** How a person would start this script from the working directory. */
+export function formatCommand(script: string, workingDirectory: string): string {
+  if (basename(script) === 'petstore') return 'npx petstore'
+  const path = relative(workingDirectory, script)
+  return `node ${path.startsWith('..') ? script : path}`
+}
+
+function formatHelp(command: string): string {
+  const rows = [
+    ['Argument', 'Variable', 'Default', 'Meaning'],
+    ...Object.values<Setting>(settings).map(({ argument, variable, fallback = '-', meaning }) => [
+      `--${argument}`,
+      variable,
+      fallback,
+      meaning,
+    ]),
+  ]
+  const widthOf = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const table = rows.map((row) => {
+    const cells = row.map((cell, column) => cell.padEnd(widthOf(column)))
+    return `  ${cells.join('  ').trimEnd()}`
+  })
+  return `Usage: ${command} [--port 4000] [--file mypets.json] …
+
+A pet store service: JSON over HTTP, with one JSON file or a PostgreSQL as its database.
+A setting is an argument or an environment variable; the argument wins:
+
+${table.join('\n')}
+
+Keys and origins are comma-separated. Without keys, one is created for each run and printed.
+Keys are required if the host is not a loopback address, or if the log is silent.
+Other users of this machine can see a key or a password that is given as an argument.
+In the log of requests, those that an open page sends by itself have the word poll at the end.
+
+Options:
+  --check        say what a start would say of settings and data file, and change nothing; exit code 0 or 1
+  --import FILE  store the pets of a data file in the database, which has none, and exit
+  --export FILE  write the pets of the database into a new data file, and exit
+  --verify URL   test another server against the interface, with its key by --keys; --verify --help says more
+  -h, --help     print this text
+  -v, --version  print the version`
+}
+
+/**
+ * The value of each setting, checked. `apiKeys` may be empty, but only where nobody else can reach the service: the program then creates a
+ * key for this run.
+ */
+export interface Config extends Omit<SettingValues, 'database'> {
+  /** Undefined if the pets are in a file. */
+  readonly database: DatabaseAddress | undefined
+  /** Likely mistakes, to be printed at the start. */
+  readonly hints: readonly string[]
+}
+
+/** One line of the message for each fault. */
+export class ConfigError extends Error {
+  /** If that setting has no fault, and the pets are in no database. */
+  readonly dataFile: string | undefined
+
+  constructor(message: string, dataFile?: string) {
+    super(message)
+    this.dataFile = dataFile
+  }
+}
+
+const nullHint = 'has null, which every sandboxed page sends, and every page that was opened as a file'
+const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
+
+/**
+ * What is empty counts as not set. All faults are reported together, in a ConfigError, by the argument or variable that has them, behind
+ * `argumentFaults`: what is wrong with the arguments themselves.
+ */
+export function parseConfig(
+  env: NodeJS.ProcessEnv,
+  args: Arguments = {},
+  argumentFaults: readonly string[] = [],
+): Config {
+  const find = ({ argument, variable }: Setting): { name: string; text: string } => {
+    const text = args[argument]?.trim() ?? ''
+    if (text !== '') return { name: `--${argument}`, text }
+    // `set PORT=4000 && node server.js` of Windows gives a space too.
+    return { name: variable, text: env[variable]?.trim() ?? '' }
+  }
+  const lines = [...argumentFaults]
+  const entries = Object.entries<Setting>(settings).map(([option, setting]) => {
+    const { name, text } = find(setting)
+    const result = parseText(setting, text)
+    if (result.success) return [option, result.output]
+    lines.push(`${name}: ${describeFaults(setting, maskUser(text), result.issues)}`)
+    return [option, parseText(setting, '').output]
+  })
+  // Each value is one that the setting's own schema made.
+  const values = Object.fromEntries(entries) as SettingValues
+
+  const hints: string[] = []
+  if (values.corsOrigins.includes('null')) hints.push(`${find(settings.corsOrigins).name} ${nullHint}`)
+  const transfers = ['import', 'export'].filter((name) => args[name] !== undefined)
+  if (find(settings.apiKeys).text === '' && transfers.length === 0) {
+    if (env['PETSTORE_API_KEY']?.trim()) hints.push(apiKeyHint)
+    const reason = !isLoopback(values.host)
+      ? `${find(settings.host).name} (${values.host}) is not a loopback address`
+      : values.log === 'silent' &&
+        `${find(settings.log).name} is silent: nobody would see a key that is created for the run`
+    if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
+  }
+  const [file, database] = [find(settings.dataFile), find(settings.database)]
+  const address = database.text === '' ? undefined : parseDatabaseUrl(database.name, database.text, env)
+  lines.push(...(address?.faults ?? []))
+  for (const name of transfers) {
+    const fault = pathFault(args[name] ?? '')
+    if (fault !== undefined) lines.push(`--${name}: ${fault}`)
+  }
+  if (transfers.length > 1 || (transfers.length > 0 && database.text === ''))
+    lines.push('--import, --export: expected one of them, and a database')
+  if (args['check'] !== undefined && transfers.length > 0)
+    lines.push('--check: expected neither --import nor --export with it')
+  if (file.text !== '' && database.text !== '')
+    lines.push(`${database.name}: expected it or ${file.name}, got both`)
+  lines.push(...findUnknownVariables(env))
+  const isFile = address === undefined && parseText(settings.dataFile, file.text).success
+  if (lines.length > 0) throw new ConfigError(lines.join('\n'), isFile ? values.dataFile : undefined)
+  return { ...values, database: address, hints }
+}
+
+function parseText({ schema, parse = String, fallback = '' }: Setting, text: string) {
+  return v.safeParse(schema, parse(text || fallback))
+}
+
+/** The masked text may have no faults; then the `others`, of the whole text, do not show it. */
+function describeFaults(setting: Setting, masked: string, others: readonly v.BaseIssue<unknown>[]): string {
+  if (setting.expectedText !== undefined) return `expected ${setting.expectedText}, got ${describe(masked)}`
+  const { issues = others } = parseText(setting, masked)
+  const faults = issues.map(({ message, path }) => {
+    const item = path?.[0]
+    // A key is a secret.
+    const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
+    return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
+  })
+  return faults.join('; ')
+}
+
+/** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+/** Variables that other tools set: they are no mistyped settings. */
+const foreignAssignments: readonly RegExp[] = [
+  // Of the contract suite, which may run in the same shell.
+  /^PETSTORE_(?:URL|API_KEY)=/,
+  // Kubernetes tells every container about each service, such as petstore-db, and `docker run --link` too.
+  /^PETSTORE_(?:\w+_)?(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP|SCTP))[_=]/,
+  /^PETSTORE_(?:\w+_)?PORT=(?:tcp|udp|sctp):\/\//,
+  // A link adds its name, and the other container's environment.
+  /^PETSTORE_(?:\w+_)?(?:NAME=\/|ENV_)/,
+]
+
+/** A line for each variable that may be misspelled. On Windows, case does not count in names. */
+export function findUnknownVariables(env: NodeJS.ProcessEnv, isCaseless = process.platform === 'win32') {
+  const known = Object.values<Setting>(settings).map(({ variable }) => variable)
+  // Of the first line of an `--env-file` that an editor saved with one: Node takes it for a part of the name.
+  const marked = Object.keys(env).filter((name) => name.startsWith('\uFEFF'))
+  const unknown = Object.entries(env)
+    .map(([name, value]) => [isCaseless ? name.toUpperCase() : name, value] as const)
+    .filter(([name]) => name.startsWith('PETSTORE_') && !known.includes(name))
+    .filter((entry) => !foreignAssignments.some((pattern) => pattern.test(entry.join('='))))
+    .map(([name]) => `${name}: is not a setting; the settings are ${known.join(', ')}`)
+  const markFault = 'its name begins with a byte order mark; save the file that sets it as UTF-8 without one'
+  return [...marked.map((name) => `${name.slice(1)}: ${markFault}`), ...unknown]
+}
