@@ -18,25 +18,24 @@ import { failureKnownMs } from './store.ts'
 /** So often at most, a disk that is nearly full is told of. */
 const tellFullMs = 60_000
 
-const validAgain = 'is valid again, and the pets come from it'
 const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
 
+/** What can be found: what health says of it, and what the log says when it is over. */
+const kinds = {
+  /** The text of the file is wrong, or the file is missing. */
+  fault: { code: 'read_only', endWords: 'is valid again, and the pets come from it' },
+  /** The file cannot be read. */
+  look: { code: 'storage_failed', endWords: 'can be used again' },
+  right: { code: 'read_only', endWords: 'can be used again' },
+  creation: { code: 'storage_failed', endWords: 'can be used again' },
+  room: { code: 'storage_failed', endWords: 'can be used again' },
+} as const
+
 interface Finding {
-  readonly code: 'read_only' | 'storage_failed'
+  readonly kind: keyof typeof kinds
   /** Undefined while it is too early to say anything. */
   readonly words: string | undefined
-  /** What is said when it is over. */
-  readonly endWords: string
-  readonly isOfCreation: boolean
-  readonly isFull: boolean
 }
-
-const failed = {
-  code: 'storage_failed',
-  endWords: 'can be used again',
-  isOfCreation: false,
-  isFull: false,
-} as const
 
 interface LookFailure {
   readonly error: unknown
@@ -77,8 +76,9 @@ export class Trouble {
   }
 
   /** Why no pet can be created, or not each. */
-  get code(): Finding['code'] | undefined {
-    return this.#find()?.code
+  get code(): 'read_only' | 'storage_failed' | undefined {
+    const found = this.#find()
+    return found && kinds[found.kind].code
   }
 
   lookSucceeded(wasRead: boolean): void {
@@ -129,18 +129,14 @@ export class Trouble {
     if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
     if (this.#writeError !== undefined) {
       const fault = describeReadOnly(this.#file.describeFailure(this.#writeError))
-      return { ...failed, code: 'read_only', words: `${this.#file.name}: ${fault}` }
+      return { kind: 'right', words: `${this.#file.name}: ${fault}` }
     }
     const failure = this.#creationFailure
     if (failure === undefined) return undefined
     // Where the room is not known, as under a quota, the failure is known for a while only.
     if (!failure.isSeen && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
-    return {
-      ...failed,
-      words: this.#describeCreation(failure.error),
-      isOfCreation: true,
-      isFull: isNoRoom(failure.error),
-    }
+    const kind = isNoRoom(failure.error) ? 'room' : 'creation'
+    return { kind, words: this.#describeCreation(failure.error) }
   }
 
   #describeLook({ error, isEarly, kept }: LookFailure): Finding {
@@ -149,8 +145,7 @@ export class Trouble {
     const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
     const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
-    if (!isFault) return { ...failed, words }
-    return { ...failed, words, code: 'read_only', endWords: validAgain }
+    return { kind: isFault ? 'fault' : 'look', words }
   }
 
   #describeCreation(error: unknown): string {
@@ -167,19 +162,19 @@ export class Trouble {
     const told = this.#told
     if (found === undefined) {
       // Of an old failure nobody knows whether the next creation would succeed.
-      const isOld = told?.isOfCreation === true && this.#creationFailure !== undefined
-      const endWords = isOld ? 'no creation has failed for a minute' : told?.endWords
+      const isOld = isOfCreation(told) && this.#creationFailure !== undefined
+      const endWords = isOld ? 'no creation has failed for a minute' : told && kinds[told.kind].endWords
       if (told !== undefined) this.#say(`${this.#file.name}: ${endWords}`)
       this.#told = undefined
       return
     }
     // Of the failures of creations, the first is told.
-    const isTold = found.words === told?.words || (found.isOfCreation && told?.isOfCreation === true)
+    const isTold = found.words === told?.words || (isOfCreation(found) && isOfCreation(told))
     if (isTold || found.words === undefined) return
     // A mistake may be mended while the disk has no room.
-    const isMended = told?.endWords === validAgain && this.#lookFailure === undefined
-    if (isMended) this.#say(`${this.#file.name}: ${validAgain}`)
-    if (found.isFull) {
+    const isMended = told?.kind === 'fault' && this.#lookFailure === undefined
+    if (isMended) this.#say(`${this.#file.name}: ${kinds.fault.endWords}`)
+    if (found.kind === 'room') {
       // On a disk that is nearly full, one pet finds room, and the next does not.
       const now = clock.performanceNow()
       if (!isMended && now < this.#toldFullMs + tellFullMs) return
@@ -189,5 +184,8 @@ export class Trouble {
     this.#told = found
   }
 }
+
+const isOfCreation = (finding: Finding | undefined): boolean =>
+  finding?.kind === 'creation' || finding?.kind === 'room'
 
 const isBeingSaved = (error: unknown): boolean => error instanceof DataFileUnusable && error.isBeingSaved
