@@ -31,9 +31,17 @@ import {
   tryAgain,
 } from './disk.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import { FileText, formatFile } from './file-text.ts'
+import { FileText, formatFile, parseFileText } from './file-text.ts'
 import { findKeptFiles, PetKeeper, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
-import { createBeside, findInterrupted, removeLeftovers, restoreOldFile, rewriteFile } from './new-files.ts'
+import {
+  createBeside,
+  createWhole,
+  findInterrupted,
+  linkIfMissing,
+  removeLeftovers,
+  restoreOldFile,
+  rewriteFile,
+} from './new-files.ts'
 import { canBeReadAtOnce, findPetsFault, findSizeFault } from './memory.ts'
 import { type Damage, findDamage } from './torn-end.ts'
 
@@ -107,6 +115,25 @@ export async function openDataFile(
     const isLockRefused = release === undefined && !isSystemError(error)
     throw isLockRefused ? error : toStartRefusal(disk, error)
   }
+}
+
+/**
+ * Writes a new data file, and returns how many pets are in it. `readPets` is called when it is known that there is no file. Throws a
+ * DataFileUnusable if there is one, or for what is no pet.
+ */
+export async function createDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
+  const disk = new Disk(path)
+  const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
+  // What a crash has left of another file goes back: a start on the new one would remove it.
+  if (findInterrupted(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
+  if (disk.statIdentity() !== undefined) throw exists
+  const pets = await readPets()
+  const bytes = Buffer.concat([...formatFile(pets)])
+  parseFileText(path, bytes)
+  await disk.makeFolder()
+  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
+  if (!(await createWhole(disk, disk.target, [bytes], place))) throw exists
+  return pets.length
 }
 
 function refuseLostLink(disk: Disk): void {

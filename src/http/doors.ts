@@ -28,7 +28,6 @@ export function createListener(core: Core) {
     const client = { remoteAddress: request.socket?.remoteAddress, destroyed: false }
     const version = 'stream' in request ? undefined : request.httpVersion
     const arrival = createArrival(request, version, client)
-    if ('originalUrl' in request) arrival.originalTarget = request.originalUrl
     response.once('close', () => {
       client.destroyed = true
       core.dropHeldBack(arrival)

@@ -20,7 +20,7 @@ export interface Arrival {
   /** As it was sent: `/v1/pets?limit=1`, or in absolute form. */
   readonly target: string
   /** With the path that an app mounts the service under, if it takes that off and says so. */
-  originalTarget?: unknown
+  readonly originalTarget?: unknown
   /** Undefined where it has none, or HTTP/2 has made sure of the framing. */
   readonly version: string | undefined
   /** By their names in small letters. */
@@ -62,13 +62,15 @@ export const clientGone = new Error('the client has gone')
 interface Message extends Readable {
   readonly method?: string | undefined
   readonly url?: string | undefined
+  /** Of Express, connect and their like. */
+  readonly originalUrl?: unknown
   readonly headers: object
   readonly rawHeaders?: readonly string[]
 }
 
 /** `version`: undefined for HTTP/2. */
 export function createArrival(message: Message, version: string | undefined, client: Client): Arrival {
-  const { method = '', url: target = '', headers, rawHeaders = [] } = message
+  const { method = '', url: target = '', originalUrl: originalTarget, headers, rawHeaders = [] } = message
   let hostLines = 0
   let authorizationLines = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -80,6 +82,7 @@ export function createArrival(message: Message, version: string | undefined, cli
   const arrival: Arrival = {
     method,
     target,
+    originalTarget,
     version,
     // Node gives none but Set-Cookie as an array.
     headers: headers as Arrival['headers'],

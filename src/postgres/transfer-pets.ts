@@ -1,9 +1,7 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
-import { openDataFile } from '../data-file/data-file.ts'
-import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
-import { formatFile, parseFileText } from '../data-file/file-text.ts'
-import { findKeptFiles } from '../data-file/kept-pets.ts'
-import { createWhole, findInterrupted, linkIfMissing, restoreOldFile } from '../data-file/new-files.ts'
+import { statSync } from 'node:fs'
+import { createDataFile, openDataFile } from '../data-file/data-file.ts'
+import { DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DatabaseUnusable, send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
@@ -21,7 +19,8 @@ const insert = `
  */
 export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
   // A start would make one.
-  if (new Disk(path).statIdentity() === undefined) throw DataFileUnusable.ofFile(path, 'is missing')
+  if (statSync(path, { throwIfNoEntry: false }) === undefined)
+    throw DataFileUnusable.ofFile(path, 'is missing')
   const { file, data } = await openDataFile(path, options)
   await withClient(pool, async (client) => {
     // Other servers' creations wait for this row until the end.
@@ -38,27 +37,16 @@ export async function importPets({ pool }: Database, path: string, options: Disk
   return data.pets.length
 }
 
-/**
- * Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable if there is a file, or if somebody's SQL has stored
- * what is no pet.
- */
-export async function exportPets({ storage }: Database, path: string): Promise<number> {
-  const disk = new Disk(path)
-  const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
-  // What a crash has left of another file goes back: a start on the new one would remove it.
-  if (findInterrupted(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
-  if (disk.statIdentity() !== undefined) throw exists
-  const pets: Pet[] = []
-  let hasMore = true
-  while (hasMore) {
-    const page = await storage.list({ limit: batchPets, after: pets.at(-1)?.id })
-    pets.push(...page.pets)
-    hasMore = page.hasMore
-  }
-  const bytes = Buffer.concat([...formatFile(pets)])
-  parseFileText(path, bytes)
-  await disk.makeFolder()
-  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await createWhole(disk, disk.target, [bytes], place))) throw exists
-  return pets.length
+/** Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as createDataFile does. */
+export function exportPets({ storage }: Database, path: string): Promise<number> {
+  return createDataFile(path, async () => {
+    const pets: Pet[] = []
+    let hasMore = true
+    while (hasMore) {
+      const page = await storage.list({ limit: batchPets, after: pets.at(-1)?.id })
+      pets.push(...page.pets)
+      hasMore = page.hasMore
+    }
+    return pets
+  })
 }
