@@ -25,10 +25,10 @@ import { createStorageStore } from './store/storage-store.ts'
 import { storeClosed, type Store } from './store/store.ts'
 import { clock } from './system/clock.ts'
 
-type AnyOptions = PetStoreOptions | PetStoreOptions<StorageOptions>
+type AnyOptions = PetStoreOptions | StorageOptions
 
 /** Creates the service without listening. Rejects if the data file cannot be used or an option is wrong. */
-export async function createPetStore(options: PetStoreOptions<StorageOptions>): Promise<StorageHandle>
+export async function createPetStore(options: StorageOptions): Promise<StorageHandle>
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
   checkOptions(options, petStoreSchemas)

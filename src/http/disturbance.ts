@@ -4,7 +4,8 @@
  */
 import { describe } from '../json/json.ts'
 import { clock } from '../system/clock.ts'
-import { type Arrival, clientGone, isPreflight } from './request.ts'
+import { isPreflight } from './cors.ts'
+import { type Arrival, clientGone } from './request.ts'
 
 /** The longest delay that can be set. */
 export const maxDelayMs = 10_000
@@ -51,9 +52,10 @@ const itemPattern = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS):)?(after:)?([4
 const expectedItems =
   'expected items such as 503 (from 400 to 599), unauthorized, drop, hang, prefer, POST:503 or after:drop, or none alone, which ends failures'
 
-/** `codes`: the error codes that an item may name. Adds what is wrong with the text to `faults`. */
-export function parseFailures(text: string, codes: readonly string[], faults: string[] = []): Failures {
-  if (text === 'none') return noFailures
+/** `codes`: the error codes that an item may name. `faults`: what is wrong with the text. */
+export function readFailures(text: string, codes: readonly string[]) {
+  const faults: string[] = []
+  if (text === 'none') return { failures: noFailures, faults }
   const [, percent, list = ''] = /^(?:(-?[\d.]+)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
   const share = Number(percent ?? 100) / 100
   if (!(share > 0 && share <= 1))
@@ -69,7 +71,8 @@ export function parseFailures(text: string, codes: readonly string[], faults: st
   }
   if (percent !== undefined && items.length === 0)
     faults.push(`expected failures for the share, as in 10%:503,prefer, got ${describe(text)}`)
-  return { share, items, mayBeAsked: texts.includes('prefer') }
+  const failures: Failures = { share, items, mayBeAsked: texts.includes('prefer') }
+  return { failures, faults }
 }
 
 /** HEAD follows GET. */
@@ -104,7 +107,8 @@ function chooseFailure({ share, items, mayBeAsked }: Failures, arrival: Arrival)
 
 /** The texts and numbers have been checked. */
 export function createDisturbances(atStart: Disturbance, codes: readonly string[]) {
-  const parse = (text: string | undefined) => (text === undefined ? undefined : parseFailures(text, codes))
+  const parse = (text: string | undefined) =>
+    text === undefined ? undefined : readFailures(text, codes).failures
   const first = { failures: parse(atStart.fail) ?? noFailures, delayMs: atStart.delayMs ?? 0 }
   let base = first
   /** Each holds for the next requests that it concerns. What it does not name is that of the base. */

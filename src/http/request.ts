@@ -132,12 +132,6 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
     throw new HttpError('expectation_failed', undefined, [], true)
 }
 
-/** Whether a request asks if another may be sent (Fetch standard). */
-export function isPreflight({ method, headers }: Arrival): boolean {
-  const isAsking = headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined
-  return method === 'OPTIONS' && isAsking
-}
-
 const whatToSend =
   'send plain JSON with "Content-Type: application/json" (curl: -H \'Content-Type: application/json\')'
 

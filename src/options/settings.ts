@@ -1,8 +1,9 @@
 /** The settings, one entry each, for the variables and arguments of the program, `--help`, and the options that embedding code passes. */
 import * as v from 'valibot'
 import { keyFault } from '../http/bearer-auth.ts'
-import { maxDelayMs, type DelayMs, parseFailures } from '../http/disturbance.ts'
-import { httpErrors, originFault } from '../http/response.ts'
+import { maxDelayMs, type DelayMs, readFailures } from '../http/disturbance.ts'
+import { originFault } from '../http/cors.ts'
+import { httpErrors } from '../http/response.ts'
 import { describe } from '../json/json.ts'
 import { expected, expectedMessage, expectedValid } from '../pet/pet-rules.ts'
 import { storeErrorCodes } from '../store/store.ts'
@@ -156,8 +157,7 @@ export function maskUser(text: string): string {
 export const failureCodes: readonly string[] = [...Object.keys(httpErrors), ...storeErrorCodes]
 
 function failFault(text: string): string | undefined {
-  const faults: string[] = []
-  parseFailures(text, failureCodes, faults)
+  const { faults } = readFailures(text, failureCodes)
   return faults.length === 0 ? undefined : faults.join('; ')
 }
 

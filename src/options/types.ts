@@ -68,9 +68,9 @@ export interface StorageOptions extends CommonOptions {
   readonly dataFile?: undefined
 }
 
-export type PetStoreOptions<Source = MemoryOptions | FileOptions> = Source
+export type PetStoreOptions = MemoryOptions | FileOptions
 
-export type PetStoreServerOptions<Source = MemoryOptions | FileOptions> = Source & {
+export type PetStoreServerOptions<Source = PetStoreOptions> = Source & {
   /** 0, the default, picks a free port. */
   readonly port?: number | undefined
   /** 127.0.0.1 by default. */
