@@ -141,7 +141,7 @@ test('gives an error code the words that a client gets when the failure is real'
   for (const target of ['/v1/pets/5', '/v1/%70ets/5', '/v1/pets/5?x=/y'])
     assert.equal(await messageOf('not_found', {}, target), 'There is no pet with the id "5".')
   assert.equal(await messageOf('after:not_found', {}, '/v1/pets/1'), 'There is no pet with the id "1".')
-  assert.equal(await messageOf('not_found'), 'There is no such path.')
+  assert.equal(await messageOf('not_found', {}, '/v1/nowhere'), 'There is no such path.')
   assert.match(await messageOf('unauthorized', { headers: { authorization: null } }), /^Send your API key/)
   app.server.disturb({ fail: 'method_not_allowed' })
   const { headers } = await send(app.url, '/v1/pets', creation)
