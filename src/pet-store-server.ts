@@ -89,7 +89,7 @@ function toHandle(
     },
     ...((store instanceof MemoryStore || store instanceof FileStore) && {
       countPets: () => store.size,
-      // A rest parameter: if it had one of its own, `beforeEach(store.reset)` would wait for a callback in Jest.
+      // Jest would take a parameter of its own for the callback of `beforeEach(store.reset)`, and wait for it.
       async reset(...pets: Parameters<MemoryStore['reset']>) {
         if (closed !== undefined) throw storeClosed()
         const done = store.reset(...pets)

@@ -313,6 +313,16 @@ test('reads the data file again with reset', async (t) => {
   assert.equal(readPetLines(dataFile).length, 2)
 })
 
+test('rejects reset with the code of the refusal while the data file cannot be used, after it has ended failures on purpose', async (t) => {
+  const dataFile = makeDataFile([JSON.stringify(rex)])
+  const store = await startPetStore({ apiKeys: [key], dataFile })
+  t.after(() => store.close())
+  store.disturb({ fail: '503' })
+  writeFileSync(dataFile, '{"pets": [}')
+  await assert.rejects(store.reset(), { code: 'data_file_invalid' })
+  assert.equal((await send(store.url, '/v1/pets')).status, 200)
+})
+
 test('closes once, however often it is told to, and releases port and file', async () => {
   const dataFile = makeDataFile()
   const store = await startPetStore({ apiKeys: [key], dataFile })

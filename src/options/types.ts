@@ -102,8 +102,9 @@ export interface PetStoreHandle {
   /**
    * Drops each request that has not reached the store, and ends what `disturb` has changed. Brings back the pets that it was created with, or
    * puts these in their place until the next reset; ids that were given since are given again. With a data file, reads the file again
-   * instead. Rejects with a TypeError for pets that are wrong, or with a data file, and with an Error with the code `shutting_down` once
-   * `close` was called; it then changes nothing.
+   * instead. Rejects, and changes nothing, with a TypeError for pets that are wrong and for any where there is a data file, and with an Error
+   * with the code `shutting_down` once `close` was called. While the data file cannot be used, it rejects with that error, after all else was
+   * done.
    */
   reset(pets?: readonly SeedPet[]): Promise<void>
   /**
