@@ -241,6 +241,15 @@ test('the page has each text that the tests in test/browser look for', () => {
   }
 })
 
+test('test/README.md says what each test file proves', () => {
+  const cells = findAll(read('test/README.md'), /^\| (`.+?) \|/gm)
+  const named = new Set(cells.flatMap((cell) => findAll(cell, /`([\w-]+)/g)))
+  for (const name of readdirSync(join(root, 'test'))) {
+    const [, title] = /^((?!contract)[\w-]+)\.test\.ts$/.exec(name) ?? []
+    if (title !== undefined) assert.ok(named.has(title), `test/README.md lacks ${title}`)
+  }
+})
+
 /** A folder of src, or a file beside them. */
 function roomOf(file: string): string {
   return file.split('/')[0] ?? ''
