@@ -17,7 +17,7 @@ export interface RequestLog {
   readonly status: number
   /** Of an error response (interface section 7.1). */
   readonly code: string | undefined
-  /** The failure is one that the setting for failures asked for. */
+  /** The failure is one that somebody asked for: the setting for failures, `disturb` or the request. */
   readonly isOnPurpose: boolean
   /** Of the key, if it was accepted: the first six hexadecimal digits of its SHA-256. */
   readonly key: string | undefined

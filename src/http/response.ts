@@ -12,7 +12,7 @@ export interface Reply {
   readonly body?: string | undefined
   /** Of an error, for the request log. */
   readonly code?: string | undefined
-  /** For the request log: the failure is one that the setting for failures asked for. */
+  /** For the request log: the failure is one that somebody asked for. */
   readonly isOnPurpose?: boolean
   /** For the request log: of what a 201 has created. */
   readonly id?: Int64
@@ -96,7 +96,7 @@ export const httpErrors = {
     message: `The request line and headers are larger than ${maxHeadBytes} bytes.`,
   },
   internal_error: { status: 500, message: 'Something went wrong in the service.' },
-  failed_on_purpose: { status: 500, message: 'This failed on purpose, as the setting for failures says.' },
+  failed_on_purpose: { status: 500, message: 'This failed on purpose, as this server was told to.' },
   not_implemented: { status: 501, message: 'This operation is not implemented.' },
   shutting_down: { status: 503, message: 'The service is shutting down.' },
 } satisfies Record<string, { readonly status: number; readonly message: string }>
