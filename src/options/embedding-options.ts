@@ -123,7 +123,7 @@ export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignor
   return {
     onMessage: guard(onMessage, report('onMessage')),
     onError: guard(onError, ignore),
-    // Without it, no entry for it has to be made.
+    // Without it, the core makes no entries for the log.
     ...(onResponse !== undefined && { onResponse: guard(onResponse, report('onResponse')) }),
   }
 }

@@ -6,7 +6,7 @@ import { DatabaseUnusable, query, type PostgresPool } from './connections.ts'
 import type { DatabaseAddress } from './database-url.ts'
 import { createPostgresStorage, prepareTables } from './postgres-storage.ts'
 
-export type Database = Awaited<ReturnType<typeof openDatabase>>
+export type Database = Awaited<ReturnType<typeof connectDatabase>>
 
 const maxWaitMs = 30_000
 const retryMs = 500
@@ -15,7 +15,7 @@ const retryMs = 500
  * before, by its statement_timeout.
  */
 const statementTimeouts = { query_timeout: 10_000, statement_timeout: 8_000 }
-/** Long before a request of another server gives up that waits for a connection: one that is idle here may be the last of the database. */
+/** When the database has no connection left, a server waits until another one gives one back, 10 s at most. So an idle one is closed before. */
 const idleTimeoutMillis = 4_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
 
@@ -32,7 +32,7 @@ const lookForWarnings = `
   FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${statementTimeouts.query_timeout - 1}`
 
 /** Also gives `shown`, the address without the password. Throws a DatabaseUnusable. */
-export async function openDatabase(
+export async function connectDatabase(
   { address, password, session, shown, notes }: DatabaseAddress,
   say: (message: string) => void,
 ) {
@@ -71,7 +71,7 @@ export async function openDatabase(
       if (reason.endsWith('unsupported startup parameter: statement_timeout')) config.statement_timeout = 0
       else if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
       else if (!isTold) {
-        say(`waiting 30 s at most for ${reason}`)
+        say(`waiting ${maxWaitMs / 1_000} s at most for ${reason}`)
         isTold = true
       }
     }
@@ -82,7 +82,8 @@ export async function openDatabase(
 function isPassing(error: unknown): boolean {
   // Where there was no connection, withClient gives the reason as the cause.
   const cause = (isError(error) && error.cause) || error
-  // A SQLSTATE of PostgreSQL's, a code of the system's or, of what pg and we have found, the message. With 08P01, PgBouncer refuses a parameter.
+  // SQLSTATEs of PostgreSQL's, but for 08P01, by which PgBouncer refuses a parameter; codes of the system's, such as ECONNREFUSED; and the
+  // messages of what pg and we have found.
   const kinds = /^(?:08(?!P01)|53|57|E(?:AI_)?[A-Z]+$)|timeout|terminated|target_session_attrs/
   return kinds.test(errorCode(cause) || describeError(cause))
 }

@@ -18,7 +18,7 @@ import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
-/** So long after the requests in flight had to be finished, a stop that still keeps pets says so. */
+/** So long after the requests in flight had to be finished, a stop that still keeps pets says so: before the program ends itself (maxStopMs). */
 const sayUnkeptMs = 600
 
 /** After so many edits in a row, a creation is refused. */

@@ -2,12 +2,13 @@
  * Why no pet can be created in a data file, or not each: one finding for health and log alike. The looks and the creations report here what they
  * have met; the log is told once, and when it is over.
  *
- * | What was met                              | It is over                                             |
- * | ----------------------------------------- | ------------------------------------------------------ |
- * | the last look failed                      | when a look succeeds                                   |
- * | the file may not be written               | when a look finds that it may                          |
- * | the disk has failed the last creation     | when one succeeds, an edit was read, or a minute later |
- * | the disk has no room for one              | when a look finds room; if that cannot be known, a minute later |
+ * | Kind        | What was met                          | It is over                                             |
+ * | ----------- | ------------------------------------- | ------------------------------------------------------ |
+ * | fault       | the file is wrong, or missing         | when a look succeeds                                   |
+ * | unreadable  | the file cannot be read               | when a look succeeds                                   |
+ * | notWritable | the file may not be written           | when a look finds that it may                          |
+ * | creation    | the disk has failed the last creation | when one succeeds, an edit was read, or a minute later |
+ * | room        | the disk has no room for one          | when a look finds room; if no look has seen the lack, as under a quota, when one succeeds or a minute later |
  */
 import { describeReadOnly, type DataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable } from '../data-file/disk.ts'
@@ -22,11 +23,9 @@ const consequence = 'no pet can be added until this is fixed; the last valid pet
 
 /** What can be found: what health says of it, and what the log says when it is over. */
 const kinds = {
-  /** The text of the file is wrong, or the file is missing. */
   fault: { code: 'read_only', endWords: 'is valid again, and the pets come from it' },
-  /** The file cannot be read. */
-  look: { code: 'storage_failed', endWords: 'can be used again' },
-  right: { code: 'read_only', endWords: 'can be used again' },
+  unreadable: { code: 'storage_failed', endWords: 'can be used again' },
+  notWritable: { code: 'read_only', endWords: 'can be used again' },
   creation: { code: 'storage_failed', endWords: 'can be used again' },
   room: { code: 'storage_failed', endWords: 'can be used again' },
 } as const
@@ -50,7 +49,7 @@ interface CreationFailure {
   /** By `clock.performanceNow()`. */
   readonly atMs: number
   /** Whether a look at the disk shows that it has no room. */
-  readonly isSeen: boolean
+  readonly isSeenByLooks: boolean
 }
 
 export class Trouble {
@@ -104,7 +103,7 @@ export class Trouble {
 
   creationSucceeded(): void {
     this.#lookForRoom()
-    if (this.#creationFailure?.isSeen === false) this.#creationFailure = undefined
+    if (this.#creationFailure?.isSeenByLooks === false) this.#creationFailure = undefined
     this.#tell()
   }
 
@@ -112,7 +111,7 @@ export class Trouble {
   creationFailed(error: unknown): void {
     this.#writeError = this.#file.findWriteError(true)
     if (this.#writeError === undefined) {
-      this.#creationFailure = { error, atMs: clock.performanceNow(), isSeen: false }
+      this.#creationFailure = { error, atMs: clock.performanceNow(), isSeenByLooks: false }
       this.#lookForRoom()
     }
     this.#tell()
@@ -121,20 +120,21 @@ export class Trouble {
   #lookForRoom(): void {
     const failure = this.#creationFailure
     if (failure === undefined || !isNoRoom(failure.error)) return
-    const isSeen = this.#file.isDiskFull()
-    this.#creationFailure = failure.isSeen && !isSeen ? undefined : { ...failure, isSeen }
+    const isSeenByLooks = this.#file.isDiskFull()
+    this.#creationFailure =
+      failure.isSeenByLooks && !isSeenByLooks ? undefined : { ...failure, isSeenByLooks }
   }
 
   #find(): Finding | undefined {
     if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
     if (this.#writeError !== undefined) {
       const fault = describeReadOnly(this.#file.describeFailure(this.#writeError))
-      return { kind: 'right', words: `${this.#file.name}: ${fault}` }
+      return { kind: 'notWritable', words: `${this.#file.name}: ${fault}` }
     }
     const failure = this.#creationFailure
     if (failure === undefined) return undefined
     // Where the room is not known, as under a quota, the failure is known for a while only.
-    if (!failure.isSeen && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
+    if (!failure.isSeenByLooks && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
     const kind = isNoRoom(failure.error) ? 'room' : 'creation'
     return { kind, words: this.#describeCreation(failure.error) }
   }
@@ -145,7 +145,7 @@ export class Trouble {
     const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
     const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
-    return { kind: isFault ? 'fault' : 'look', words }
+    return { kind: isFault ? 'fault' : 'unreadable', words }
   }
 
   #describeCreation(error: unknown): string {
