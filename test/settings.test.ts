@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { settings } from '../src/options/settings.ts'
-import { parseDatabaseUrl } from '../src/postgres/database-url.ts'
+import { readDatabaseUrl } from '../src/postgres/database-url.ts'
 import {
   type Config,
   ConfigError,
@@ -91,7 +91,7 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
   [
     'PETSTORE_DATABASE_URL',
     'postgres://u:p@h/d',
-    { database: parseDatabaseUrl('PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', {}) },
+    { database: readDatabaseUrl('PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', {}) },
   ],
   // What `set PORT=3111 && node server.js` gives on Windows.
   ['PORT', '3111 ', { port: 3111 }],

@@ -9,7 +9,7 @@
  * | half-written | an append has failed, and a part of its bytes may be in the file | rolls it back first  | rolls it back: unread   |
  * | unusable     | as it is, it cannot be used                                     | waits for a read     | if it differs, or may be rewritten now: unread |
  *
- * A read leads from unread to served or to unusable. Only #become changes the state.
+ * A read leads from unread to served or to unusable, or to unread where the file cannot be read, or is not. Only #become changes the state.
  */
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
@@ -34,9 +34,9 @@ import { type FileLock, lockFile } from './file-lock.ts'
 import { FileText, formatFile, parseFileText } from './file-text.ts'
 import { findKeptFiles, PetKeeper, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 import {
-  createBeside,
-  createWhole,
-  findInterrupted,
+  writeBeside,
+  writeWhole,
+  canRestoreOldFile,
   linkIfMissing,
   removeLeftovers,
   restoreOldFile,
@@ -121,18 +121,18 @@ export async function openDataFile(
  * Writes a new data file, and returns how many pets are in it. `readPets` is called when it is known that there is no file. Throws a
  * DataFileUnusable if there is one, or for what is no pet.
  */
-export async function createDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
+export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
   const disk = new Disk(path)
-  const exists = DataFileUnusable.ofFile(path, 'exists already; export to a new file')
+  const exists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
   // What a crash has left of another file goes back: a start on the new one would remove it.
-  if (findInterrupted(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
+  if (canRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
   if (disk.statIdentity() !== undefined) throw exists
   const pets = await readPets()
   const bytes = Buffer.concat([...formatFile(pets)])
-  parseFileText(path, bytes)
+  parseFileText(disk.name, bytes)
   await disk.makeFolder()
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await createWhole(disk, disk.target, [bytes], place))) throw exists
+  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw exists
   return pets.length
 }
 
@@ -223,16 +223,15 @@ interface FoundText {
   readonly unusable: DataFileUnusable | undefined
 }
 
-/** Throws a DataFileChanged, a system error, a DataFileUnusable for what cannot be read in the memory that there is, or what `prepare` throws. */
+/** Throws a DataFileChanged, a system error, or what `prepare` throws. */
 async function readText(
   disk: Disk,
   highestGivenId: Int64,
   prepare: (fileBytes: number) => Promise<void>,
 ): Promise<FoundText> {
-  const { bytes, identity, fault } = await disk.read(prepare)
-  const petsFault = findPetsFault(bytes)
-  if (petsFault !== undefined) throw DataFileUnusable.ofFile(disk.name, petsFault)
-  const text = new FileText(bytes, highestGivenId)
+  const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read(prepare)
+  // Pets that do not fit into the memory that there is are not read.
+  const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
   return { text, identity, unusable }
@@ -258,7 +257,7 @@ async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Pr
 type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
- * Waits for the end of a save. Throws a DataFileChanged if it goes on, and as findInterrupted does.
+ * Waits for the end of a save. Throws a DataFileChanged if it goes on, and as canRestoreOldFile does.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |
@@ -272,7 +271,7 @@ type Remedy = 'restore' | 'create' | 'none' | Damage
 async function findRemedy(disk: Disk, { text, identity }: FoundText, isStart: boolean): Promise<Remedy> {
   await waitForSave(disk, identity, isStart)
   const hasKeptPets = findKeptFiles(disk).length > 0
-  if (isStart && findInterrupted(disk, hasKeptPets)) return 'restore'
+  if (isStart && canRestoreOldFile(disk, hasKeptPets)) return 'restore'
   if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return 'create'
   const damage = findDamage(text)
@@ -587,10 +586,10 @@ export class DataFile implements Adapter<PetData> {
     return undefined
   }
 
-  /** Returns the path. Throws as #rewrite does, which comes next, since it is the folder that cannot be written. */
+  /** Returns the path. Where the folder may not be written, the rewrite that comes next would fail, too: so the error is the same. */
   async #saveDamaged(damaged: Buffer): Promise<string> {
     try {
-      return await createBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
+      return await writeBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
     } catch (error) {
       const obstacle = this.#findObstacle(error)
       throw obstacle === undefined ? error : mustBeRewritten(this.#disk, obstacle.words)

@@ -9,7 +9,7 @@ import { clock } from '../system/clock.ts'
 import { attempt } from '../system/errors.ts'
 import { DataFileUnusable, systemFailure, type Disk } from './disk.ts'
 import { formatFile, parseFileText } from './file-text.ts'
-import { createBeside, formatTime, temporaryName } from './new-files.ts'
+import { writeBeside, formatTime, temporaryName } from './new-files.ts'
 
 /** The shortest pet takes more in a file. */
 const minKeptPetBytes = 50
@@ -87,7 +87,7 @@ async function writeKeptFiles(
       // A full disk is not written to until it is full, at each try.
       if (disk.findRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
         throw systemFailure('ENOSPC')
-      paths.push(await createBeside(disk, place, 'kept', time, formatFile(pets)))
+      paths.push(await writeBeside(disk, place, 'kept', time, formatFile(pets)))
     } catch (error) {
       failures.push(error)
     }

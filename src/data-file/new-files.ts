@@ -60,7 +60,7 @@ function giveRights(disk: Disk, descriptor: number, like: Stats): void {
 }
 
 /** Creates a file for its owner alone. `place` gives it its name when it is whole and durable. */
-export async function createWhole<T>(
+export async function writeWhole<T>(
   disk: Disk,
   target: string,
   parts: Iterable<Buffer>,
@@ -142,7 +142,7 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
  * Whether there is the old file of a rewrite that was interrupted in an earlier run, to be restored. Without the new file beside it, or beside
  * kept pets, an old file may be older than what was confirmed since: then throws a DataFileUnusable that names it.
  */
-export function findInterrupted(disk: Disk, hasKeptPets: boolean): boolean {
+export function canRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
   const { target } = disk
   const isOldAlone =
     disk.statIdentity(target) === undefined && disk.statIdentity(oldName(target)) !== undefined
@@ -178,14 +178,14 @@ export function removeLeftovers(disk: Disk): void {
 }
 
 /** Creates `<target>.<kind>-<time>`, for its owner alone. Where that name is taken, the time of the next millisecond. Returns the path. */
-export async function createBeside(
+export async function writeBeside(
   disk: Disk,
   target: string,
   kind: 'torn' | 'kept',
   time: number,
   parts: Iterable<Buffer>,
 ): Promise<string> {
-  return createWhole(disk, target, parts, (newPath) => {
+  return writeWhole(disk, target, parts, (newPath) => {
     for (let nameTime = time; ; nameTime++) {
       const path = `${target}.${kind}-${formatTime(nameTime)}`
       if (linkIfMissing(disk, newPath, path)) return path

@@ -1,7 +1,6 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
-import { statSync } from 'node:fs'
-import { createDataFile, openDataFile } from '../data-file/data-file.ts'
-import { DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
+import { writeDataFile, openDataFile } from '../data-file/data-file.ts'
+import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DatabaseUnusable, send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
@@ -19,8 +18,8 @@ const insert = `
  */
 export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
   // A start would make one.
-  if (statSync(path, { throwIfNoEntry: false }) === undefined)
-    throw DataFileUnusable.ofFile(path, 'is missing')
+  const disk = new Disk(path, options)
+  if (disk.statIdentity() === undefined) throw DataFileUnusable.ofFile(disk.name, 'is missing')
   const { file, data } = await openDataFile(path, options)
   await withClient(pool, async (client) => {
     // Other servers' creations wait for this row until the end.
@@ -37,9 +36,9 @@ export async function importPets({ pool }: Database, path: string, options: Disk
   return data.pets.length
 }
 
-/** Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as createDataFile does. */
+/** Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as writeDataFile does. */
 export function exportPets({ storage }: Database, path: string): Promise<number> {
-  return createDataFile(path, async () => {
+  return writeDataFile(path, async () => {
     const pets: Pet[] = []
     let hasMore = true
     while (hasMore) {

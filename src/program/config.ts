@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { describe } from '../json/json.ts'
 import { maskUser, pathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
-import { type DatabaseAddress, parseDatabaseUrl } from '../postgres/database-url.ts'
+import { type DatabaseAddress, readDatabaseUrl } from '../postgres/database-url.ts'
 
 /** The values of the arguments that are given, by their names without dashes. */
 export type Arguments = NodeJS.Dict<string>
@@ -190,7 +190,7 @@ export function parseConfig(
     if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
   }
   const [file, database] = [find(settings.dataFile), find(settings.database)]
-  const address = database.text === '' ? undefined : parseDatabaseUrl(database.name, database.text, env)
+  const address = database.text === '' ? undefined : readDatabaseUrl(database.name, database.text, env)
   lines.push(...(address?.faults ?? []))
   for (const name of transfers) {
     const fault = pathFault(args[name] ?? '')

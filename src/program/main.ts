@@ -9,9 +9,10 @@ import { ListenError } from '../http/address.ts'
 import { defaultTimeouts } from '../http/limits.ts'
 import { printEntries } from '../http/request-log.ts'
 import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
+import { nameUnseen } from '../json/json.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { formatPetCount } from '../pet/pet.ts'
-import { openDatabase, type Database } from '../postgres/database.ts'
+import { connectDatabase, type Database } from '../postgres/database.ts'
 import { DatabaseUnusable } from '../postgres/connections.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
@@ -76,10 +77,10 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
   const { database: address, log } = config
   const say = log === 'silent' ? () => {} : console.say
   if (address === undefined) return serve(config, undefined, { ...console, say })
-  if (path === undefined) return serve(config, await openDatabase(address, say), { ...console, say })
+  if (path === undefined) return serve(config, await connectDatabase(address, say), { ...console, say })
   const verb = importPath === undefined ? 'export' : 'import'
   try {
-    const database = await openDatabase(address, say)
+    const database = await connectDatabase(address, say)
     const count = await (verb === 'export'
       ? exportPets(database, path)
       : importPets(database, path, { onMessage: say }))
@@ -87,7 +88,7 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
   } catch (error) {
     // The first names the file itself, and the second is a bug.
     if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
-    throw new DatabaseUnusable(`${path}: the ${verb} failed: ${describeError(error)}`)
+    throw new DatabaseUnusable(`${nameUnseen(path)}: the ${verb} failed: ${describeError(error)}`)
   }
 }
 
@@ -116,7 +117,7 @@ async function check(
   }
   if (dataFile !== undefined)
     await checkDataFile(dataFile, { onMessage: (message) => void lines.push(message) }).then(
-      (checked) => void lines.push(`${dataFile}: ${describeChecked(checked)}`),
+      (checked) => void lines.push(`${nameUnseen(dataFile)}: ${describeChecked(checked)}`),
       note,
     )
   if (faults.length === 0) return say(lines.join('\n'))
@@ -154,7 +155,7 @@ async function serve(config: Config, database: Database | undefined, console: Co
   }
   if (database === undefined) {
     const server = await startPetStore({ ...options, dataFile })
-    announce(server, `Data file: ${resolve(dataFile)}, ${formatPetCount(server.countPets())}`)
+    announce(server, `Data file: ${nameUnseen(resolve(dataFile))}, ${formatPetCount(server.countPets())}`)
   } else {
     const server = await startPetStore({ ...options, storage: database.storage })
     announce(server, `Database: ${database.shown}`)
