@@ -20,20 +20,25 @@ export async function importPets({ pool }: Database, path: string, options: Disk
   // A start would make one.
   const disk = new Disk(path, options)
   if (disk.statIdentity() === undefined) throw DataFileUnusable.ofFile(disk.name, 'is missing')
-  const { file, data } = await openDataFile(path, options)
-  await withClient(pool, async (client) => {
+  return withClient(pool, async (client) => {
     // Other servers' creations wait for this row until the end.
     await send(client, 'BEGIN; SELECT FROM pet_counter FOR UPDATE')
     if ((await send(client, 'SELECT FROM pets LIMIT 1')).length > 0)
       throw new DatabaseUnusable('the database has pets; import into one that has none')
-    for (let from = 0; from < data.pets.length; from += batchPets) {
-      const pets = data.pets.slice(from, from + batchPets)
-      await send(client, insert, [...toColumns(pets), pets.map(({ id }) => String(id))])
+    // As a start does, this may fill in ids and repair the file. So nothing else is left that could be refused.
+    const { file, data } = await openDataFile(path, options)
+    try {
+      for (let from = 0; from < data.pets.length; from += batchPets) {
+        const pets = data.pets.slice(from, from + batchPets)
+        await send(client, insert, [...toColumns(pets), pets.map(({ id }) => String(id))])
+      }
+      await send(client, raiseCounter)
+      await send(client, 'COMMIT')
+    } finally {
+      await file.close()
     }
-    await send(client, raiseCounter)
-    await send(client, 'COMMIT')
-  }).finally(() => file.close())
-  return data.pets.length
+    return data.pets.length
+  })
 }
 
 /** Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as writeDataFile does. */

@@ -87,6 +87,11 @@ test('imports into a database without pets only', async () => {
     output: 'pets.json: the import failed: the database has pets; import into one that has none\n',
   })
   assert.deepEqual(await runSql(databaseUrl, 'SELECT count(*)::int FROM pets'), [{ count: names.length }])
+  // Its ids are not filled in.
+  const seed = '{"pets":[{"name":"Rex","categoryId":1}]}'
+  writeFileSync(join(folder, 'seed.json'), seed)
+  assert.equal((await run(folder, databaseUrl, '--import', 'seed.json')).code, 1)
+  assert.equal(readFileSync(join(folder, 'seed.json'), 'utf8'), seed)
 })
 
 test('fills in missing ids as a start does, and refuses a file with all its faults, a missing one and one in use', async () => {
