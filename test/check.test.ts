@@ -105,9 +105,15 @@ for (const [what, text, found] of [
   })
 }
 
-test('says what is there under silent too', async (t) => {
-  const env = { PETSTORE_LOG: 'silent', PETSTORE_API_KEYS: key }
-  const output = 'pets.json: 2 pets, the highest id is 7; a start would repair its end\n'
+test('says what is there under silent too, and of the settings what a start says', async (t) => {
+  const env = {
+    PETSTORE_LOG: 'silent',
+    PETSTORE_API_KEYS: key,
+    PETSTORE_FAIL: '503',
+    PETSTORE_BASE_PATH: '/a',
+  }
+  const output =
+    'Failures on purpose: 503\nBase path: /a\npets.json: 2 pets, the highest id is 7; a start would repair its end\n'
   assert.deepEqual(await check(t, makeStore(whole.slice(0, -5)), env), { output, code: 0 })
 })
 

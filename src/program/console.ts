@@ -100,13 +100,13 @@ function createTerminal(fd: number): Writable {
  * are set. Those are shown only on a terminal, where no log keeps them, and only if others cannot reach the service.
  */
 export function formatStartText(
-  { hints, host, apiKeys, fail, delayMs, basePath }: Config,
+  config: Config,
   url: string,
   pets: string,
   createdKey: string | undefined,
   isTerminal = false,
 ): string {
-  const heldMs = [delayMs].flat().join('-')
+  const { host, apiKeys } = config
   const key = createdKey ?? (isTerminal && isLoopback(host) ? apiKeys[0] : undefined)
   // In PowerShell, `curl` may be a command of its own.
   const curl = process.platform === 'win32' ? 'curl.exe' : 'curl'
@@ -120,11 +120,7 @@ export function formatStartText(
       `API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`,
     createdKey === undefined &&
       `API keys, by the first digits of their SHA-256: ${apiKeys.map(fingerprint).join(', ')}`,
-    // These are easily left in a file of settings.
-    fail !== 'none' && `Failures on purpose: ${fail}`,
-    /[1-9]/.test(heldMs) && `Delay: ${heldMs} ms`,
-    basePath !== '' && `Base path: ${basePath}`,
-    ...hints.map((hint) => `Note: ${hint}`),
+    ...formatSettings(config),
     // A browser never sends the part after `#`; the page reads the key from it.
     `Page: ${url}/${key === undefined ? '' : `#key=${key}`}`,
     key === undefined ? 'Try, with your API key instead of YOUR_API_KEY:' : 'Try:',
@@ -132,6 +128,17 @@ export function formatStartText(
     `  ${curl} -H "Authorization: Bearer ${key ?? 'YOUR_API_KEY'}" "${url}/v1/pets"`,
   ]
   return lines.filter((line) => line !== false).join('\n')
+}
+
+/** Those that are easily left in a file of settings, and likely mistakes. */
+export function formatSettings({ fail, delayMs, basePath, hints }: Config): readonly string[] {
+  const heldMs = [delayMs].flat().join('-')
+  return [
+    ...(fail === 'none' ? [] : [`Failures on purpose: ${fail}`]),
+    ...(/[1-9]/.test(heldMs) ? [`Delay: ${heldMs} ms`] : []),
+    ...(basePath === '' ? [] : [`Base path: ${basePath}`]),
+    ...hints.map((hint) => `Note: ${hint}`),
+  ]
 }
 
 /** Interfaces of containers, virtual machines and tunnels: no other device reaches this machine by them. */

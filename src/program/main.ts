@@ -27,7 +27,7 @@ import {
   handleArgs,
   parseConfig,
 } from './config.ts'
-import { formatStartText, openConsole } from './console.ts'
+import { formatSettings, formatStartText, openConsole } from './console.ts'
 
 /** A close cuts off the requests in flight after closeMs (5 s). README.md promises that the process ends within 6 s. */
 const maxStopMs = defaultTimeouts.closeMs + 800
@@ -107,7 +107,7 @@ async function check(
   let dataFile: string | undefined
   try {
     const config = parseConfig(process.env, given, argumentFaults)
-    lines.push(...config.hints.map((hint) => `Note: ${hint}`))
+    lines.push(...formatSettings(config))
     const { database } = config
     if (database === undefined) dataFile = config.dataFile
     else lines.push(...database.notes, 'The settings have no fault. The database was not asked.')

@@ -106,6 +106,10 @@ export class FileStore implements Store {
       this.#file.forgetKeepFailure()
       // Somebody may have damaged the file since the last look.
       await this.#reload().catch(() => {})
+      await this.#file.keepPets().catch((error: unknown) => {
+        const fault = `could not be kept beside it: ${this.#file.describeFailure(error)}`
+        this.#say(`${this.#file.name}: ${formatPetCount(this.size)} ${fault}`)
+      })
       await this.#file.close()
     })
     clock.clearTimeout(timer)
