@@ -204,14 +204,19 @@ const sections: Record<string, (section: Section) => void> = {
       answers.push(...(await Promise.all(Array.from({ length: 10 }, () => add(newPet())))))
       for (const answer of answers) await expectUnique(readId(answer), answer)
     })
+    const queries = ['', '?limit=1', '?limit=100', ...statuses.map((status) => `?status=${status}`)]
+    const expectEachIdOnce = async (answer: Answer): Promise<void> => {
+      const ids = readPets(answer).map(idOf)
+      const twice = ids.find((id, index) => ids.indexOf(id) !== index)
+      if (twice === undefined) return
+      await expectUnique(twice, answer)
+      violate(answer, 'each id once', `a list with id ${twice} twice`)
+    }
     test('Pet is listed once: no id stands twice in a list', async () => {
-      for (const answer of await readListsOfNewPets()) {
-        const ids = readPets(answer).map(idOf)
-        const twice = ids.find((id, index) => ids.indexOf(id) !== index)
-        if (twice === undefined) continue
-        await expectUnique(twice, answer)
-        violate(answer, 'each id once', `a list with id ${twice} twice`)
-      }
+      await tryOneOfEach()
+      // In a store that is full, lists may show no new pet, but those that an earlier run has added.
+      for (const query of queries) await expectEachIdOnce(await list(query))
+      for (const answer of await readListsOfNewPets()) await expectEachIdOnce(answer)
     })
     test('Pet gets its id from the service: an id in the body is refused or ignored', async () => {
       const id = `4${randomInt(1e9, 9e9)}`
@@ -221,7 +226,6 @@ const sections: Record<string, (section: Section) => void> = {
         violate(answer, 'an id assigned by the service, not the one in the body', `the body's id ${id}, kept`)
     })
 
-    const queries = ['', '?limit=1', '?limit=100', ...statuses.map((status) => `?status=${status}`)]
     for (const query of queries)
       test(`Pets is a bare array for GET /pets${query}`, async () => {
         await tryOneOfEach()

@@ -809,6 +809,11 @@ describe('three runs', () => {
       }
     })
 
+  test('find the pets that an earlier run has stored twice, when lists show no new ones', async () => {
+    for (const { failed } of await runThrice({ save: (pets, pet) => void pets.push(pet, pet) }, []))
+      assert.equal(failed, '2')
+  })
+
   test('find nothing wrong with a right server, and say what its pets hide', async () => {
     const [first = assert.fail(), ...later] = await runThrice({}, [])
     expectPass(first)
