@@ -96,12 +96,18 @@ export class NoAnswer extends Finding {
   readonly isLate: boolean
 
   constructor(asked: Asked, error: Error, reason = nameFailure(error)) {
-    super(asked, 'a response', `none, ${reason}`)
+    const isLate = error instanceof LateError
+    // The first hang of many beginners: they read a line, or up to an end that never comes, since the connection stays open.
+    const hint =
+      isLate && asked.operation.startsWith('POST')
+        ? ': does it wait for more than the Content-Length bytes of the body?'
+        : ''
+    super(asked, 'a response', `none, ${reason}${hint}`)
     this.reason = reason
     this.cause = error
     this.code = codeOf(error)
     this.isUnreachable = this.code in unreachableCodes
-    this.isLate = error instanceof LateError
+    this.isLate = isLate
   }
 
   /** The same, when nothing listens there any more. */

@@ -118,6 +118,8 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
     return saved >= 1 ? undefined : 'the server is slow, so only some cases are tried'
   }
 
+  const askForList = () => client.list().catch((error: unknown) => error)
+
   /**
    * A server may have ended, or may only fail at this request: a list tells which. Gives the error to report: of a server that has ended, its
    * author has to know that it is its own window that says why.
@@ -125,7 +127,9 @@ export function createVerdict(client: Client, { isPatient, isBasic }: Scope): Ve
   async function judgeNoAnswer(section: string, error: NoAnswer): Promise<Finding> {
     if (error.isLate) hangCount += 1
     late = { count: error.isLate ? late.count + 1 : 0, section }
-    const next = error.isUnreachable ? error : await client.list().catch((second: unknown) => second)
+    let next: unknown = error.isUnreachable ? error : await askForList()
+    // A server that is just ending may reset one more connection before it refuses any.
+    if (next instanceof NoAnswer && !next.isUnreachable && !next.isLate) next = await askForList()
     if (next instanceof NoAnswer) stopWords = `the server no longer responds: ${next.reason}`
     else if (hangCount >= maxHangs) stopWords = `the server left ${maxHangs} requests without a response`
     return next instanceof NoAnswer && next.isUnreachable ? error.asEnd() : error
