@@ -445,19 +445,19 @@ describe('with the clock of the machine', { concurrency: true }, () => {
     assert.match(lines.at(-1) ?? '', /are kept in pets\.json\.kept-/)
     assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex'])
   })
+})
 
-  test('says at the stop that the pets are lost if there is no room then either', async (t) => {
-    const path = makeDataFile([rex])
-    const fileSystem = watchFileSystem({
-      before({ name, path: place }) {
-        if (name === 'writeSync' && place !== path) throw systemError('ENOSPC')
-      },
-    })
-    const { store, lines } = await openStore(t, path, fileSystem)
-    nodeFs.rmSync(path)
-    await store.close()
-    assert.match(lines.at(-1) ?? '', /: 1 pet could not be kept beside it: no space left/)
+test('says at the stop that the pets cannot be kept if there is no room then either', async (t) => {
+  const path = makeDataFile([rex])
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (name === 'writeSync' && place !== path) throw systemError('ENOSPC')
+    },
   })
+  const { store, lines } = await openStore(t, path, fileSystem)
+  nodeFs.rmSync(path)
+  await store.close()
+  assert.match(lines.at(-1) ?? '', /: 1 pet could not be kept beside it: no space left/)
 })
 
 test('keeps pets a second time without writing over the first, and a start takes the later, however the clock was set', async (t) => {
