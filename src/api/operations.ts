@@ -156,7 +156,8 @@ export const createPet: Operation = {
       }
       const pet = await store.create(output)
       const location = ['Location', `${basePath}/v1/pets/${pet.id}`]
-      return { ...textReply(201, formatPet(pet), location), id: pet.id }
+      const { status, headers, body } = textReply(201, formatPet(pet), location)
+      return { status, headers, body, id: pet.id }
     }
   },
 }

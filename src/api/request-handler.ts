@@ -162,7 +162,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         arrival.askForBody = undefined
         return parseBody(await arrival.readBody())
       }
-      const current: Handled = { client: arrival.client, start, arrival }
+      const current: Handled = { client: arrival.client, start, arrival, route: undefined, key: undefined }
       handled.push(current)
       let failure: Failure | undefined
       let reply: Reply
@@ -252,7 +252,7 @@ interface Handled {
   readonly arrival?: Arrival
   route?: Route | undefined
   /** The fingerprint of the key that was accepted. */
-  key?: string
+  key?: string | undefined
 }
 
 /** The routes of a path by method. HEAD has that of GET. */

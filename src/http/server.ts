@@ -106,7 +106,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const waiting = connections.get(socket)?.slice(1) ?? []
     let bytes = 0
     for (const { arrival } of waiting) bytes += countBodyBytes(arrival)
-    if (socket.writable && bytes > maxWaitingBodyBytes) return false
+    if (bytes > maxWaitingBodyBytes && socket.writable) return false
     // The bytes of a client that does not read its responses would count as a sign of life.
     return arrivedInTurn < maxArrivalsInTurn && !socket.writableNeedDrain
   }

@@ -33,7 +33,9 @@ export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readon
     const id = nextInt64(last)
     if (id === undefined) return undefined
     last = id
-    return { ...seed, id }
+    const { name, categoryId, status } = seed
+    // All pets have one shape, which takes less memory and time than a copy of any object.
+    return { id, name, categoryId, status } satisfies EachMember<unknown>
   })
 }
 
