@@ -13,44 +13,34 @@
  */
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
-import { type Int64, nameUnseen } from '../json/json.ts'
+import type { Int64 } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
-import { clock, delay } from '../system/clock.ts'
-import { attempt, errorCode, isNoRoom, isSystemError, isWriteRefused } from '../system/errors.ts'
+import { clock } from '../system/clock.ts'
+import { attempt, errorCode, isWriteRefused } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
 import {
   DataFileChanged,
   DataFileUnusable,
-  Disk,
-  type DiskOptions,
+  type Disk,
   hasSameContent,
   type Identity,
   isSame,
-  lookAgainMs,
   systemFailure,
-  tryAgain,
 } from './disk.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
-import { FileText, formatFile, parseFileText } from './file-text.ts'
-import { findKeptFiles, PetKeeper, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
+import type { FileLock } from './file-lock.ts'
+import { type FileText, formatFile } from './file-text.ts'
+import { PetKeeper } from './kept-pets.ts'
+import { canBeReadAtOnce } from './memory.ts'
+import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import {
-  writeBeside,
-  writeWhole,
-  canRestoreOldFile,
-  linkIfMissing,
-  removeLeftovers,
-  restoreOldFile,
-  rewriteFile,
-} from './new-files.ts'
-import { canBeReadAtOnce, findPetsFault, findSizeFault } from './memory.ts'
-import { type Damage, findDamage } from './torn-end.ts'
-
-/** For a file that keeps changing. */
-const maxEditWaitMs = 1500
-const maxStartWaitMs = 30_000
-
-/** Nobody is still saving a file that was left alone for so long. */
-const settleMs = 400
+  findRemedy,
+  type FoundText,
+  isChanged,
+  readText,
+  readUntilSettled,
+  refuseTooLarge,
+} from './reading.ts'
+import type { Damage } from './torn-end.ts'
 
 /** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. */
 const maxChangedRewrites = 10
@@ -63,8 +53,6 @@ const minFreeBytes = 2 ** 20
 
 /** What Node reads in one piece. */
 const maxFileBytes = 2 ** 31 - 1
-
-const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
 
 type State =
   | { readonly is: 'unread' }
@@ -83,6 +71,16 @@ export interface PetData {
   pets: Pet[]
 }
 
+interface Served {
+  readonly data: PetData
+  /** So many of the pets are in the file. Those behind them are being created. */
+  count: number
+  /** Of the file when it was last read or written here. */
+  identity: Identity
+  /** Where the path led when the file was read: a link may lead elsewhere since. */
+  readonly target: string
+}
+
 /** An append that was tried and has failed; `cause` is the system's error or a DataFileChanged. */
 export class AppendFailed extends Error {
   /** Whether its pets may be in the file, or in an editor that has read them there. */
@@ -94,205 +92,16 @@ export class AppendFailed extends Error {
   }
 }
 
-/** Throws a DataFileUnusable. */
-export async function openDataFile(
-  path: string,
-  options?: DiskOptions,
-): Promise<{ file: DataFile; data: PetData }> {
-  const disk = new Disk(path, options)
-  let release: FileLock | undefined
-  try {
-    refuseLostLink(disk)
-    await disk.makeFolder()
-    release = await lockFile(disk)
-    const file = new DataFile(disk, release)
-    const data = await file.read()
-    sayKeptFiles(disk)
-    return { file, data }
-  } catch (error) {
-    await release?.()
-    // What lies beside a file that another server uses is not to be renamed.
-    const isLockRefused = release === undefined && !isSystemError(error)
-    throw isLockRefused ? error : toStartRefusal(disk, error)
-  }
-}
-
-/**
- * Writes a new data file, and returns how many pets are in it. `readPets` is called when it is known that there is no file. Throws a
- * DataFileUnusable if there is one, or for what is no pet.
- */
-export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
-  const disk = new Disk(path)
-  const exists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
-  // What a crash has left of another file goes back: a start on the new one would remove it.
-  if (canRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
-  if (disk.statIdentity() !== undefined) throw exists
-  const pets = await readPets()
-  const bytes = Buffer.concat([...formatFile(pets)])
-  parseFileText(disk.name, bytes)
-  await disk.makeFolder()
-  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw exists
-  return pets.length
-}
-
-function refuseLostLink(disk: Disk): void {
-  const link = disk.findLostLink()
-  // Beside kept pets no store begins empty: the start is refused later, and names them.
-  if (link === undefined || findKeptFiles(disk).length > 0) return
-  const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
-  const leads = `${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, ${missing}`
-  throw DataFileUnusable.ofFile(disk.name, `cannot be found: ${leads}; mount it, or make that folder`)
-}
-
-function describeStartFailure(disk: Disk, error: unknown): string {
-  const reason = disk.describeFailure(error)
-  if (errorCode(error) === 'ENOSPC' && disk.lacksInodes())
-    return 'cannot be created or rewritten: its file system has no inodes left, though it may have room (ENOSPC)'
-  if (isNoRoom(error)) return `cannot be created or rewritten: ${reason}`
-  return `cannot be opened or created: ${reason}${disk.describeOwner(error)}`
-}
-
-function toStartRefusal(disk: Disk, error: unknown): unknown {
-  const fault = isSystemError(error)
-    ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
-    : error
-  return fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
-}
-
-/** What is in a file, and what a start would do to it. */
-export interface CheckedFile {
-  readonly petCount: number
-  /** 0 if no pet has an id. */
-  readonly highestId: Int64
-  readonly missingIdCount: number
-  /** What a start would do about damage, if there is any. */
-  readonly repair: string | undefined
-}
-
-/** Looks at a file as a start does, and changes and makes nothing, a lock neither. Throws as openDataFile does, and for a missing file. */
-export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
-  const disk = new Disk(path, options)
-  try {
-    refuseLostLink(disk)
-    const checked = await readUntilSettled(disk, maxStartWaitMs, () => checkOnce(disk))
-    sayKeptFiles(disk)
-    const writeError = findWriteError(disk, true)
-    if (writeError !== undefined) disk.say(describeReadOnly(disk.describeFailure(writeError)))
-    return checked
-  } catch (error) {
-    throw toStartRefusal(disk, error)
-  }
-}
-
-async function checkOnce(disk: Disk): Promise<CheckedFile> {
-  const found = await readText(disk, 0, async (size) => refuseTooLarge(disk, size))
-  const remedy = found.unusable && (await findRemedy(disk, found, true))
-  if (remedy === 'none') throw found.unusable
-  if (remedy === 'restore' || remedy === 'create') {
-    const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
-    throw DataFileUnusable.ofFile(disk.name, `is missing; a start would ${why}`)
-  }
-  const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
-  const missingIdCount = served.filledIds.length
-  const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
-  if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
-  // Ids that are filled in are higher than all others.
-  const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
-  const repair = remedy && describeRepair(remedy)
-  return { petCount: served.pets.length, highestId, missingIdCount, repair }
-}
-
-function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
-  return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missing}`
-}
-
-/** Reads again after each DataFileChanged. Throws a DataFileUnusable if that goes on for too long. */
-async function readUntilSettled<T>(disk: Disk, maxMs: number, read: () => Promise<T>): Promise<T> {
-  try {
-    return await tryAgain(maxMs, isChanged, read)
-  } catch (error) {
-    throw isChanged(error) ? DataFileUnusable.stillBeingSaved(disk.name) : error
-  }
-}
-
-interface FoundText {
-  readonly text: FileText
-  readonly identity: Identity
-  /** Why it cannot be used as it is. */
-  readonly unusable: DataFileUnusable | undefined
-}
-
-/** Throws a DataFileChanged, a system error, or what `prepare` throws. */
-async function readText(
-  disk: Disk,
-  highestGivenId: Int64,
-  prepare: (fileBytes: number) => Promise<void>,
-): Promise<FoundText> {
-  const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read(prepare)
-  // Pets that do not fit into the memory that there is are not read.
-  const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
-  const unusable =
-    fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
-  return { text, identity, unusable }
-}
-
-/** Throws a DataFileUnusable for a file that does not fit into the memory of this process. */
-function refuseTooLarge(disk: Disk, fileBytes: number): void {
-  const sizeFault = findSizeFault(fileBytes)
-  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.name, sizeFault)
-}
-
-/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged when it has written. */
-async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Promise<void> {
-  const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
-  const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
-  for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
-    await delay(lookAgainMs)
-    if (!isSame(disk.statIdentity(), identity)) throw new DataFileChanged()
-  }
-}
-
-/** What the server does about a file that cannot be used as it is; `none` if a person has to mend it. The damage is taken out. */
-type Remedy = 'restore' | 'create' | 'none' | Damage
-
-/**
- * Waits for the end of a save. Throws a DataFileChanged if it goes on, and as canRestoreOldFile does.
- *
- * | The file                                  | At a start                | While the server runs |
- * | ----------------------------------------- | ------------------------- | --------------------- |
- * | was moved aside by a rewrite              | is restored               | is restored (#recover) |
- * | lies beside kept pets                     | is an error with a choice | is an error           |
- * | is missing                                | is created                | is an error           |
- * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
- * | was copied during an append               | is repaired               | is repaired           |
- * | is empty, or wrong otherwise              | is an error               | is an error           |
- */
-async function findRemedy(disk: Disk, { text, identity }: FoundText, isStart: boolean): Promise<Remedy> {
-  await waitForSave(disk, identity, isStart)
-  const hasKeptPets = findKeptFiles(disk).length > 0
-  if (isStart && canRestoreOldFile(disk, hasKeptPets)) return 'restore'
-  if (hasKeptPets) return 'none'
-  if (isStart && identity === undefined) return 'create'
-  const damage = findDamage(text)
-  return damage !== undefined && (isStart || damage.cause === 'copy') ? damage : 'none'
-}
-
-function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
+export function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
   return DataFileUnusable.ofFile(disk.name, `has to be rewritten, but ${obstacle}`)
 }
 
-function cannotRewrite(disk: Disk, error: unknown): string {
+export function cannotRewrite(disk: Disk, error: unknown): string {
   return `it or its folder cannot be written: ${disk.describeFailure(error)}`
 }
 
 export function describeReadOnly(reason: string): string {
   return `cannot be written: ${reason}; pets can be listed, but not added`
-}
-
-function findWriteError(disk: Disk, isSuspected: boolean): unknown {
-  const error = disk.findAccessError() ?? (isSuspected ? disk.findOpenError() : undefined)
-  return isWriteRefused(error) || disk.mayBeInUse(error) ? error : undefined
 }
 
 export class DataFile implements Adapter<PetData> {
@@ -303,12 +112,8 @@ export class DataFile implements Adapter<PetData> {
   readonly #release: FileLock
   readonly #keeper: PetKeeper
   #state: State = { is: 'unread' }
-  /** The first #count of these are in the file. Undefined at a start. */
-  #served: PetData | undefined
-  #count = 0
-  #servedIdentity: Identity
-  /** Links may lead elsewhere since. */
-  #servedTarget = ''
+  /** Undefined at a start. */
+  #served: Served | undefined
   /**
    * Linux reports a failed sync once, and may forget the bytes: the next sync would succeed without them
    * (https://lwn.net/Articles/752063/). So the file has to be rewritten.
@@ -333,7 +138,7 @@ export class DataFile implements Adapter<PetData> {
   #become(state: State): void {
     this.#state = state
     if (state.is !== 'served') return
-    this.#servedIdentity = state.end.identity
+    if (this.#served !== undefined) this.#served.identity = state.end.identity
     this.#keeper.discard()
   }
 
@@ -357,13 +162,12 @@ export class DataFile implements Adapter<PetData> {
     }
     if (state.is === 'served' && isSame(now, state.end.identity)) return 'same'
     this.#become({ is: 'unread' })
-    return hasSameContent(now, this.#servedIdentity) ? 'touched' : 'edited'
+    return hasSameContent(now, this.#served?.identity) ? 'touched' : 'edited'
   }
 
   /** Throws a DataFileUnusable or a system error. */
   read(): Promise<PetData> {
-    const maxMs = this.#served === undefined ? maxStartWaitMs : maxEditWaitMs
-    return readUntilSettled(this.#disk, maxMs, () => this.#readOnce())
+    return readUntilSettled(this.#disk, this.#served === undefined, () => this.#readOnce())
   }
 
   /**
@@ -395,7 +199,7 @@ export class DataFile implements Adapter<PetData> {
    */
   async #prepareToRead(fileBytes: number): Promise<void> {
     refuseTooLarge(this.#disk, fileBytes)
-    const servedBytes = Number(this.#servedIdentity?.size ?? 0n)
+    const servedBytes = Number(this.#served?.identity?.size ?? 0n)
     if (this.#served === undefined || fileBytes <= 2 * servedBytes + maxGrownBytes) return
     try {
       await this.keepPets()
@@ -424,25 +228,26 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Appends the pets from #count on, and returns when they are durable. Throws an AppendFailed; before that is tried, a DataFileChanged when
+   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed; before that is tried, a DataFileChanged when
    * the file has to be read first, or the system's error. Only a person changes and removes pets: anything else is a TypeError.
    */
   async write(data: PetData): Promise<void> {
-    const added = data.pets.slice(this.#count)
+    const served = this.#served
+    const added = data.pets.slice(served?.count)
     const last = added.at(-1)
-    if (data !== this.#served || last === undefined)
+    if (served?.data !== data || last === undefined)
       throw new TypeError('only new pets can be written, behind those that were read')
     // 1. Bring the file into a state that is known.
     await this.#rollBack()
     const state = this.#state
     if (state.is !== 'served') throw new DataFileChanged()
-    const bytes = formatAppend(added, this.#count === 0)
+    const bytes = formatAppend(added, served.count === 0)
     if (state.end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
     // 2. Append.
     const outcome = await append(this.#disk, state.end, bytes)
     if (outcome.is === 'durable') {
       this.#become({ is: 'served', end: outcome.end })
-      this.#count += added.length
+      served.count += added.length
       this.highestGivenId = last.id
       return
     }
@@ -471,17 +276,14 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /**
-   * Why the file may not be written, as far as it shows without an attempt; undefined also while it is missing. `isSuspected`: if access(2)
-   * allows it, a descriptor for writing is opened, since that alone shows `chattr +a`. It would wake whoever watches the file, twice a second.
-   */
+  /** As Disk.findWriteError. */
   findWriteError(isSuspected: boolean): unknown {
-    return findWriteError(this.#disk, isSuspected)
+    return this.#disk.findWriteError(isSuspected)
   }
 
   /** Whether so little room is known to be left that pets soon find none. */
   isDiskFull(): boolean {
-    const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#servedTarget))
+    const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#served?.target ?? this.#disk.path))
     // A small file system, such as one in memory, never has so much.
     return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
   }
@@ -491,9 +293,9 @@ export class DataFile implements Adapter<PetData> {
    * if they need not be kept. Throws as PetKeeper does.
    */
   async keepPets(): Promise<readonly string[]> {
-    const pets = this.#served?.pets ?? []
-    if (pets.length === 0 || this.#isServedOnDisk()) return []
-    return this.#keeper.keep(this.#servedTarget, pets)
+    const served = this.#served
+    if (served === undefined || served.data.pets.length === 0 || this.#isServedOnDisk(served)) return []
+    return this.#keeper.keep(served.target, served.data.pets)
   }
 
   /** The next `keepPets` tries again at once. */
@@ -502,9 +304,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /** Whether the file is still as it was served, though it may not be read now. One that was read and is wrong may have its old size and time. */
-  #isServedOnDisk(): boolean {
+  #isServedOnDisk({ identity }: Served): boolean {
     if (this.#state.is === 'unusable') return false
-    return attempt(() => hasSameContent(this.#disk.statIdentity(), this.#servedIdentity)) === true
+    return attempt(() => hasSameContent(this.#disk.statIdentity(), identity)) === true
   }
 
   describeFailure(error: unknown): string {
@@ -535,15 +337,16 @@ export class DataFile implements Adapter<PetData> {
   }
 
   #serve(identity: Identity, text: FileText): PetData {
-    this.#servedTarget = this.#disk.target
+    const { target } = this.#disk
     removeLeftovers(this.#disk)
     this.#isOldAside = false
+    // Nothing fails from here on, so lowdb holds the same pets.
+    const { pets } = text
+    this.#served = { data: { pets }, count: pets.length, identity, target }
     this.#become({ is: 'served', end: endOf(text, identity) })
-    this.#count = text.pets.length
-    const highestListedId = text.pets.at(-1)?.id ?? 0
+    const highestListedId = pets.at(-1)?.id ?? 0
     if (highestListedId > this.highestGivenId) this.highestGivenId = highestListedId
-    this.#served = { pets: text.pets }
-    return this.#served
+    return this.#served.data
   }
 
   async #rewrite(expected: Identity, next: Buffer): Promise<Buffer> {

@@ -6,7 +6,7 @@ import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nameUnseen } from '../json/json.ts'
 import { clock, delay } from '../system/clock.ts'
-import { attempt, errorCode, describeSystemError } from '../system/errors.ts'
+import { attempt, describeSystemError, errorCode, isWriteRefused } from '../system/errors.ts'
 
 export type FileSystem = typeof nodeFs
 
@@ -251,22 +251,23 @@ export class Disk {
     return { freeBytes: stats.bavail * stats.bsize, totalBytes: stats.blocks * stats.bsize }
   }
 
-  /** The system's error if this process has no right to write the data file. */
-  findAccessError(): unknown {
-    return errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
+  /**
+   * Why the data file may not be written, as far as it shows without an attempt; undefined also while it is missing. `isSuspected`: if access(2)
+   * allows it, a descriptor for writing is opened, since that alone shows `chattr +a`. It would wake whoever watches the file, twice a second.
+   */
+  findWriteError(isSuspected: boolean): unknown {
+    const accessError = errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
+    const open = (): void => this.close(this.fs.openSync(this.path, 'r+'))
+    const error = accessError ?? (isSuspected ? errorOf(open) : undefined)
+    return isWriteRefused(error) || this.mayBeInUse(error) ? error : undefined
   }
 
-  /** The same for a rewrite, which needs its folder, too. */
+  /** The system's error if this process has no right to write the data file and its folder, which a rewrite needs. */
   findRewriteError(): unknown {
     return errorOf(() => {
       this.fs.accessSync(this.target, constants.W_OK)
       this.fs.accessSync(dirname(this.target), constants.W_OK)
     })
-  }
-
-  /** The system's error if the data file cannot be opened for writing. */
-  findOpenError(): unknown {
-    return errorOf(() => this.close(this.fs.openSync(this.path, 'r+')))
   }
 
   #followLinks(path: string): string {

@@ -1,5 +1,5 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
-import { writeDataFile, openDataFile } from '../data-file/data-file.ts'
+import { writeDataFile, openDataFile } from '../data-file/start.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DatabaseUnusable, send, withClient } from './connections.ts'

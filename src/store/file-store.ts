@@ -3,9 +3,10 @@
  * so they cannot interleave.
  */
 import { Low } from 'lowdb'
-import { AppendFailed, openDataFile, type DataFile, type PetData } from '../data-file/data-file.ts'
+import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
+import { openDataFile } from '../data-file/start.ts'
 import type { Int64 } from '../json/json.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'

@@ -1,0 +1,104 @@
+/**
+ * Reads the data file, waits for the end of a save, and finds what can be done about a file that cannot be used as it is. Changes nothing: a
+ * start, a look while the server runs, and `--check` all ask here.
+ */
+import type { Int64 } from '../json/json.ts'
+import { clock, delay } from '../system/clock.ts'
+import {
+  DataFileChanged,
+  DataFileUnusable,
+  type Disk,
+  type Identity,
+  isSame,
+  lookAgainMs,
+  tryAgain,
+} from './disk.ts'
+import { FileText } from './file-text.ts'
+import { findKeptFiles } from './kept-pets.ts'
+import { findPetsFault, findSizeFault } from './memory.ts'
+import { canRestoreOldFile } from './new-files.ts'
+import { type Damage, findDamage } from './torn-end.ts'
+
+/** For a file that keeps changing. */
+const maxEditWaitMs = 1500
+const maxStartWaitMs = 30_000
+
+/** Nobody is still saving a file that was left alone for so long. */
+const settleMs = 400
+
+export const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
+
+/** Reads again after each DataFileChanged. Throws a DataFileUnusable if that goes on for too long. */
+export async function readUntilSettled<T>(disk: Disk, isStart: boolean, read: () => Promise<T>): Promise<T> {
+  try {
+    return await tryAgain(isStart ? maxStartWaitMs : maxEditWaitMs, isChanged, read)
+  } catch (error) {
+    throw isChanged(error) ? DataFileUnusable.stillBeingSaved(disk.name) : error
+  }
+}
+
+export interface FoundText {
+  readonly text: FileText
+  readonly identity: Identity
+  /** Why it cannot be used as it is. */
+  readonly unusable: DataFileUnusable | undefined
+}
+
+/** Throws a DataFileChanged, a system error, or what `prepare` throws. */
+export async function readText(
+  disk: Disk,
+  highestGivenId: Int64,
+  prepare: (fileBytes: number) => Promise<void>,
+): Promise<FoundText> {
+  const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read(prepare)
+  // Pets that do not fit into the memory that there is are not read.
+  const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
+  const unusable =
+    fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
+  return { text, identity, unusable }
+}
+
+/** Throws a DataFileUnusable for a file that does not fit into the memory of this process. */
+export function refuseTooLarge(disk: Disk, fileBytes: number): void {
+  const sizeFault = findSizeFault(fileBytes)
+  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.name, sizeFault)
+}
+
+/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged when it has written. */
+async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Promise<void> {
+  const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
+  const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
+  for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
+    await delay(lookAgainMs)
+    if (!isSame(disk.statIdentity(), identity)) throw new DataFileChanged()
+  }
+}
+
+/** What the server does about a file that cannot be used as it is; `none` if a person has to mend it. The damage is taken out. */
+type Remedy = 'restore' | 'create' | 'none' | Damage
+
+/**
+ * Waits for the end of a save. Throws a DataFileChanged if it goes on, and as canRestoreOldFile does.
+ *
+ * | The file                                  | At a start                | While the server runs |
+ * | ----------------------------------------- | ------------------------- | --------------------- |
+ * | was moved aside by a rewrite              | is restored               | is restored (#recover) |
+ * | lies beside kept pets                     | is an error with a choice | is an error           |
+ * | is missing                                | is created                | is an error           |
+ * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
+ * | was copied during an append               | is repaired               | is repaired           |
+ * | is empty, or wrong otherwise              | is an error               | is an error           |
+ */
+export async function findRemedy(
+  disk: Disk,
+  { text, identity }: FoundText,
+  isStart: boolean,
+): Promise<Remedy> {
+  await waitForSave(disk, identity, isStart)
+  const hasKeptPets = findKeptFiles(disk).length > 0
+  if (isStart && canRestoreOldFile(disk, hasKeptPets)) return 'restore'
+  if (hasKeptPets) return 'none'
+  if (isStart && identity === undefined) return 'create'
+  const damage = findDamage(text)
+  return damage !== undefined && (isStart || damage.cause === 'copy') ? damage : 'none'
+}

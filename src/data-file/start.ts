@@ -1,0 +1,128 @@
+/**
+ * What a start does with the data file: finds it or makes it, locks it, and says what a person can do about one that cannot be used. Also
+ * `--check`, which looks at the file as a start does and changes nothing, and the writing of a new file for an export.
+ */
+import { type Int64, nameUnseen } from '../json/json.ts'
+import type { Pet } from '../pet/pet.ts'
+import { errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
+import { cannotRewrite, DataFile, describeReadOnly, mustBeRewritten, type PetData } from './data-file.ts'
+import { DataFileUnusable, Disk, type DiskOptions } from './disk.ts'
+import { type FileLock, lockFile } from './file-lock.ts'
+import { FileText, formatFile, parseFileText } from './file-text.ts'
+import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
+import { canRestoreOldFile, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
+import { findRemedy, readText, readUntilSettled, refuseTooLarge } from './reading.ts'
+import type { Damage } from './torn-end.ts'
+
+/** Throws a DataFileUnusable. */
+export async function openDataFile(
+  path: string,
+  options?: DiskOptions,
+): Promise<{ file: DataFile; data: PetData }> {
+  const disk = new Disk(path, options)
+  let release: FileLock | undefined
+  try {
+    refuseLostLink(disk)
+    await disk.makeFolder()
+    release = await lockFile(disk)
+    const file = new DataFile(disk, release)
+    const data = await file.read()
+    sayKeptFiles(disk)
+    return { file, data }
+  } catch (error) {
+    await release?.()
+    // What lies beside a file that another server uses is not to be renamed.
+    const isLockRefused = release === undefined && !isSystemError(error)
+    throw isLockRefused ? error : toStartRefusal(disk, error)
+  }
+}
+
+function refuseLostLink(disk: Disk): void {
+  const link = disk.findLostLink()
+  // Beside kept pets no store begins empty: the start is refused later, and names them.
+  if (link === undefined || findKeptFiles(disk).length > 0) return
+  const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
+  const leads = `${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, ${missing}`
+  throw DataFileUnusable.ofFile(disk.name, `cannot be found: ${leads}; mount it, or make that folder`)
+}
+
+function describeStartFailure(disk: Disk, error: unknown): string {
+  const reason = disk.describeFailure(error)
+  if (errorCode(error) === 'ENOSPC' && disk.lacksInodes())
+    return 'cannot be created or rewritten: its file system has no inodes left, though it may have room (ENOSPC)'
+  if (isNoRoom(error)) return `cannot be created or rewritten: ${reason}`
+  return `cannot be opened or created: ${reason}${disk.describeOwner(error)}`
+}
+
+function toStartRefusal(disk: Disk, error: unknown): unknown {
+  const fault = isSystemError(error)
+    ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
+    : error
+  return fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
+}
+
+/** What is in a file, and what a start would do to it. */
+export interface CheckedFile {
+  readonly petCount: number
+  /** 0 if no pet has an id. */
+  readonly highestId: Int64
+  readonly missingIdCount: number
+  /** What a start would do about damage, if there is any. */
+  readonly repair: string | undefined
+}
+
+/** Looks at a file as a start does, and changes and makes nothing, a lock neither. Throws as openDataFile does, and for a missing file. */
+export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
+  const disk = new Disk(path, options)
+  try {
+    refuseLostLink(disk)
+    const checked = await readUntilSettled(disk, true, () => checkOnce(disk))
+    sayKeptFiles(disk)
+    const writeError = disk.findWriteError(true)
+    if (writeError !== undefined) disk.say(describeReadOnly(disk.describeFailure(writeError)))
+    return checked
+  } catch (error) {
+    throw toStartRefusal(disk, error)
+  }
+}
+
+async function checkOnce(disk: Disk): Promise<CheckedFile> {
+  const found = await readText(disk, 0, async (size) => refuseTooLarge(disk, size))
+  const remedy = found.unusable && (await findRemedy(disk, found, true))
+  if (remedy === 'none') throw found.unusable
+  if (remedy === 'restore' || remedy === 'create') {
+    const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
+    throw DataFileUnusable.ofFile(disk.name, `is missing; a start would ${why}`)
+  }
+  const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
+  const missingIdCount = served.filledIds.length
+  const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
+  if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
+  // Ids that are filled in are higher than all others.
+  const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
+  const repair = remedy && describeRepair(remedy)
+  return { petCount: served.pets.length, highestId, missingIdCount, repair }
+}
+
+function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
+  return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missing}`
+}
+
+/**
+ * Writes a new data file, and returns how many pets are in it. `readPets` is called when it is known that there is no file. Throws a
+ * DataFileUnusable if there is one, or for what is no pet.
+ */
+export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
+  const disk = new Disk(path)
+  const exists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
+  // What a crash has left of another file goes back: a start on the new one would remove it.
+  if (canRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
+  if (disk.statIdentity() !== undefined) throw exists
+  const pets = await readPets()
+  const bytes = Buffer.concat([...formatFile(pets)])
+  parseFileText(disk.name, bytes)
+  await disk.makeFolder()
+  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
+  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw exists
+  return pets.length
+}
