@@ -125,14 +125,21 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${describeBug(error)}`)
   }
 
-  /** The reply as it is sent, for the log too. */
-  function complete(reply: Reply, { client, start, arrival, route, key }: Handled): Reply {
+  /** Tells onResponse of the reply, and returns it as it is sent. */
+  function complete(reply: Reply, handled: Handled): Reply {
+    log(reply, handled)
+    return toSent(reply, handled)
+  }
+
+  function log(reply: Reply, { client, start, arrival, key }: Handled): void {
+    if (onResponse === undefined) return
+    const query = formatValidQuery(/\?.*/s.exec(arrival?.target ?? '')?.[0] ?? '')
+    onResponse(createRequestLog(reply, start, client, { query, key }, arrival))
+  }
+
+  function toSent(reply: Reply, { arrival, route }: Handled): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
-    if (onResponse !== undefined) {
-      const query = formatValidQuery(/\?.*/s.exec(arrival?.target ?? '')?.[0] ?? '')
-      onResponse(createRequestLog(reply, start, client, { query, key }, arrival))
-    }
-    const headers = [...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
+    const headers = [...commonHeaders, ...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body
     const { status } = reply
     const closes = reply.closes === true || isClosing || (arrival !== undefined && isLast(arrival))
@@ -223,6 +230,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     },
   }
 }
+
+/** Of every response. */
+const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 /** The end of a request whose client has gone, or that a reset or a stop drops. It is not logged here; one that hangs was logged when it began to. */
 const abandoned: Reply = { status: 0, headers: [], closes: true }

@@ -3,9 +3,6 @@ import { describe } from '../json/json.ts'
 import type { Arrival } from './request.ts'
 import type { Reply } from './response.ts'
 
-/** On every response. */
-const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
-
 /** Whether a request asks if another may be sent (Fetch standard). */
 export function isPreflight({ method, headers }: Arrival): boolean {
   const isAsking = headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined
@@ -57,10 +54,8 @@ export function createCors(origins: '*' | readonly string[], exposedHeaders: rea
   // Also of a response that allows none (RFC 9110 section 12.5.5).
   const vary = origins.length === 0 ? [] : ['Vary', 'Origin']
   const named = origins === '*' ? [] : origins
-  const allowed = new Map(
-    named.map((origin) => [origin, [...commonHeaders, ...allowOrigin(origin), ...vary]]),
-  )
-  const unnamed = [...commonHeaders, ...(origins === '*' ? allowOrigin('*') : vary)]
+  const allowed = new Map(named.map((origin) => [origin, [...allowOrigin(origin), ...vary]]))
+  const unnamed = origins === '*' ? allowOrigin('*') : vary
   return {
     /** Of each response to this origin. */
     responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,

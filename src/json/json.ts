@@ -249,9 +249,9 @@ export class JsonReader {
   }
 
   /** Goes up to the next value in an object or an array, past its name. Behind the last, takes the bracket, and returns false. */
-  #acceptMoreIn(isObject: boolean, isFirst: boolean): boolean {
-    if (!this.acceptMore(isObject ? '}' : ']', isFirst)) return false
-    if (isObject) {
+  #acceptMoreIn(hasNames: boolean, isFirst: boolean): boolean {
+    if (!this.acceptMore(hasNames ? '}' : ']', isFirst)) return false
+    if (hasNames) {
       this.readString(memberName, false)
       if (!this.accept(':')) this.fail('":"')
     }
@@ -288,6 +288,11 @@ export class InexactNumber {
 
 export function isInt64(value: unknown): value is Int64 {
   return typeof value === 'bigint' ? value >= minInt64 && value <= maxInt64 : Number.isSafeInteger(value)
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false
+  return !Array.isArray(value) && !(value instanceof InexactNumber)
 }
 
 /** A bigint that a number can hold becomes that number. */

@@ -4,13 +4,13 @@
  */
 import * as v from 'valibot'
 import { completeTimeouts, defaultTimeouts } from '../http/limits.ts'
-import { describe } from '../json/json.ts'
-import { expected, expectedMessage, isObject } from '../pet/pet-rules.ts'
+import { expected, expectedInteger, expectedMessage } from '../json/expected.ts'
+import { describe, isObject } from '../json/json.ts'
 import { readSeeds } from '../pet/seeds.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'
 import type { Disturbance } from '../http/disturbance.ts'
-import { expectedInteger, settings } from './settings.ts'
+import { settings } from './settings.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
 /** The longest that Node's timers can wait, in milliseconds: about 24 days. */

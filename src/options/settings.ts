@@ -4,8 +4,8 @@ import { keyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, readFailures } from '../http/disturbance.ts'
 import { originFault } from '../http/cors.ts'
 import { httpErrors } from '../http/response.ts'
+import { expected, expectedInteger, expectedMessage, expectedText, expectedValid } from '../json/expected.ts'
 import { describe } from '../json/json.ts'
-import { expected, expectedMessage, expectedValid } from '../pet/pet-rules.ts'
 import { storeErrorCodes } from '../store/store.ts'
 
 /** The entry's name in the table is that of the option. */
@@ -110,16 +110,6 @@ export const settings = {
     schema: v.picklist(logLevels, expectedMessage(`one of ${logLevels.join(', ')}`)),
   },
 } satisfies Record<string, Setting>
-
-function expectedText(words: string, pattern: RegExp) {
-  return expected<string>(words, (value) => typeof value === 'string' && pattern.test(value))
-}
-
-export function expectedInteger(words: string, minimum: number, maximum: number) {
-  const isValue = (value: unknown) =>
-    Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
-  return expected<number>(`${words} from ${minimum} to ${maximum}`, isValue)
-}
 
 function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())

@@ -1,6 +1,7 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
-import { shorten, InexactNumber, isInt64, normalizeInt64, describe, type Int64 } from '../json/json.ts'
+import { expected, expectedMessage, expectedValid } from '../json/expected.ts'
+import { isInt64, isObject, normalizeInt64, shorten, type Int64 } from '../json/json.ts'
 import {
   isPetMember,
   defaultStatus,
@@ -77,26 +78,4 @@ function expectedInt64(words: string, isValue: (value: unknown) => boolean) {
 /** Whether a number of a caller's code may have been another integer. Those of JSON are exact. */
 function isRounded(value: unknown): boolean {
   return Number.isInteger(value) && !Number.isSafeInteger(value)
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null) return false
-  return !Array.isArray(value) && !(value instanceof InexactNumber)
-}
-
-/** The message for a value that is not as the words say: `expected a function, got 5`. */
-export function expectedMessage(words: string) {
-  return ({ input }: { readonly input: unknown }): string => `expected ${words}, got ${describe(input)}`
-}
-
-export function expected<Value>(words: string, isValue: (value: unknown) => boolean) {
-  return v.custom<Value>(isValue, expectedMessage(words))
-}
-
-export function expectedValid(words: string, findFault: (text: string) => string | undefined) {
-  const isValid = (text: string) => findFault(text) === undefined
-  return v.pipe(
-    v.string(expectedMessage(words)),
-    v.check(isValid, ({ input }) => String(findFault(input))),
-  )
 }

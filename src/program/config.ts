@@ -32,17 +32,8 @@ export function handleArgs(
   const { values, tokens } = splitArgs(args, names)
   if (values['help'] === true) return formatHelp(command)
   if (values['version'] === true) return version
-  // `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too.
-  const isNpmStart = env['npm_package_name'] === 'petstore' && env['npm_lifecycle_event'] === 'start'
-  const variableOf = (name: string): string => env[`npm_config_${name.replaceAll('-', '_')}`] ?? ''
-  const [taken, ...others] = names.filter((name) => isNpmStart && variableOf(name) !== '')
-  if (taken !== undefined) {
-    const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
-    const isHidden = others.length > 0 || /keys|database/.test(taken) || !/^[\w./:@%+~-]+$/.test(value)
-    const shown = isHidden ? '…' : maskUser(value)
-    const fault = `npm took --${taken}; did you mean \`npm start -- --${[taken, ...others].join(' … --')} ${shown}\``
-    return { given: {}, faults: [`${fault}; ${command} --help lists the arguments`] }
-  }
+  const taken = findTakenByNpm(args, names, env)
+  if (taken !== undefined) return { given: {}, faults: [`${taken}; ${command} --help lists the arguments`] }
   const given: Arguments = {}
   const faults: string[] = []
   /** Whether what comes next may be the value of an option that is unknown. */
@@ -55,6 +46,22 @@ export function handleArgs(
     else if (token.kind === 'option') given[token.name] = token.value ?? ''
   }
   return { given, faults }
+}
+
+/** `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too. */
+function findTakenByNpm(
+  args: readonly string[],
+  names: readonly string[],
+  env: NodeJS.ProcessEnv,
+): string | undefined {
+  if (env['npm_package_name'] !== 'petstore' || env['npm_lifecycle_event'] !== 'start') return undefined
+  const variableOf = (name: string): string => env[`npm_config_${name.replaceAll('-', '_')}`] ?? ''
+  const [taken, ...others] = names.filter((name) => variableOf(name) !== '')
+  if (taken === undefined) return undefined
+  const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
+  const isHidden = others.length > 0 || /keys|database/.test(taken) || !/^[\w./:@%+~-]+$/.test(value)
+  const meant = `npm start -- --${[taken, ...others].join(' … --')} ${isHidden ? '…' : maskUser(value)}`
+  return `npm took --${taken}; did you mean \`${meant}\``
 }
 
 function splitArgs(args: readonly string[], names: readonly string[]) {

@@ -1,7 +1,8 @@
 /** The store on an embedder's storage: groups creations, checks the pets that come back, and makes refusals of errors. Keeps no pets. */
 import * as v from 'valibot'
+import { expected } from '../json/expected.ts'
 import { isInt64, type Int64 } from '../json/json.ts'
-import { expected, PetSchema } from '../pet/pet-rules.ts'
+import { PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
