@@ -1,7 +1,7 @@
 /** Bearer keys (interface section 5, RFC 6750). */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createBearerAuth, keyFault } from '../src/http/bearer-auth.ts'
+import { createBearerAuth, findKeyFault } from '../src/http/bearer-auth.ts'
 import { HttpError } from '../src/http/response.ts'
 import { assertRefusal, connectRaw, formatRequest, startApp } from './support.ts'
 
@@ -93,7 +93,7 @@ describe('refuses as a key, without showing it,', () => {
   }
   for (const [title, text] of Object.entries(cases))
     test(title, () => {
-      const fault = keyFault(text) ?? ''
+      const fault = findKeyFault(text) ?? ''
       assert.match(fault, /expected /)
       assert.doesNotMatch(fault, /secret|clé/)
     })

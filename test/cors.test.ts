@@ -1,7 +1,7 @@
 /** Pages of other origins (Fetch standard, CORS protocol): which of them may read the answers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { originFault } from '../src/http/cors.ts'
+import { findOriginFault } from '../src/http/cors.ts'
 import { connectRaw, formatRequest, startApp, type RawAnswer } from './support.ts'
 
 const ours = 'https://demo.example'
@@ -221,7 +221,7 @@ describe('an origin', () => {
     'app://.',
     'null',
   ])
-    test(`can be ${text}`, () => assert.equal(originFault(text), undefined))
+    test(`can be ${text}`, () => assert.equal(findOriginFault(text), undefined))
   const wrong = [
     '',
     '*',
@@ -244,6 +244,6 @@ describe('an origin', () => {
   ]
   for (const text of wrong)
     test(`cannot be ${JSON.stringify(text)}, which no browser sends`, () => {
-      assert.match(originFault(text) ?? '', /^expected an origin such as https:\/\/example\.org, got "/)
+      assert.match(findOriginFault(text) ?? '', /^expected an origin such as https:\/\/example\.org, got "/)
     })
 })

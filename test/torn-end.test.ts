@@ -231,7 +231,7 @@ describe('takes out a hole, wherever it is, and keeps each whole pet before and 
         if (lost.length === 1) expected = `id ${first?.id} was there, or was never given`
         if (lost.length === 0) expected = 'no id is missing there'
         if (isLast) expected = `ids above ${pets.length - lost.length} may be given again`
-        assert.equal(damage.missing, expected, `${from} to ${to}`)
+        assert.equal(damage.missingWords, expected, `${from} to ${to}`)
       }
     })
   }
@@ -304,7 +304,7 @@ test('names no ids of a hole in a file whose ids do not ascend', () => {
       const holed = parseFileText('pets.json', damage?.repaired ?? Buffer.alloc(0))
       const kept = ids.filter((id) => holed.pets.some((each) => each.id === id))
       const doAscend = kept.every((id, index) => index === 0 || id > (kept[index - 1] ?? 0))
-      if (!doAscend) assert.equal(damage?.missing, 'pets may have been there', `${from}`)
+      if (!doAscend) assert.equal(damage?.missingWords, 'pets may have been there', `${from}`)
     }
   }
 })

@@ -399,7 +399,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  async #repair(identity: Identity, { damaged, missing, repaired }: Damage): Promise<Buffer> {
+  async #repair(identity: Identity, { damaged, missingWords, repaired }: Damage): Promise<Buffer> {
     const isKept = damaged.length > 0
     const keptPath = isKept ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
@@ -410,7 +410,7 @@ export class DataFile implements Adapter<PetData> {
     const why = 'a crash or the disk had damaged it, or it was copied while pets were created'
     const kept = `${damaged.length} damaged bytes are kept in ${basename(keptPath)}`
     this.#disk.say(
-      `repaired: ${isKept ? `${why}; ${kept}; ${missing}` : 'its closing brackets were missing'}`,
+      `repaired: ${isKept ? `${why}; ${kept}; ${missingWords}` : 'its closing brackets were missing'}`,
     )
     return repaired
   }

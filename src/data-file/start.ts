@@ -104,8 +104,8 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   return { petCount: served.pets.length, highestId, missingIdCount, repair }
 }
 
-function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
-  return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missing}`
+function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
+  return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missingWords}`
 }
 
 /**
@@ -114,15 +114,15 @@ function describeRepair({ damaged, isAtEnd, missing }: Damage): string {
  */
 export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
   const disk = new Disk(path)
-  const exists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
+  const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
   // What a crash has left of another file goes back: a start on the new one would remove it.
   if (canRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
-  if (disk.statIdentity() !== undefined) throw exists
+  if (disk.statIdentity() !== undefined) throw alreadyExists
   const pets = await readPets()
   const bytes = Buffer.concat([...formatFile(pets)])
   parseFileText(disk.name, bytes)
   await disk.makeFolder()
   const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw exists
+  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw alreadyExists
   return pets.length
 }

@@ -38,7 +38,7 @@ export interface Damage {
   /** Whether no whole pet stands behind it. */
   readonly isAtEnd: boolean
   /** Which ids may have been in that. */
-  readonly missing: string
+  readonly missingWords: string
 }
 
 /** A whole pet in the tail: from its `{` to behind its `}`, as offsets in the tail. */
@@ -148,7 +148,7 @@ function findCause(traces: Traces): Damage['cause'] | undefined {
   if (!isCutAppend(traces) && !lacksFirstSector(traces) && !hasHoles(traces)) return undefined
   // Without any whole pet, it may have been another file.
   if (gaps.length === 1) return petsEnd === 0 ? undefined : 'append'
-  return isBeforeFirstPet(traces) ? 'append' : undefined
+  return isOnlyBeforeFirstPet(traces) ? 'append' : undefined
 }
 
 /**
@@ -199,13 +199,13 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
 }
 
 /** Whether nothing else is damaged, between whole pets and behind them. At the end, an append may be cut off, too. */
-function isBeforeFirstPet(traces: Traces): boolean {
+function isOnlyBeforeFirstPet(traces: Traces): boolean {
   const [first = '', ...later] = traces.gaps
   const last = later.pop() ?? ''
   const holeCount = first.match(/\0+/g)?.length ?? 0
-  const isOneHole = holeCount <= (lacksFirstSector(traces) ? 0 : 1)
+  const hasOneHoleAtMost = holeCount <= (lacksFirstSector(traces) ? 0 : 1)
   const isEndWhole = isEnd(last) || (isCutOff(last) && !last.includes('\0'))
-  return isOneHole && later.every(isSeparator) && isEndWhole
+  return hasOneHoleAtMost && later.every(isSeparator) && isEndWhole
 }
 
 const isSeparator = (gap: string): boolean => /^\s*,\s*$/.test(gap)
@@ -265,7 +265,7 @@ function takeOut(
     repaired: Buffer.concat(repaired),
     damaged: Buffer.concat(damaged),
     isAtEnd: found.length === 0,
-    missing: missing.join(', '),
+    missingWords: missing.join(', '),
   }
 }
 

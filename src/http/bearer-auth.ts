@@ -13,7 +13,7 @@ const maxKeyLength = maxHeadBytes - 1_024
 const challenge = 'Bearer realm="petstore"'
 
 /** What keeps a text from being a key, if anything; without any part of the secret. */
-export function keyFault(key: string): string | undefined {
+export function findKeyFault(key: string): string | undefined {
   if (!bearerTokenPattern.test(key)) return 'expected letters, digits and "-._~+/", with "=" at the end only'
   if (key.length <= maxKeyLength) return undefined
   return `is too long to be sent in ${maxHeadBytes / 1_024} KiB of headers: expected at most ${maxKeyLength} characters, got ${key.length}`

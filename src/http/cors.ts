@@ -16,7 +16,7 @@ const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied', 'Retry-A
 const originPattern = /^[a-z][a-z\d+.-]*:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?|\.)(?::\d+)?$/
 
 /** What keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
-export function originFault(text: string): string | undefined {
+export function findOriginFault(text: string): string | undefined {
   const meant = guessOrigin(text)
   // A page in a sandbox, and one that was opened as a file, have the origin null.
   if (text === 'null' || meant === text) return undefined

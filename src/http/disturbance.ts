@@ -109,8 +109,8 @@ function chooseFailure({ share, items, mayBeAsked }: Failures, arrival: Arrival)
 export function createDisturbances(atStart: Disturbance, codes: readonly string[]) {
   const parse = (text: string | undefined) =>
     text === undefined ? undefined : readFailures(text, codes).failures
-  const first = { failures: parse(atStart.fail) ?? noFailures, delayMs: atStart.delayMs ?? 0 }
-  let base = first
+  const initial = { failures: parse(atStart.fail) ?? noFailures, delayMs: atStart.delayMs ?? 0 }
+  let base = initial
   /** Each holds for the next requests that it concerns. What it does not name is that of the base. */
   const queue: { failures: Failures | undefined; delayMs: DelayMs | undefined; requestsLeft: number }[] = []
   /** Those that are held back; `letGo` at a stop. */
@@ -156,7 +156,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
     },
     /** Back to what it was created with. Drops what is held back. */
     reset(): void {
-      base = first
+      base = initial
       queue.length = 0
       for (const { drop } of held.values()) drop()
     },

@@ -102,14 +102,14 @@ export function failBody(arrival: Arrival, fault: Error): void {
 }
 
 /** The errors of Node's parser that are not bad syntax. */
-const parserFaults: Partial<Record<string, HttpErrorCode>> = {
+const parserCodes: Partial<Record<string, HttpErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-export function findParserFault({ code = '' }: NodeJS.ErrnoException): HttpErrorCode {
-  return parserFaults[code] ?? 'malformed_request'
+export function findParserCode({ code = '' }: NodeJS.ErrnoException): HttpErrorCode {
+  return parserCodes[code] ?? 'malformed_request'
 }
 
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */

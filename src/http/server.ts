@@ -15,7 +15,7 @@ import {
   nodeLimits,
   type SomeTimeouts,
 } from './limits.ts'
-import { clientGone, createArrival, failBody, findParserFault, type Arrival, type Core } from './request.ts'
+import { clientGone, createArrival, failBody, findParserCode, type Arrival, type Core } from './request.ts'
 import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
@@ -65,7 +65,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
   server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
   server.on('connect', ({ socket }: IncomingMessage) => socket.resume())
-  server.on('clientError', (error, socket: Socket) => refuse(socket, findParserFault(error)))
+  server.on('clientError', (error, socket: Socket) => refuse(socket, findParserCode(error)))
 
   /**
    * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive. Without

@@ -1,8 +1,8 @@
 /** The settings, one entry each, for the variables and arguments of the program, `--help`, and the options that embedding code passes. */
 import * as v from 'valibot'
-import { keyFault } from '../http/bearer-auth.ts'
+import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, readFailures } from '../http/disturbance.ts'
-import { originFault } from '../http/cors.ts'
+import { findOriginFault } from '../http/cors.ts'
 import { httpErrors } from '../http/response.ts'
 import { expected, expectedInteger, expectedMessage, expectedText, expectedValid } from '../json/expected.ts'
 import { describe } from '../json/json.ts'
@@ -48,7 +48,7 @@ export const settings = {
     argument: 'keys',
     meaning: 'bearer keys that clients may use',
     schema: v.array(
-      expectedValid('a key', keyFault),
+      expectedValid('a key', findKeyFault),
       // A key is a secret.
       ({ input }) =>
         `expected an array of keys, got ${typeof input === 'string' ? 'a string' : describe(input)}`,
@@ -60,7 +60,7 @@ export const settings = {
     argument: 'file',
     fallback: 'data/pets.json',
     meaning: 'file with the pets; made if there is none',
-    schema: expectedValid('the path of a file', pathFault),
+    schema: expectedValid('the path of a file', findPathFault),
   },
   database: {
     variable: 'PETSTORE_DATABASE_URL',
@@ -77,7 +77,7 @@ export const settings = {
     schema: v.lazy((input) =>
       input === '*'
         ? v.literal('*')
-        : v.array(expectedValid('an origin', originFault), expectedMessage('"*" or an array of origins')),
+        : v.array(expectedValid('an origin', findOriginFault), expectedMessage('"*" or an array of origins')),
     ),
     parse: (text: string) => (text === '*' ? text : splitList(text === 'none' ? '' : text)),
   },
@@ -85,7 +85,7 @@ export const settings = {
     variable: 'PETSTORE_BASE_PATH',
     argument: 'base-path',
     meaning: 'path under which a proxy shows it, such as /store',
-    schema: expectedValid('a path such as /store', basePathFault),
+    schema: expectedValid('a path such as /store', findBasePathFault),
   },
   delayMs: {
     variable: 'PETSTORE_DELAY',
@@ -100,7 +100,7 @@ export const settings = {
     argument: 'fail',
     fallback: 'none',
     meaning: 'failures under /v1 on purpose: 10%, POST:503, prefer …',
-    schema: expectedValid('failures such as 10% or 10%:500,503,drop', failFault),
+    schema: expectedValid('failures such as 10% or 10%:500,503,drop', findFailFault),
   },
   log: {
     variable: 'PETSTORE_LOG',
@@ -115,7 +115,7 @@ function splitList(text: string): string[] {
   return text === '' ? [] : text.split(',').map((item) => item.trim())
 }
 
-export function pathFault(text: string): string | undefined {
+export function findPathFault(text: string): string | undefined {
   const fault = `expected the path of a file, got ${describe(maskUser(text))}`
   // It would become folders, with the password in a name.
   if (/^[a-z][\w+.-]+:\/\//i.test(text)) return `${fault}; the URL of a database is for PETSTORE_DATABASE_URL`
@@ -131,7 +131,7 @@ export function pathFault(text: string): string | undefined {
 /** Segments as a request target spells them (RFC 3986 section 3.3), since it goes into headers unchanged; clients resolve `.` and `..`. */
 const basePathPattern = /^(?:\/(?!\.\.?(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 
-function basePathFault(text: string): string | undefined {
+function findBasePathFault(text: string): string | undefined {
   if (basePathPattern.test(text)) return undefined
   const fault = `expected a path such as /store, got ${describe(text)}`
   const meant = `/${text.split('/').filter(Boolean).join('/')}`
@@ -146,7 +146,7 @@ export function maskUser(text: string): string {
 /** The error codes that an item of `fail` may name: all but `read_only`, which is of `/healthz` alone. */
 export const failureCodes: readonly string[] = [...Object.keys(httpErrors), ...storeErrorCodes]
 
-function failFault(text: string): string | undefined {
+function findFailFault(text: string): string | undefined {
   const { faults } = readFailures(text, failureCodes)
   return faults.length === 0 ? undefined : faults.join('; ')
 }

@@ -13,12 +13,12 @@ import {
 
 // The schemas and the fast reader of the data file both ask these, and isInt64 for a category.
 
-function nameFault(name: string): string | undefined {
+function findNameFault(name: string): string | undefined {
   return name.isWellFormed() ? undefined : 'expected well-formed Unicode, got a lone surrogate'
 }
 
 export function isName(name: unknown): name is string {
-  return typeof name === 'string' && nameFault(name) === undefined
+  return typeof name === 'string' && findNameFault(name) === undefined
 }
 
 export function isId(id: unknown): id is Int64 {
@@ -32,7 +32,7 @@ const IdSchema = expectedInt64('an integer from 1 to 2^63-1', isId)
 
 /** The members that a client may give. */
 const entries = {
-  name: expectedValid('a string', nameFault),
+  name: expectedValid('a string', findNameFault),
   categoryId: expectedInt64('an int64 integer', isInt64),
   status: v.optional(PetStatusSchema, defaultStatus),
 } satisfies Record<keyof NewPet, v.GenericSchema>

@@ -7,7 +7,7 @@ import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { describe } from '../json/json.ts'
-import { maskUser, pathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
+import { maskUser, findPathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
 import { type DatabaseAddress, readDatabaseUrl } from '../postgres/database-url.ts'
 
 /** The values of the arguments that are given, by their names without dashes. */
@@ -22,7 +22,7 @@ export interface GivenArguments {
  * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be understood. A text that is no
  * argument may be a secret, so it is not shown.
  */
-export function handleArgs(
+export function readArguments(
   args: readonly string[],
   command: string,
   version: string,
@@ -200,7 +200,7 @@ export function parseConfig(
   const address = database.text === '' ? undefined : readDatabaseUrl(database.name, database.text, env)
   lines.push(...(address?.faults ?? []))
   for (const name of transfers) {
-    const fault = pathFault(args[name] ?? '')
+    const fault = findPathFault(args[name] ?? '')
     if (fault !== undefined) lines.push(`--${name}: ${fault}`)
   }
   if (transfers.length > 1 || (transfers.length > 0 && database.text === ''))

@@ -24,7 +24,7 @@ import {
   ConfigError,
   formatCommand,
   type GivenArguments,
-  handleArgs,
+  readArguments,
   parseConfig,
 } from './config.ts'
 import { formatSettings, formatStartText, openConsole } from './console.ts'
@@ -54,7 +54,7 @@ export async function runProgram(): Promise<void> {
     const given = process.argv.slice(2)
     if (isVerification(given)) return await verifyServer()
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const request = handleArgs(given, command, packageVersion, process.env)
+    const request = readArguments(given, command, packageVersion, process.env)
     if (typeof request === 'string') return console.say(request)
     args = request.given
     if (args['check'] === undefined) await start(request, console)
