@@ -2,17 +2,18 @@
 import { errorCode } from '../system/errors.ts'
 
 /**
- * A server's address as a URL for a client on this machine: every address (`0.0.0.0`, `::`) is reached by loopback. That of IPv4, since
- * `::` accepts it as well, and a machine may have no other. The `%` before a zone is escaped (RFC 6874), as curl expects it.
+ * Returns a server's address as a URL for a client on this machine. One that listens on all addresses (`0.0.0.0`, `::`) is reached by the
+ * loopback address of IPv4: `::` accepts it as well, and a machine may have no IPv6. The `%` before a zone is escaped (RFC 6874), as curl
+ * expects it.
  */
 export function formatUrl(address: string, port: number | string): string {
   const reachable = ['0.0.0.0', '::'].includes(address) ? '127.0.0.1' : address.replace('%', '%25')
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
-/** It cannot listen. The sentence begins with what to change, `port` or `host`, or says what to use instead. */
+/** The server cannot listen. The sentence begins with what to change, `port` or `host`, or says what to use instead. */
 export class ListenError extends Error {
-  /** The system's, such as EADDRINUSE; empty on Bun. */
+  /** The system's code, such as EADDRINUSE; empty on Bun. */
   readonly code: string
   constructor(sentence: string, cause: unknown) {
     super(sentence, { cause })
@@ -20,7 +21,7 @@ export class ListenError extends Error {
   }
 }
 
-/** A ListenError if it is known what a person can change; otherwise the error as it is. */
+/** Returns a ListenError if it is known what a person can change, otherwise the error as it is. */
 export function explainListenError(error: unknown, port: number, host: string): unknown {
   const unknownHost = `host: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
   const sentences: Partial<Record<string, string>> = {
@@ -42,7 +43,7 @@ export function explainListenError(error: unknown, port: number, host: string): 
   return sentence === undefined ? error : new ListenError(sentence, error)
 }
 
-/** Throws a ListenError on Bun, whose `node:http` is another one. */
+/** Throws a ListenError on Bun, whose `node:http` is not Node's. */
 export function refuseBun(): void {
   const sentence =
     'Bun does not run the server of Petstore: pass the fetch of createPetStore to Bun.serve, or start it with Node'

@@ -4,7 +4,7 @@ import { maxHeadBytes } from './limits.ts'
 import type { Arrival } from './request.ts'
 import { HttpError } from './response.ts'
 
-/** What a bearer token may be made of (RFC 6750 section 2.1, b64token). */
+/** A bearer token has to match this (RFC 6750 section 2.1, b64token). */
 const bearerTokenPattern = /^[\w.~+/-]+=*$/
 
 /** This leaves 1 KiB for the request line and the rest of the headers. */
@@ -12,7 +12,7 @@ const maxKeyLength = maxHeadBytes - 1_024
 
 const challenge = 'Bearer realm="petstore"'
 
-/** What keeps a text from being a key, if anything; without any part of the secret. */
+/** Returns what keeps a text from being a key, if anything, without any part of the secret. */
 export function findKeyFault(key: string): string | undefined {
   if (!bearerTokenPattern.test(key)) return 'expected letters, digits and "-._~+/", with "=" at the end only'
   if (key.length <= maxKeyLength) return undefined
@@ -28,20 +28,23 @@ export function invalidKey(): HttpError {
   return new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
 }
 
-/** As Latin-1, which is made faster than base64. */
+/** The digest is Latin-1, which is made faster than base64. */
 const digest = (text: string): string => crypto.hash('sha256', text, 'binary')
 
-/** What stands for a key in the log: the first six hexadecimal digits of its SHA-256. */
+/** Returns what stands for a key in the log: the first six hexadecimal digits of its SHA-256. */
 export function fingerprint(key: string): string {
   return crypto.hash('sha256', key).slice(0, 6)
 }
 
-/** Makes a check that throws unauthorized, and returns the fingerprint of the key. Keys are held and looked up as digests: the place where one differs does not change the work. */
+/**
+ * Makes a check that throws unauthorized, or returns the fingerprint of the key. Keys are looked up by their digests, so that the time does not
+ * tell how much of a guess is right.
+ */
 export function createBearerAuth(keys: readonly string[]) {
   const fingerprints = new Map(keys.map((key) => [digest(key), fingerprint(key)]))
 
   return ({ headers, authorizationLines }: Pick<Arrival, 'headers' | 'authorizationLines'>): string => {
-    // Of two lines Node would use the first; they count as none.
+    // Where there are two lines, Node would use the first. They count as none.
     const authorization = authorizationLines > 1 ? '' : (headers['authorization'] ?? '')
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]

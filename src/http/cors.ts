@@ -3,19 +3,19 @@ import { describe } from '../json/json.ts'
 import type { Arrival } from './request.ts'
 import type { Reply } from './response.ts'
 
-/** Whether a request asks if another may be sent (Fetch standard). */
+/** A preflight asks if another request may be sent (Fetch standard). */
 export function isPreflight({ method, headers }: Arrival): boolean {
   const isAsking = headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined
   return method === 'OPTIONS' && isAsking
 }
 
-/** Of the headers that are sent here, those that a page of another origin may read. */
+/** A page of another origin may read these of the headers that are sent here. */
 const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied', 'Retry-After']
 
-/** A host as an origin has it: a name, an address, or the lone dot of Electron's apps; and a port, if it is not the usual one. */
+/** An origin has a host (a name, an address, or the lone dot of Electron's apps) and, if it is not the usual one, a port. */
 const originPattern = /^[a-z][a-z\d+.-]*:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?|\.)(?::\d+)?$/
 
-/** What keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
+/** Returns what keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
 export function findOriginFault(text: string): string | undefined {
   const meant = guessOrigin(text)
   // A page in a sandbox, and one that was opened as a file, have the origin null.
@@ -28,12 +28,12 @@ export function findOriginFault(text: string): string | undefined {
   return text.includes('*') ? `${fault}; write out each origin, or * alone for all` : fault
 }
 
-/** The origin of an address, which may lack its scheme if it has a port or a dot; undefined if it has none. */
+/** Finds the origin of an address, if it has one. `localhost`, and what has a port, a dot or brackets, may lack the scheme. */
 function guessOrigin(text: string): string | undefined {
   const isLocal = /^(?:localhost|127\.|\[::1\])/.test(text)
   const isBare = /^(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w-]+(?=:\d)|\[[\da-f:]+\])(?::\d+)?$/i.test(text)
   const url = isBare ? `${isLocal ? 'http' : 'https'}://${text}` : text
-  // A WebSocket has the origin of its page.
+  // A WebSocket has the origin of its page, which has `http` for `ws`.
   const address = url.replace(/^ws(?=s?:)/i, 'http')
   if (!URL.canParse(address)) return undefined
   // `origin` is null for schemes that browsers do not know, such as those of apps.
@@ -42,7 +42,7 @@ function guessOrigin(text: string): string | undefined {
   return originPattern.test(origin) ? origin : undefined
 }
 
-/** `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`, too. */
+/** `origins` is `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`, too. */
 export function createCors(origins: '*' | readonly string[], exposedHeaders: readonly string[] = []) {
   const exposed = [...exposedHeaders, ...exposedHere].join(', ')
   const allowOrigin = (origin: string): readonly string[] => [
@@ -51,15 +51,15 @@ export function createCors(origins: '*' | readonly string[], exposedHeaders: rea
     'Access-Control-Expose-Headers',
     exposed,
   ]
-  // Also of a response that allows none (RFC 9110 section 12.5.5).
+  // A cache must not give a response that allows none to an origin that is allowed (RFC 9110 section 12.5.5).
   const vary = origins.length === 0 ? [] : ['Vary', 'Origin']
   const named = origins === '*' ? [] : origins
   const allowed = new Map(named.map((origin) => [origin, [...allowOrigin(origin), ...vary]]))
   const unnamed = origins === '*' ? allowOrigin('*') : vary
   return {
-    /** Of each response to this origin. */
+    /** Returns the headers of each response to this origin. */
     responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,
-    /** The reply to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real response says of them. */
+    /** Replies to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real response says of them. */
     optionsReply(allow: string, headers: Readonly<NodeJS.Dict<string>>): Reply {
       const { origin = '', 'access-control-request-method': method } = headers
       const isAsked = origins === '*' || allowed.has(origin)

@@ -7,10 +7,9 @@ import { clock } from '../system/clock.ts'
 import { isPreflight } from './cors.ts'
 import { type Arrival, clientGone } from './request.ts'
 
-/** The longest delay that can be set. */
 export const maxDelayMs = 10_000
 
-/** Changes for some requests that may wait for them. */
+/** So many changes may wait for the requests that they are for. */
 const maxQueued = 1_000
 
 /** Milliseconds, or a range of them: each request is then held back for a random time. */
@@ -29,7 +28,7 @@ export interface Disturbance {
 export interface Failure {
   /** Of the requests that it concerns; undefined for all. */
   readonly method: string | undefined
-  /** Comes when the store has acted. */
+  /** The failure comes when the store has acted. */
   readonly isAfter: boolean
   /** `drop`, `hang`, a status such as `503`, or an error code. */
   readonly outcome: string
@@ -41,7 +40,7 @@ interface Failures {
   /** Of the requests that an item concerns, from 0 to 1. */
   readonly share: number
   readonly items: readonly Failure[]
-  /** Whether a request may ask for one. */
+  /** Whether a request may ask for a failure. */
   readonly mayBeAsked: boolean
 }
 
@@ -52,7 +51,7 @@ const itemPattern = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS):)?(after:)?([4
 const expectedItems =
   'expected items such as 503 (from 400 to 599), unauthorized, drop, hang, prefer, POST:503 or after:drop, or none alone, which ends failures'
 
-/** `codes`: the error codes that an item may name. `faults`: what is wrong with the text. */
+/** `codes` are the error codes that an item may name, and `faults` is what is wrong with the text. */
 export function readFailures(text: string, codes: readonly string[]) {
   const faults: string[] = []
   if (text === 'none') return { failures: noFailures, faults }
@@ -75,12 +74,12 @@ export function readFailures(text: string, codes: readonly string[]) {
   return { failures, faults }
 }
 
-/** HEAD follows GET. */
+/** An item for GET concerns HEAD, too. */
 function concernsMethod({ method }: Failure, arrival: Arrival): boolean {
   return method === undefined || method === arrival.method || (method === 'GET' && arrival.method === 'HEAD')
 }
 
-/** The status that a request asks for; not one in the quotes of another preference. */
+/** Returns the status that a request asks for, but not one in the quotes of another preference. */
 function findAskedStatus({ headers }: Arrival): string | undefined {
   const preferences = headers['prefer']?.match(/(?:[^",]|"(?:[^"\\]|\\.?)*(?:"|$))+/gs) ?? []
   for (const preference of preferences) {
@@ -105,15 +104,15 @@ function chooseFailure({ share, items, mayBeAsked }: Failures, arrival: Arrival)
   return isChosen ? possible[Math.floor(Math.random() * possible.length)] : undefined
 }
 
-/** The texts and numbers have been checked. */
+/** The caller has checked the texts and numbers. */
 export function createDisturbances(atStart: Disturbance, codes: readonly string[]) {
   const parse = (text: string | undefined) =>
     text === undefined ? undefined : readFailures(text, codes).failures
   const initial = { failures: parse(atStart.fail) ?? noFailures, delayMs: atStart.delayMs ?? 0 }
   let base = initial
-  /** Each holds for the next requests that it concerns. What it does not name is that of the base. */
+  /** Each change holds for the next requests that it concerns. What it does not name is that of the base. */
   const queue: { failures: Failures | undefined; delayMs: DelayMs | undefined; requestsLeft: number }[] = []
-  /** Those that are held back; `letGo` at a stop. */
+  /** The requests that are held back. A stop calls `letGo`. */
   const held = new Map<Arrival, { readonly drop: () => void; readonly letGo: () => void }>()
   let isStopping = false
 
@@ -126,7 +125,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
     return change
   }
 
-  /** Rejects with clientGone when the client goes before, or a reset drops the request; without a time, at a stop, too. */
+  /** Rejects with clientGone when the client goes first, or a reset drops the request; without a time, at a stop, too. */
   async function hold(arrival: Arrival, ms?: number): Promise<void> {
     const { client } = arrival
     if (client.destroyed || client.readableEnded === true || (isStopping && ms === undefined))
@@ -143,7 +142,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
   }
 
   return {
-    /** What is not named stays. With `requests`, it waits for those. Throws a TypeError if too many changes wait. */
+    /** Changes what is named. With `requests`, the change waits for those. Throws a TypeError if too many changes wait. */
     change({ fail, delayMs, requests }: Disturbance): void {
       const failures = parse(fail)
       if (requests === undefined) {
@@ -154,7 +153,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
         throw new TypeError(`requests: ${maxQueued} changes wait for requests already; reset() clears them`)
       queue.push({ failures, delayMs, requestsLeft: requests })
     },
-    /** Back to what it was created with. Drops what is held back. */
+    /** Goes back to what it was created with, and drops what is held back. */
     reset(): void {
       base = initial
       queue.length = 0
@@ -163,9 +162,9 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
     get isCalm(): boolean {
       return base.failures === noFailures && base.delayMs === 0 && queue.length === 0
     },
-    /** How the request fails, if it does, once it has been held back. */
+    /** Holds the request back, and then returns how it fails, if it does. */
     async disturb(arrival: Arrival): Promise<Failure | undefined> {
-      // It only asks if the request may be sent, so it never fails, and is not counted.
+      // A preflight only asks if the request may be sent, so it never fails, and is not counted.
       const isAsking = isPreflight(arrival)
       const change = isAsking ? undefined : takeChange(arrival)
       const failures = change?.failures ?? base.failures
@@ -174,13 +173,13 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
       if (maximum > 0) await hold(arrival, minimum + Math.random() * (maximum - minimum))
       return isAsking ? undefined : chooseFailure(failures, arrival)
     },
-    /** For a request whose client has gone. Returns whether it was held back. */
+    /** Drops a request whose client has gone. Returns whether it was held back. */
     drop(arrival: Arrival): boolean {
       const found = held.get(arrival)
       found?.drop()
       return found !== undefined
     },
-    /** Until the client goes, the service stops, or a reset. */
+    /** Waits until the client goes, the service stops, or a reset. */
     hang: (arrival: Arrival): Promise<void> => hold(arrival).catch(() => {}),
     /** Ends all delays, and drops what hangs. */
     beginStopping(): void {

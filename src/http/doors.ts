@@ -16,10 +16,10 @@ import {
 } from './request.ts'
 import { formatReply, pairHeaders, type Reply } from './response.ts'
 
-/** RFC 9113 section 7. Loading node:http2 for its name slows the start. */
+/** RFC 9113 section 7 has this code. Loading node:http2 for its name would slow the start. */
 const internalError = 2
 
-/** For `node:http`, and for the compatibility API of `node:http2`. Resolves when it has responded: h3 waits for that. */
+/** Serves `node:http`, and the compatibility API of `node:http2`. Resolves when it has responded: h3 waits for that. */
 export function createListener(core: Core) {
   return (
     request: IncomingMessage | Http2ServerRequest,
@@ -40,7 +40,7 @@ export function createListener(core: Core) {
       if (reply.status === 0)
         return 'stream' in request || client.destroyed ? breakOff() : endUnusably(request, reply)
       try {
-        // Those of HTTP/2 have the same methods, but no Connection.
+        // The responses of HTTP/2 have the same methods, but no Connection.
         sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
       } catch (error) {
         // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
@@ -52,7 +52,7 @@ export function createListener(core: Core) {
   }
 }
 
-/** Reads what the client still sends: a reset would make it lose the end, and a browser would send its request again. */
+/** Reads on what the client sends: a reset would make it lose the unusable head, and a browser would send its request again. */
 function endUnusably({ socket }: IncomingMessage, reply: Reply): void {
   socket.end(formatReply(reply, {})).resume()
   socket.setTimeout(lingerMs, () => socket.destroy())
@@ -66,13 +66,13 @@ function sendReply(response: ServerResponse, { status, headers, body, closes }: 
   response.end(body)
 }
 
-/** For whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */
+/** Serves whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */
 export function createFetch(core: Core) {
   return (request: Request): Promise<Response> => {
     if (typeof (request as Request | undefined)?.url !== 'string')
       return Promise.reject(new TypeError('fetch: expected a Request; pass new Request(url, init)'))
     const { method, url } = request
-    // Those of some frameworks have none.
+    // The requests of some frameworks have no signal.
     const signal = request.signal as AbortSignal | null | undefined
     let bodyFault: unknown
     const noteFault = (error: unknown): void => {
@@ -80,7 +80,7 @@ export function createFetch(core: Core) {
     }
     const arrival: Arrival = {
       method,
-      // `new URL` would tidy it. A fragment is never sent.
+      // `new URL` would tidy the target. A fragment is never sent.
       target: url.replace(/^[^:]*:\/\/[^/?#]*/, '').replace(/#.*/s, '') || '/',
       version: undefined,
       headers: Object.fromEntries(request.headers),
@@ -126,9 +126,9 @@ async function readBody(
   if (bodyUsed || body?.locked === true)
     throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
   if (body === null) return Buffer.alloc(0)
-  // That of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is missing.
+  // The body of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is missing.
   if (typeof (body as Partial<typeof body> | undefined)?.getReader !== 'function') return readWhole(request)
-  // Readable.fromWeb would take streams of Node's own alone.
+  // Readable.fromWeb would take only the streams of Node itself.
   const reader = body.getReader()
   const stream = Readable.from(readChunks(reader)).on('error', onFault)
   return collectBody(stream, arrival).finally(() => {

@@ -2,27 +2,27 @@
 
 export const maxBodyBytes = 65_536
 
-/** The request line and all headers together. */
+/** This holds for the request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** Requests of a connection without a response; one more ends it. Load generators pipeline up to 16. */
+/** A connection may have so many requests without a response; one more ends it. Load generators pipeline up to 16. */
 export const maxUnanswered = 32
 
 /**
- * Of the bodies that wait for their turn on a connection: beyond it, nothing more is read there. Each counts with its length, or with
- * `maxBodyBytes` if it does not say it.
+ * So many bytes of bodies may wait for their turn on a connection: beyond it, nothing more is read there. Each body counts with its length, or
+ * with `maxBodyBytes` if it does not say it.
  */
 export const maxWaitingBodyBytes = 131_072
 
-/** Requests in a turn of the event loop; then nobody is read from until it ends. */
+/** After so many requests in a turn of the event loop, nobody is read from until it ends. */
 export const maxArrivalsInTurn = 10_000
 
-/** Clients that wait to be let in. */
+/** So many clients may wait to be let in. */
 export const backlog = 1_024
 
 /** In milliseconds. */
 export interface Timeouts {
-  /** For the head. */
+  /** For the request line and headers. */
   readonly headersMs: number
   /** For a whole request. */
   readonly requestMs: number
@@ -32,23 +32,23 @@ export interface Timeouts {
   readonly closeMs: number
 }
 
-/** One that is left out, or undefined, is the default. */
+/** A timeout that is left out, or undefined, is the default. */
 export type SomeTimeouts = { readonly [Name in keyof Timeouts]?: Timeouts[Name] | undefined }
 
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
-  // Longer than nginx (60 s), Traefik (90 s) and Caddy (120 s) keep a connection, so that they close first.
+  // This is longer than nginx (60 s), Traefik (90 s) and Caddy (120 s) keep a connection, so that they close first.
   idleMs: 125_000,
   closeMs: 5_000,
 }
 
-/** The limits that Node holds itself, as options of `createServer`. */
+/** Node holds these limits itself, as options of `createServer`. */
 export function nodeLimits({ headersMs, requestMs }: Timeouts) {
   return {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
-    // How often Node looks for slow requests.
+    // Node looks for slow requests this often.
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     maxHeaderSize: maxHeadBytes,
     // `timeout` covers idle connections too.
@@ -56,10 +56,10 @@ export function nodeLimits({ headersMs, requestMs }: Timeouts) {
   }
 }
 
-/** How long a client may go on sending while it reads its last responses, in milliseconds. */
+/** A client may go on sending for so many milliseconds while it reads its last responses. */
 export const lingerMs = 30_000
 
-/** With the defaults of those that are not given. */
+/** Fills in the defaults of those that are not given. */
 export function completeTimeouts(given: SomeTimeouts): Timeouts {
   return {
     headersMs: given.headersMs ?? defaultTimeouts.headersMs,

@@ -1,4 +1,4 @@
-/** The request log: what is told of each response, and how the program prints it. Never a key, nor a part of a query that means nothing here. */
+/** The request log: what is told of each response, and how the program prints it. It has no key, and no part of a query that means nothing here. */
 import type { Int64 } from '../json/json.ts'
 import { clock } from '../system/clock.ts'
 import type { Arrival, Client } from './request.ts'
@@ -30,7 +30,7 @@ export interface RequestLog {
   readonly milliseconds: number
 }
 
-/** `start`: by `clock.performanceNow()`. */
+/** `start` is by `clock.performanceNow()`. */
 export function createRequestLog(
   { status, code, isOnPurpose = false, id }: Reply,
   start: number,
@@ -55,7 +55,10 @@ export function createRequestLog(
   }
 }
 
-/** For onResponse: prints lines such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll` comes last, for `grep -v 'poll$'`. */
+/**
+ * Makes an onResponse that prints lines such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll` comes last, for `grep -v
+ * 'poll$'`.
+ */
 export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
   return ({
     client,

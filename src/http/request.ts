@@ -9,9 +9,9 @@ import { HttpError, type HttpErrorCode, type Reply } from './response.ts'
 /** Who sent a request; a socket of `node:net` is one. */
 export interface Client {
   readonly remoteAddress?: string | undefined
-  /** It has gone, and reads no response. */
+  /** The client has gone, and reads no response. */
   readonly destroyed: boolean
-  /** It sends nothing more: most often all that can be seen of a client that has gone. */
+  /** The client sends nothing more: most often all that can be seen of one that has gone. */
   readonly readableEnded?: boolean
 }
 
@@ -19,23 +19,23 @@ export interface Arrival {
   readonly method: string
   /** As it was sent: `/v1/pets?limit=1`, or in absolute form. */
   readonly target: string
-  /** With the path that an app mounts the service under, if it takes that off and says so. */
+  /** The target with the path that an app mounts the service under, if it takes that off and says so. */
   readonly originalTarget?: unknown
-  /** Undefined where it has none, or HTTP/2 has made sure of the framing. */
+  /** Undefined for `fetch`, which has none, and for HTTP/2, which has made sure of the framing. */
   readonly version: string | undefined
   /** By their names in small letters. */
   readonly headers: Readonly<NodeJS.Dict<string>>
-  /** Lines of these headers. Of several, `headers` may have the first only. */
+  /** How many lines there are. Of several, `headers` may have the first only. */
   readonly hostLines: number
   readonly authorizationLines: number
   readonly client: Client
-  /** Rejects with an HttpError, with clientGone if it never ended, or with an EmbeddingError. */
+  /** Rejects with an HttpError, with clientGone if the body never ended, or with an EmbeddingError. */
   readBody: () => Promise<Buffer>
-  /** To be called before readBody: sends 100 Continue if it is waited for. */
+  /** Sends 100 Continue if the client waits for it. To be called before readBody. */
   askForBody?: (() => void) | undefined
   /** Makes readBody reject. */
   stopBody: (reason: Error) => void
-  /** Found by the door. */
+  /** What the door has found wrong. */
   fault?: Error
 }
 
@@ -47,7 +47,7 @@ export interface Core {
   refuse(code: HttpErrorCode, client: Client): Reply
   /** The reply to a request that takes too long; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply
-  /** For a request whose client has gone: drops it if it is held back. Returns whether it was. */
+  /** Drops a request whose client has gone, if it is held back. Returns whether it was. */
   dropHeldBack(arrival: Arrival): boolean
   /** Tells onError that the reply could not be sent. */
   reportError(error: unknown, arrival: Arrival): void
@@ -62,13 +62,13 @@ export const clientGone = new Error('the client has gone')
 interface Message extends Readable {
   readonly method?: string | undefined
   readonly url?: string | undefined
-  /** Of Express, connect and their like. */
+  /** Express, connect and their like set it. */
   readonly originalUrl?: unknown
   readonly headers: object
   readonly rawHeaders?: readonly string[]
 }
 
-/** `version`: undefined for HTTP/2. */
+/** `version` is undefined for HTTP/2. */
 export function createArrival(message: Message, version: string | undefined, client: Client): Arrival {
   const { method = '', url: target = '', originalUrl: originalTarget, headers, rawHeaders = [] } = message
   let hostLines = 0
@@ -84,7 +84,7 @@ export function createArrival(message: Message, version: string | undefined, cli
     target,
     originalTarget,
     version,
-    // Node gives none but Set-Cookie as an array.
+    // Node gives no header but Set-Cookie as an array (https://nodejs.org/docs/latest-v20.x/api/http.html#messageheaders).
     headers: headers as Arrival['headers'],
     hostLines,
     authorizationLines,
@@ -95,13 +95,13 @@ export function createArrival(message: Message, version: string | undefined, cli
   return arrival
 }
 
-/** For a fault that the door has found in its body. */
+/** Fails a request with a fault that the door has found in its body. */
 export function failBody(arrival: Arrival, fault: Error): void {
   arrival.fault = fault
   arrival.stopBody(fault)
 }
 
-/** The errors of Node's parser that are not bad syntax. */
+/** These errors of Node's parser are not bad syntax. */
 const parserCodes: Partial<Record<string, HttpErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
@@ -122,12 +122,12 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
   if (version === undefined) return
   if (coding !== undefined && (version === '1.0' || coding.toLowerCase() !== 'chunked')) {
     const fault = 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request'
-    // Closes, since the end of the body is unknown (RFC 9112 section 6.1).
+    // The reply closes, since the end of the body is unknown (RFC 9112 section 6.1).
     throw new HttpError('malformed_request', fault, [], true)
   }
   if (version !== '1.1' && version !== '1.0')
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
-  // As Node finds it (RFC 9110 section 10.1.1).
+  // Node finds the expectation in this way (RFC 9110 section 10.1.1).
   if (expect !== undefined && version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
     throw new HttpError('expectation_failed', undefined, [], true)
 }
@@ -140,7 +140,7 @@ const lostQuotesHint =
 
 export const readBefore = 'the body was read before'
 
-/** In no other charset (RFC 8259 section 8.1). Other parameters do not matter. */
+/** The charset has to be UTF-8 (RFC 8259 section 8.1). Other parameters do not matter. */
 const jsonType = /^application\/json\s*(?:;(?!\s*charset=)[^;]*)*(?:;\s*charset="?utf-?8"?\s*(?:;.*)?)?$/i
 
 export function bodyTooLarge(): HttpError {
@@ -164,12 +164,12 @@ export function checkBodyHead(arrival: Arrival): void {
 }
 
 /**
- * The bytes of a body. A client may send it in chunks of one byte, for each of which Node keeps a Buffer of some 400
- * bytes until it is read. So each is taken as it is parsed, and copied into one buffer.
+ * Collects the bytes of a body. A client may send it in chunks of one byte, for each of which Node keeps a Buffer of some 400 bytes until it is
+ * read. So each is taken as it is parsed, and copied into one buffer.
  */
 export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // An empty body that was read has ended, but gave no data.
+    // An app may have read an empty body, which has then ended, but gave no data.
     const isRead = stream.readableDidRead || stream.readableEnded
     if (isRead || typeof stream.readableEncoding === 'string') {
       const fault = isRead ? readBefore : 'the body was given an encoding before'
@@ -185,7 +185,7 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
     arrival.stopBody = stop
     const stopGone = (): void => stop(clientGone)
     stream.on('data', (part: string | Uint8Array) => {
-      // Adapters give text, or plain bytes.
+      // Some adapters give text, or plain bytes.
       const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part)
       // What still comes is dropped: a client that is cut off while it sends may never see the response.
       if (size > maxBodyBytes) return
@@ -199,7 +199,8 @@ export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>
     // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
     for (const event of ['aborted', 'error', 'close']) stream.on(event, stopGone)
     stream.on('end', () => resolve(bytes.subarray(0, size)))
-    // Until the first read, Node keeps what it has parsed.
+    // Until the first read, Node keeps what it has parsed, in spite of the listener (addChunk in
+    // https://github.com/nodejs/node/blob/main/lib/internal/streams/readable.js).
     stream.read(0)
   })
 }
@@ -216,7 +217,7 @@ export function parseBody(bytes: Buffer): unknown {
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error
     const { line, column } = placeOf(text, error.offset)
-    // As of `curl -d {"name":"Rex"}`.
+    // A shell makes this of `curl -d {"name":"Rex"}`.
     const hint = /^\s*\{\s*\w/.test(text.toString()) ? lostQuotesHint : ''
     throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}${hint}`)
   }

@@ -14,13 +14,13 @@ export interface Reply {
   readonly code?: string | undefined
   /** For the request log: the failure is one that somebody asked for. */
   readonly isOnPurpose?: boolean
-  /** For the request log: of what a 201 has created. */
+  /** For the request log: the id of what a 201 has created. */
   readonly id?: Int64
   /** Nothing that follows on its HTTP/1 connection is answered. */
   readonly closes?: boolean
 }
 
-/** `headers`: without Content-Type and Content-Length. */
+/** Adds Content-Type and Content-Length to `headers`. */
 export function textReply(
   status: number,
   text: string,
@@ -42,7 +42,7 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
  */
 const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
 
-/** As a text, for the last response of an HTTP/1 connection. */
+/** Makes a text, for the last response of an HTTP/1 connection. */
 export function formatReply({ status, headers, body = '' }: Reply, phrases: NodeJS.Dict<string>): string {
   if (status === 0) return unusableHead
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
@@ -58,7 +58,7 @@ export interface FieldError {
 
 /** What a response with an Error body says. */
 export interface Refusal {
-  /** Interface section 7.1. */
+  /** One of interface section 7.1. */
   readonly code: string
   readonly status: number
   readonly message: string
@@ -69,13 +69,13 @@ export interface Refusal {
   readonly closes?: boolean
 }
 
-/** The Error body of interface section 2; its `status` member repeats the response's status. */
+/** Makes the Error body of interface section 2, whose `status` member repeats the response's status. */
 export function errorReply({ code, message, status, errors, headers, closes = false }: Refusal): Reply {
   const text = JSON.stringify({ code, message, status, errors })
   return { ...textReply(status, text, headers), code, closes }
 }
 
-/** What HTTP, JSON or the keys are the reason of. What a store is the reason of stands in api/refusals.ts. */
+/** These have HTTP, JSON or the keys as their reason. Those whose reason is a store stand in api/refusals.ts. */
 export const httpErrors = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },
@@ -103,7 +103,7 @@ export const httpErrors = {
 
 export type HttpErrorCode = keyof typeof httpErrors
 
-/** Becomes a response with the Error body of interface section 2. */
+/** An HttpError becomes a response with the Error body of interface section 2. */
 export class HttpError extends Error implements Refusal {
   readonly code: HttpErrorCode
   readonly status: number

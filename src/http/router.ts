@@ -28,7 +28,7 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
     }
 
   return (target: string): Match<Resource> | undefined => {
-    // The other is absolute-form, as a proxy sends it (RFC 9112 section 3.2.2).
+    // A client sends a proxy the absolute form (RFC 9112 section 3.2.2).
     const isOriginForm = target.startsWith('/')
     if (!isOriginForm && !/^https?:\/\/[^/?#]/i.test(target))
       throw malformed('expected a path that begins with "/"')
@@ -39,7 +39,7 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
     if (search.includes('%')) {
       for (const part of search.slice(1).split(/[&=]/)) decode(part)
     }
-    // findPath would do for both, but costs more.
+    // findPath would do for both forms, but costs more.
     const path = normalize(isOriginForm ? target.slice(0, target.length - search.length) : findPath(target))
     const found = exact.get(path)
     if (found !== undefined) return { resource: found, parameter: '', search }
@@ -53,14 +53,14 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
   }
 }
 
-/** Gives all spellings of a path one form. Split before it is decoded: `%2F` is no `/` (RFC 3986 section 2.2). */
+/** Gives all spellings of a path one form. It is split before it is decoded: `%2F` is no `/` (RFC 3986 section 2.2). */
 function normalize(path: string): string {
   if (!path.includes('%')) return path
   const segments = path.split('/').map((text) => decode(text).replaceAll(/[%/]/g, encodeURIComponent))
   return segments.join('/')
 }
 
-/** The path as it was sent, for a log: the rest may hold a password or a key. `-` for what has no path. */
+/** Returns the path as it was sent, for a log: the rest may hold a password or a key. `-` stands for none. */
 export function findPath(target: string): string {
   const path = target.replaceAll(/^[a-z][\w+.-]*:\/\/[^/?#]*|[?#].*/gis, '')
   if (path.startsWith('/') || target === '*') return path

@@ -24,15 +24,15 @@ type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly r
 export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   refuseBun()
   const timeouts = completeTimeouts(someTimeouts)
-  /** The first exchange is being handled, until its response is sent. */
+  /** The first exchange of a connection is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
   /** After one syntax error, all later bytes are errors too. */
   const refused = new WeakSet<Socket>()
-  /** To be handled at the end of this turn. */
+  /** These are handled at the end of this turn. */
   const due: Exchange[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
-  /** `queueing`: requests wait, before `serve` and, at a stop, while what has arrived is read. */
+  /** While it is `queueing`, requests wait: before `serve` and, at a stop, while what has arrived is read. */
   let state: 'queueing' | 'open' | 'stopping' = 'queueing'
 
   // Node's own check of Host would respond with an empty body; the core makes that check.
@@ -50,17 +50,20 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     }
     socket.on('end', dropHeldBack).on('close', dropHeldBack)
     socket.on('close', () => connections.delete(socket))
-    // Node resumes a connection whenever a body is read, and when a request has ended.
+    // Node resumes a connection whenever a body is read, and when a request has ended (readStart in
+    // https://github.com/nodejs/node/blob/main/lib/_http_incoming.js).
     socket.on('resume', () => {
       if (!mayBeRead(socket)) socket.pause()
     })
-    // Behind a CONNECT, Node no longer looks after a connection, nor reads it. A request that is held back is dropped as at a reset.
+    // After a CONNECT, Node neither reads the connection nor times it out (https://nodejs.org/docs/latest-v20.x/api/http.html#event-connect_1),
+    // so this does. A request that is held back is dropped, and its reply closes the connection.
     socket.on('timeout', () => {
       if (!dropHeldBack()) socket.destroy()
     })
     socket.on('error', () => {})
   })
-  // Without a listener, Node destroys a connection itself before it tells that it is idle.
+  // Without a listener, Node destroys an idle connection before the listener above is called
+  // (https://nodejs.org/docs/latest-v20.x/api/http.html#responsesettimeoutmsecs-callback).
   server.on('timeout', () => {})
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
   server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
@@ -76,7 +79,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const exchanges = connections.get(socket) ?? []
     arrivedInTurn++
     if (arrivedInTurn === 1) clock.setImmediate(endTurn)
-    // Of one read of a flood, Node makes thousands of requests, 3 MB, and keeps them beyond this turn.
+    // A client may send a flood. Node makes thousands of requests of one read, 3 MB, and keeps them beyond this turn.
     if (arrivedInTurn === maxArrivalsInTurn) {
       for (const each of connections.keys()) each.pause()
     }
@@ -95,7 +98,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       arrival.askForBody = () => response.writeContinue()
     const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
     if (!hasBody) return
-    // Nobody waits for what comes behind the last response.
+    // After the last response, nobody waits for what still comes.
     if (!socket.writable) return void request.resume()
     arrival.readBody().catch(() => {})
     if (!mayBeRead(socket)) socket.pause()
@@ -107,7 +110,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     let bytes = 0
     for (const { arrival } of waiting) bytes += countBodyBytes(arrival)
     if (bytes > maxWaitingBodyBytes && socket.writable) return false
-    // The bytes of a client that does not read its responses would count as a sign of life.
+    // A client may not read its responses. Its bytes would count as a sign of life.
     return arrivedInTurn < maxArrivalsInTurn && !socket.writableNeedDrain
   }
 
@@ -121,16 +124,16 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     for (const exchange of due.splice(0)) void handle(exchange)
   }
 
-  /** Requests of a connection take effect in their order. */
+  /** The end of an exchange begins the next of its connection, so that requests take effect in their order. */
   async function handle({ socket, arrival, response }: Exchange): Promise<void> {
     if (!socket.writable) return
     try {
       const reply = await core?.handle(arrival)
-      // Node may be in the middle of a read, and the rest of the request in it.
+      // Node may be in the middle of a read that has the rest of the request.
       if (!response.req.complete) await new Promise(clock.setImmediate)
-      // The start is refused.
+      // There is no core: the store could not be opened, and the server is closing.
       if (reply === undefined) socket.destroy()
-      // What follows half of a request may be its rest, or another.
+      // What follows half of a request may be its rest, or another request.
       else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
         endConnection(socket, reply)
       else if (socket.writable) {
@@ -141,7 +144,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
         clock.nextTick(() => response.end())
       }
     } catch (error) {
-      // Such as a header that Node does not send.
+      // Node throws for a header that it does not send, for example.
       core?.reportError(error, arrival)
       socket.destroy()
     }
@@ -155,14 +158,15 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => endConnection(socket, core?.refuse(code, socket))
     if (last === undefined) sendRefusal()
-    // The fault is in another head. This comes before Node's own listener, which closes if the client has closed its half.
+    // The fault is in another head. Node's own listener would come first, and close if the client has closed its half (resOnFinish in
+    // https://github.com/nodejs/node/blob/main/lib/_http_server.js).
     else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
     else failBody(last.arrival, new HttpError(code))
   }
 
   /**
-   * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last is
-   * sent as a text: behind one of its own, Node would cut off the client.
+   * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last reply is
+   * sent as a text: after a last response of its own, Node would cut off the client.
    */
   function endConnection(socket: Socket, last?: Reply): void {
     if (!socket.writable) return
@@ -179,9 +183,9 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       await once(server.listen({ port, host, backlog }), 'listening').catch((error: unknown) => {
         throw explainListenError(error, port, host)
       })
-      // Such as EMFILE, of a connection that could not be accepted.
+      // A connection that could not be accepted (EMFILE) would end the process.
       server.on('error', () => {})
-      // On a port, and not on a path.
+      // The server listens on a port, and not on a path.
       const { address, port: takenPort } = server.address() as AddressInfo
       return formatUrl(address, takenPort)
     },
@@ -190,11 +194,11 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       state = 'open'
       endTurn()
     },
-    /** Drops the requests that the core has not been given, and their connections with them. */
+    /** Fails the bodies of all requests, so that each that has not reached the store is dropped, with its connection. */
     dropWaiting(): void {
       for (const { arrival } of [...connections.values()].flat()) failBody(arrival, clientGone)
     },
-    /** Responds within closeMs to the first request of each connection, and closes; at once if nobody serves yet. */
+    /** Responds within closeMs to the first request of each connection, and closes. If nobody serves yet, it closes at once. */
     async close(): Promise<void> {
       state = 'queueing'
       const timer = clock.setTimeout(() => {
@@ -209,7 +213,8 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       // one more than the backlog (https://man7.org/linux/man-pages/man2/listen.2.html). So all of them are waited for first.
       for (let i = 0; i < backlog + 2 && clock.performanceNow() < endMs; i++)
         await new Promise(clock.setImmediate)
-      // The close of node:http also closes connections that it takes for idle: those with a request that it has not read yet, and those whose
+      // The close of node:http also closes connections that it takes for idle
+      // (https://nodejs.org/docs/latest-v20.x/api/http.html#serverclosecallback): those with a request that it has not read yet, and those whose
       // response is still being sent. That of node:net only stops listening.
       TcpServer.prototype.close.call(server)
       state = 'stopping'
@@ -223,13 +228,13 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       // next server on this port on the connection that has ended.
       await Promise.all([closed, new Promise(clock.setImmediate)])
       clock.clearTimeout(timer)
-      // Ends Node's looks for slow requests.
+      // This ends Node's looks for slow requests.
       server.close()
     },
   }
 }
 
-/** The most that a body may take in memory; more is dropped. */
+/** Returns the most that a body may take in memory; more is dropped. */
 function countBodyBytes({ headers }: Arrival): number {
   const { 'content-length': length, 'transfer-encoding': coding } = headers
   return coding === undefined ? Math.min(Number(length ?? 0), maxBodyBytes) : maxBodyBytes
