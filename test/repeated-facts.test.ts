@@ -189,7 +189,7 @@ test('the storage on PostgreSQL and src/embedding.md have each method of a stora
   const storage = createPostgresStorage(new Pool())
   await assert.doesNotReject(createPetStore({ apiKeys: ['k'], storage }))
   const [methods = ''] = findAll(
-    read('src/embedding.md'),
+    read('src/embedding.md').replaceAll(/\s+/g, ' '),
     /`storage` an object with the methods ([^()]+?), which/g,
   )
   const named = findAll(methods, /`(\w+)`/g)
