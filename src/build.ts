@@ -17,7 +17,7 @@ const folder = process.argv[2] ?? join(root, 'dist')
 const [, major, minor] = /"node": ">=(\d+)\.(\d+)"/.exec(read('package.json')) ?? []
 if (minor === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.19"')
 
-/** In ES5, so that every Node can run it, before anything that an old one lacks. For whoever imports the package, the message is thrown. */
+/** This is in ES5, so that every Node can run it, before anything that an old one lacks. For whoever imports the package, the message is thrown. */
 const formatNodeCheck = (isProgram: boolean): string => `(function () {
   var version = process.versions.node.split(".");
   if (version[0] > ${major} || (version[0] == ${major} && version[1] >= ${minor})) return;
@@ -30,17 +30,20 @@ runInThisContext(formatNodeCheck(true))
 const { builtPage } = await import('./page/load-page.ts')
 const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
 
-/** What embedding code imports, or requires. */
+/** Embedding code imports these, or requires them. */
 const libraries = ['index', 'postgres']
 
-/** What the bundles have instead of these modules, which read files, build the page, or start what only this project has. */
+/** The bundles have these values instead of the modules, which read files, build the page, or start what only this project has. */
 const bundledValues = {
   'contract-own-server.ts': { startOwnServer: null },
   'load-page.ts': { builtPage },
   'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
 }
 
-/** Otherwise, Node opens its debugger on port 9229 at SIGUSR1, to whoever is on the machine. */
+/**
+ * Without a listener, Node opens its debugger on port 9229 at SIGUSR1 (https://nodejs.org/docs/latest-v20.x/api/process.html#signal-events), to
+ * whoever is on the machine.
+ */
 const closeDebugger = 'process.on("SIGUSR1", function () {});'
 
 /** Beside a package.json with `"type": "module"`, Node runs a copied program as an ES module, which has no `require`. */
@@ -78,12 +81,12 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
     metafile: true,
     bundle: true,
     platform: 'node',
-    // So that an old Node can parse the whole file, and then run the version check at its top.
+    // An old Node has to parse the whole file before it runs the version check at its top.
     target: 'node16.11',
     format: name.endsWith('.mjs') ? 'esm' : 'cjs',
     charset: 'utf8',
     define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' },
-    // Never loaded: pg's native library, its file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
+    // These are never loaded: pg's native library, its file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
     external: ['pg-native', 'pgpass', 'pg-cloudflare'],
     logLevel: 'warning',
     plugins: [
@@ -109,7 +112,7 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
   write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }
 
-/** In a clone of the repository, with the commit and its date: `2.0.0 (6475f35, 2026-11-23)`. */
+/** Returns the version; in a clone of the repository, with the commit and its date: `2.0.0 (6475f35, 2026-11-23)`. */
 function describeVersion(): string {
   // Without this look, git would take a repository around this folder.
   if (!existsSync(join(root, '.git'))) return packageVersion
@@ -119,7 +122,7 @@ function describeVersion(): string {
   return commit === '' ? packageVersion : `${packageVersion} (${commit}, ${git('log', '-1', '--format=%cs')})`
 }
 
-/** The licenses of this package and of each package whose code is in the output. */
+/** Returns the licenses of this package and of each package whose code is in the output. */
 function formatLicenses({ outputs }: Metafile): string {
   const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs))
   const used = inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0)
@@ -132,7 +135,7 @@ function readLicense(packageFolder: string): string {
   const file = readdirSync(join(root, packageFolder)).find((name) => /^LICEN[CS]E(?:\.\w+)?$/i.test(name))
   // npm installs no package without these members.
   const manifest: { name: string; version: string } = JSON.parse(read(packageFolder, 'package.json'))
-  // Some packages have it at the end of their README.
+  // Some packages have the license at the end of their README.
   const text = read(packageFolder, file ?? 'README.md').replace(/^[^]*\n## license\n/i, '')
   if (!/permission|redistribution/i.test(text)) throw new Error(`${packageFolder}: has no license`)
   return `${manifest.name} ${manifest.version}\n\n${text.trim().replaceAll('*/', '* /')}`

@@ -13,7 +13,10 @@ import type { Disturbance } from '../http/disturbance.ts'
 import { settings } from './settings.ts'
 import type { PetStoreOptions, PetStoreServerOptions } from './types.ts'
 
-/** The longest that Node's timers can wait, in milliseconds: about 24 days. */
+/**
+ * Node's timers can wait this long at most, in milliseconds: about 24 days
+ * (https://nodejs.org/docs/latest-v20.x/api/timers.html#settimeoutcallback-delay-args).
+ */
 const maxTimerMs = 2_147_483_647
 
 /** Exactly one of these has to be given. */
@@ -37,7 +40,7 @@ const commonSchemas = {
   onError: callback,
 }
 
-/** A schema for each option: the compiler refuses a table in which one is missing. */
+/** Each option has a schema: the compiler refuses a table in which one is missing. */
 export const petStoreSchemas: Readonly<Record<keyof PetStoreOptions, v.GenericSchema>> = commonSchemas
 
 const timeoutNames = Object.keys(defaultTimeouts)
@@ -104,7 +107,7 @@ function checkMembers(what: string, values: unknown, schemas: Schemas) {
   return { given, faults }
 }
 
-/** Where in an option a fault is: `[1]` in an array, `.idleMs` in an object. */
+/** Says where in an option a fault is: `[1]` in an array, `.idleMs` in an object. */
 function formatPlace({ path }: v.BaseIssue<unknown>): string {
   return path?.map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('') ?? ''
 }
@@ -123,7 +126,7 @@ export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignor
   return {
     onMessage: guard(onMessage, report('onMessage')),
     onError: guard(onError, ignore),
-    // Without it, the core makes no entries for the log.
+    // Without onResponse, the core makes no entries for the log.
     ...(onResponse !== undefined && { onResponse: guard(onResponse, report('onResponse')) }),
   }
 }
@@ -132,7 +135,7 @@ function ignore(): void {}
 
 /** Returns a callback that never throws, and leaves no rejected promise, which would end the process. */
 function guard<T>(callee: (value: T) => unknown, onFailure: (error: unknown) => void): (value: T) => void {
-  // Called at once: what it throws becomes a rejection.
+  // The callee is called at once, and what it throws becomes a rejection.
   const call = async (value: T): Promise<unknown> => callee(value)
   return (value) => void call(value).catch(onFailure)
 }

@@ -40,7 +40,7 @@ export const settings = {
     argument: 'host',
     fallback: '127.0.0.1',
     meaning: 'address to listen on; 0.0.0.0 listens on all addresses',
-    // White space in it is a typo, and a URL another setting's value.
+    // White space in a host is a typo, and a URL is another setting's value.
     schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}/@]+$/u),
   },
   apiKeys: {
@@ -49,7 +49,7 @@ export const settings = {
     meaning: 'bearer keys that clients may use',
     schema: v.array(
       expectedValid('a key', findKeyFault),
-      // A key is a secret.
+      // Somebody may pass a key by itself, which is a secret.
       ({ input }) =>
         `expected an array of keys, got ${typeof input === 'string' ? 'a string' : describe(input)}`,
     ),
@@ -66,7 +66,7 @@ export const settings = {
     variable: 'PETSTORE_DATABASE_URL',
     argument: 'database',
     meaning: 'postgres://… with the pets, instead of a file',
-    // The program reads it, with libpq's variables.
+    // The program reads the URL, with libpq's variables.
     schema: v.string(),
   },
   corsOrigins: {
@@ -117,7 +117,7 @@ function splitList(text: string): string[] {
 
 export function findPathFault(text: string): string | undefined {
   const fault = `expected the path of a file, got ${describe(maskUser(text))}`
-  // It would become folders, with the password in a name.
+  // A URL would become folders, with the password in a name.
   if (/^[a-z][\w+.-]+:\/\//i.test(text)) return `${fault}; the URL of a database is for PETSTORE_DATABASE_URL`
   if (text.trim() === '' || text.includes('\0')) return fault
   // `set PETSTORE_DATA_FILE="pets.json"` of Windows, and env files of Docker, keep the quotes.
@@ -128,7 +128,10 @@ export function findPathFault(text: string): string | undefined {
     : undefined
 }
 
-/** Segments as a request target spells them (RFC 3986 section 3.3), since it goes into headers unchanged; clients resolve `.` and `..`. */
+/**
+ * A base path has segments as a request target spells them (RFC 3986 section 3.3), since it goes into headers unchanged; clients resolve `.` and
+ * `..`.
+ */
 const basePathPattern = /^(?:\/(?!\.\.?(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 
 function findBasePathFault(text: string): string | undefined {
@@ -138,12 +141,12 @@ function findBasePathFault(text: string): string | undefined {
   return basePathPattern.test(meant) && !text.includes('://') ? `${fault}; write ${meant}` : fault
 }
 
-/** Without the user and the password of a URL: somebody may give one for another setting. */
+/** Hides the user and the password of a URL, which somebody may give for another setting. */
 export function maskUser(text: string): string {
   return text.replace(/^([^/@]*:\/\/)?.*@/s, '$1…@')
 }
 
-/** The error codes that an item of `fail` may name: all but `read_only`, which is of `/healthz` alone. */
+/** An item of `fail` may name these error codes: all but `read_only`, which is of `/healthz` alone. */
 export const failureCodes: readonly string[] = [...Object.keys(httpErrors), ...storeErrorCodes]
 
 function findFailFault(text: string): string | undefined {

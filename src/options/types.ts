@@ -125,6 +125,6 @@ export interface PetStoreServer extends PetStoreHandle {
   close(): Promise<void>
 }
 
-/** Without countPets and reset: the database is the embedder's. */
+/** A handle without countPets and reset: the database is the embedder's. */
 export type StorageHandle = Omit<PetStoreHandle, 'countPets' | 'reset'>
 export type StorageServer = Omit<PetStoreServer, 'countPets' | 'reset'>

@@ -23,12 +23,13 @@ export async function buildPage(): Promise<Page> {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // The browser refuses innerHTML and the like, so that no text of the data can become markup or script.
+    // The browser refuses innerHTML and the like, so that no text of the data can become markup or script
+    // (https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/require-trusted-types-for).
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; ')
   return {
-    // Replaced by functions: in a string, patterns such as "$&" would be replaced too.
+    // Functions give the replacements: in a string, patterns such as "$&" would be replaced too.
     html: html
       .replace('<link rel="stylesheet" href="page.css" />', () => `<style>${style}</style>`)
       .replace(
@@ -53,7 +54,7 @@ async function bundle(name: string): Promise<string> {
   return outputFiles[0]?.text ?? ''
 }
 
-/** The hash of an inline element's text (CSP Level 3, section 2.3.1). */
+/** Returns the hash of an inline element's text (CSP Level 3, section 2.3.1). */
 function sourceHash(text: string): string {
   return `sha256-${hash('sha256', text, 'base64')}`
 }

@@ -4,11 +4,11 @@ import { describeError, errorCode } from '../system/errors.ts'
 
 /** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
 export class DatabaseUnusable extends Error {
-  /** For a creation (PetStorage). */
+  /** The error code of a creation that fails so (PetStorage). */
   readonly code = 'nothing_stored'
 }
 
-/** The parsers of columns, also where the app's connections are binary and give buffers. */
+/** Columns are read as texts, also where the app's connections are binary and give buffers. */
 const texts = { getTypeParser: () => String }
 
 type Emitter = Pick<NodeJS.EventEmitter, 'off' | 'on'>
@@ -29,7 +29,7 @@ export interface PostgresPool extends Emitter {
 /** A pool, or the line before it. */
 export type Connections = Pick<PostgresPool, 'connect'>
 
-/** Without a listener for connections that break, Node would end the process. */
+/** Without a listener for connections that break, Node would end the process (https://nodejs.org/docs/latest-v20.x/api/events.html#error-events). */
 const ignore = (): void => {}
 
 export function ignoreBreaks(emitter: Emitter): void {
@@ -56,9 +56,9 @@ export async function send<Columns>(client: PostgresClient, text: string, values
 export const query = <Columns>(connections: Connections, text: string, values?: readonly unknown[]) =>
   withClient(connections, (client) => send<Columns>(client, text, values))
 
-/** PostgreSQL's SQLSTATE of a connection that it refuses since the role or the server has as many as it may have. */
+/** PostgreSQL refuses a connection with this SQLSTATE if the role or the server has as many as it may have. */
 const noneLeft = '53300'
-/** How long the first request in the line waits for a connection of ours before it asks for a new one, in milliseconds. */
+/** The first request in the line waits this long for a connection of ours before it asks for a new one, in milliseconds. */
 const askAgainMs = 200
 
 interface Place {
@@ -69,9 +69,9 @@ interface Place {
 }
 
 /**
- * The pool for requests. When the database has no connection left, they wait in a line, and the first takes the next of ours that becomes
- * free. There may be none: pg closes idle ones, and other servers take their place. So from time to time the first also asks for a new one.
- * None waits for longer than the pool's own limit.
+ * Makes the pool for requests. When the database has no connection left, they wait in a line, and the first takes the next of ours that becomes
+ * free. There may be none: pg closes idle ones, and other servers take their place. So from time to time the first also asks for a new one. None
+ * waits for longer than the pool's own limit.
  */
 export function waitInLine(pool: PostgresPool): Connections {
   const limitMs = pool.options.connectionTimeoutMillis || Infinity

@@ -6,12 +6,12 @@ import { describeSystemError } from '../system/errors.ts'
 
 const urlPattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:/?#@]*)(?::(?<password>[^/?#@]*))?@)?(?<host>\[[\da-f:]+\]|[^:/?#@,]*)(?::(?<port>\d*))?(?:\/(?<database>[^/?#@]*))?(?:\?(?<query>[^#@]*))?$/
-/** Shows no part of the URL: an unescaped character would make a part of the password the host or the database. */
+/** This shows no part of the URL: an unescaped character would make a part of the password the host or the database. */
 const expected =
   'expected postgres://user:password@host:5432/database, in which "@", "/", "?", "#" and "%" of the user and the password are %40, %2F, %3F, %23 and %25'
 
 const sessionKinds = 'any|read-write|read-only|primary|standby|prefer-standby'
-/** The parameters that are taken, libpq's but for the last, which is Prisma's: the variable, the default, and a pattern of the values. */
+/** These parameters are taken, libpq's but for the last, which is Prisma's: each has its variable, its default, and a pattern of its values. */
 const parameters = {
   sslmode: ['PGSSLMODE', 'disable', 'disable|require|verify-ca|verify-full'],
   sslrootcert: ['PGSSLROOTCERT', 'system', '.*'],
@@ -23,13 +23,13 @@ const parameters = {
   connection_limit: ['', '10', '[1-9][0-9]{0,3}'],
 } as const
 type ParameterName = keyof typeof parameters
-/** The values in words, where the pattern is not a list of them. */
+/** These are the values in words, where the pattern is not a list of them. */
 const words: { readonly [name in ParameterName]?: string } = {
   connect_timeout: 'seconds from 0 to 9999',
   connection_limit: 'a number from 1 to 9999',
 }
 
-/** Variables of libpq's whose meaning is not known here. */
+/** The meaning of these variables of libpq's is not known here. */
 const unreadVariables =
   'PGSERVICE PGSERVICEFILE PGPASSFILE PGHOSTADDR PGREQUIREAUTH PGSSLCERT PGSSLKEY'.split(' ')
 

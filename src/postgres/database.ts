@@ -19,7 +19,7 @@ const statementTimeouts = { query_timeout: 10_000, statement_timeout: 8_000 }
 const idleTimeoutMillis = 4_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
 
-/** Gives a row if the session is as target_session_attrs says. A single host is its own second choice. */
+/** Gives a row if the session is as target_session_attrs says. There is one host, so prefer-standby takes any session. */
 const checkSession = `SELECT WHERE $1 IN ('prefer-standby',
   CASE current_setting('transaction_read_only') WHEN 'on' THEN 'read-only' ELSE 'read-write' END,
   CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END)`
@@ -31,13 +31,13 @@ const lookForWarnings = `
     'ALTER ROLE %I SET statement_timeout = ''${statementTimeouts.statement_timeout / 1_000}s''', current_user)
   FROM pg_settings WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND ${statementTimeouts.query_timeout - 1}`
 
-/** Also gives `shown`, the address without the password. Throws a DatabaseUnusable. */
+/** Gives the pool and the storage, and `shown`, the address without the password. Throws a DatabaseUnusable. */
 export async function connectDatabase(
   { address, password, session, shown, notes }: DatabaseAddress,
   say: (message: string) => void,
 ) {
   for (const note of notes) say(note)
-  // Half of the built file: evaluated only now.
+  // pg is half of the built file, so it is evaluated only now.
   const { Pool } = await import('pg')
   const config = {
     // What is not said here, or is empty, pg takes from the environment.
@@ -49,7 +49,7 @@ export async function connectDatabase(
     sslnegotiation: 'postgres' as const,
     ...statementTimeouts,
     idleTimeoutMillis,
-    // A start that fails, an import and an export end by themselves.
+    // An idle connection does not keep a start that fails, an import or an export from its end.
     allowExitOnIdle: true,
     async onConnect(client: ClientBase) {
       if (session === 'any') return
@@ -67,7 +67,7 @@ export async function connectDatabase(
       return { pool, storage: createPostgresStorage(pool), shown }
     } catch (error) {
       const reason = `the database ${shown}: ${describeError(error)}`
-      // PgBouncer says so: it hands no such parameter on.
+      // PgBouncer says so: it hands no such parameter on (https://github.com/pgbouncer/pgbouncer/issues/1074).
       if (reason.endsWith('unsupported startup parameter: statement_timeout')) config.statement_timeout = 0
       else if (!isPassing(error) || clock.performanceNow() > deadline) throw new DatabaseUnusable(reason)
       else if (!isTold) {
@@ -78,12 +78,12 @@ export async function connectDatabase(
   }
 }
 
-/** Whether it may be over in a moment: the database starts, fails over or has no connection left. */
+/** Returns whether the failure may be over in a moment: the database starts, fails over or has no connection left. */
 function isPassing(error: unknown): boolean {
   // Where there was no connection, withClient gives the reason as the cause.
   const cause = (isError(error) && error.cause) || error
-  // SQLSTATEs of PostgreSQL's, but for 08P01, by which PgBouncer refuses a parameter; codes of the system's, such as ECONNREFUSED; and the
-  // messages of what pg and we have found.
+  // These are SQLSTATEs of PostgreSQL's, but for 08P01, by which PgBouncer refuses a parameter; codes of the system's, such as ECONNREFUSED; and
+  // the messages of what pg and we have found.
   const kinds = /^(?:08(?!P01)|53|57|E(?:AI_)?[A-Z]+$)|timeout|terminated|target_session_attrs/
   return kinds.test(errorCode(cause) || describeError(cause))
 }

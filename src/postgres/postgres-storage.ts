@@ -26,7 +26,7 @@ interface Column {
   readonly shown: string
 }
 
-/** The column of each member but the id. A name is a JSON string, since text cannot hold U+0000. */
+/** Each member but the id has a column. A name is a JSON string, since text cannot hold U+0000. */
 const columns: Omit<EachMember<Column>, 'id'> = {
   name: {
     name: 'name',
@@ -67,18 +67,18 @@ const storedValues = columnList.map(({ stored }) => stored).join(', ')
 const shownValues = columnList.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')
 const columnParameters = columnList.map((_, index) => `$${index + 1}::text[]`).join(', ')
 
-/** The first parameters of insertPets. */
+/** Returns the first parameters of insertPets. */
 export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly (string | null)[])[] {
   return columnList.map(({ write }) => pets.map(write))
 }
 
-/** `id`: the expression of an id, in which `place` counts the pets from 1. `source`: what else it is made from. */
+/** `id` is the expression of an id, in which `place` counts the pets from 1, and `source` is what else it is made from. */
 export const insertPets = (id: string, source = '') =>
   `INSERT INTO pets (id, ${columnNames}) SELECT ${id}, ${storedValues}
     FROM ${source} unnest(${columnParameters}) WITH ORDINALITY AS pet (${columnNames}, place)
     RETURNING id, ${columnNames}`
 
-/** The parameter after those of toColumns. */
+/** This parameter comes after those of toColumns. */
 export const nextParameter = `$${columnList.length + 1}`
 
 /**
@@ -111,7 +111,7 @@ const selectPet = `SELECT id::text, ${shownValues} FROM pets WHERE id = $1::bigi
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
-/** For pets that were inserted without the counter. */
+/** Pets may have been inserted without the counter. */
 export const raiseCounter = `UPDATE pet_counter SET last_id = highest_id
   FROM (SELECT max(id) AS highest_id FROM pets) AS stored WHERE last_id < highest_id`
 
@@ -119,7 +119,7 @@ export const raiseCounter = `UPDATE pet_counter SET last_id = highest_id
 // creation, which takes a hundred times as long as the rest (https://www.postgresql.org/docs/current/jit-decision.html). The LIMIT tells it
 // that there is one row.
 const oneCounter = '(SELECT before FROM counter LIMIT 1) AS counter'
-// One statement: a server that dies in the middle leaves no lock behind. It gives no row if the counter has none, or no id left.
+// This is one statement, so that a server that dies in the middle leaves no lock behind. It gives no row if the counter has none, or no id left.
 const create = `
   WITH counter AS (
     UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
@@ -130,8 +130,8 @@ const create = `
 
 const maxAttempts = 20
 /**
- * What is surely rolled back, by SQLSTATE; after any other failure, the pets may be stored. An owner's trigger may raise anything, so a pet is
- * refused by each but those of connections, transactions, syntax, resources and the system, and the system's own codes, such as EPIPE.
+ * After these SQLSTATEs, all is surely rolled back; after any other failure, the pets may be stored. An owner's trigger may raise anything, so a
+ * pet is refused by each but those of connections, transactions, syntax, resources and the system, and the system's own codes, such as EPIPE.
  */
 const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['insufficient_storage', /^53100$/],
@@ -188,7 +188,7 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
       look().catch(() => explain(pool, refusal, createTables)),
     )
   })
-  // A read-only database refuses it, and needs none; and an import may hold the row.
+  // A read-only database refuses this, and does not need it. And an import may hold the row.
   await query(pool, raiseCounter).catch((error: unknown) =>
     errorCode(error).startsWith('42') ? explain(pool, error) : [],
   )
@@ -200,7 +200,7 @@ async function refuseEncoding(connections: Connections): Promise<void> {
 }
 
 /**
- * Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). In one line, to be copied from a log, which
+ * Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). That is one line, to be copied from a log, which
  * has a time before each.
  */
 async function explain(pool: PostgresPool, error: unknown, missing = ''): Promise<never> {

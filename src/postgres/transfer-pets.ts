@@ -17,7 +17,7 @@ const insert = `
  * pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
  */
 export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
-  // A start would make one.
+  // A start would make a file that is missing.
   const disk = new Disk(path, options)
   if (disk.statIdentity() === undefined) throw DataFileUnusable.ofFile(disk.name, 'is missing')
   return withClient(pool, async (client) => {

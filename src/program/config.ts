@@ -36,7 +36,7 @@ export function readArguments(
   if (taken !== undefined) return { given: {}, faults: [`${taken}; ${command} --help lists the arguments`] }
   const given: Arguments = {}
   const faults: string[] = []
-  /** Whether what comes next may be the value of an option that is unknown. */
+  /** What comes next may be the value of an option that is unknown. */
   let isAfterUnknown = false
   for (const token of tokens) {
     const fault = isAfterUnknown && token.kind === 'positional' ? undefined : findFault(token, names)
@@ -91,7 +91,7 @@ function findFault(token: Token, names: readonly string[]): string | undefined {
   return `${rawName}: expected a value after it; one that begins with -- comes behind a =`
 }
 
-/** How a person would start this script from the working directory. */
+/** Returns how a person would start this script from the working directory. */
 export function formatCommand(script: string, workingDirectory: string): string {
   if (basename(script) === 'petstore') return 'npx petstore'
   const path = relative(workingDirectory, script)
@@ -145,9 +145,9 @@ export interface Config extends Omit<SettingValues, 'database'> {
   readonly hints: readonly string[]
 }
 
-/** One line of the message for each fault. */
+/** The message has a line for each fault. */
 export class ConfigError extends Error {
-  /** If that setting has no fault, and the pets are in no database. */
+  /** The path, if that setting has no fault, and the pets are in no database. */
   readonly dataFile: string | undefined
 
   constructor(message: string, dataFile?: string) {
@@ -219,27 +219,27 @@ function parseText({ schema, parse = String, fallback = '' }: Setting, text: str
   return v.safeParse(schema, parse(text || fallback))
 }
 
-/** The masked text may have no faults; then the `others`, of the whole text, do not show it. */
+/** A text may be valid once its user and password are masked. Then the `others`, the faults of the whole text, do not show it. */
 function describeFaults(setting: Setting, masked: string, others: readonly v.BaseIssue<unknown>[]): string {
   if (setting.expectedText !== undefined) return `expected ${setting.expectedText}, got ${describe(masked)}`
   const { issues = others } = parseText(setting, masked)
   const faults = issues.map(({ message, path }) => {
     const item = path?.[0]
-    // A key is a secret.
+    // A key is a secret, so its number is shown.
     const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
     return isKey ? `key ${Number(item.key) + 1} of ${item.input.length}: ${message}` : message
   })
   return faults.join('; ')
 }
 
-/** Whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
+/** Returns whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** Variables that other tools set: they are no mistyped settings. */
+/** Other tools set these variables: they are no mistyped settings. */
 const foreignAssignments: readonly RegExp[] = [
-  // Of the contract suite, which may run in the same shell.
+  // The contract suite, which may run in the same shell, has these.
   /^PETSTORE_(?:URL|API_KEY)=/,
   // Kubernetes tells every container about each service, such as petstore-db, and `docker run --link` too.
   /^PETSTORE_(?:\w+_)?(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP|SCTP))[_=]/,
@@ -248,10 +248,10 @@ const foreignAssignments: readonly RegExp[] = [
   /^PETSTORE_(?:\w+_)?(?:NAME=\/|ENV_)/,
 ]
 
-/** A line for each variable that may be misspelled. On Windows, case does not count in names. */
+/** Returns a line for each variable that may be misspelled. On Windows, case does not count in names. */
 export function findUnknownVariables(env: NodeJS.ProcessEnv, isCaseless = process.platform === 'win32') {
   const known = Object.values<Setting>(settings).map(({ variable }) => variable)
-  // Of the first line of an `--env-file` that an editor saved with one: Node takes it for a part of the name.
+  // An editor may save an `--env-file` with a byte order mark, which Node takes for a part of the first name.
   const marked = Object.keys(env).filter((name) => name.startsWith('\uFEFF'))
   const unknown = Object.entries(env)
     .map(([name, value]) => [isCaseless ? name.toUpperCase() : name, value] as const)

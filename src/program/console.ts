@@ -19,9 +19,10 @@ export function openConsole(env: NodeJS.ProcessEnv) {
   let hasTimes = false
   const open = (standard: NodeJS.WriteStream & { readonly fd: number }) => {
     const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard
-    // Behind `| head -1`, the next line would end the service.
+    // Without a listener, the next line behind `| head -1` would end the service.
     stream.on('error', () => {})
-    // systemd says where the journal adds a time. A shell that it has started inherits the variable, but not the stream.
+    // systemd says where the journal adds a time (https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#%24JOURNAL_STREAM).
+    // A shell that it has started inherits the variable, but not the stream.
     const journal = env['JOURNAL_STREAM']
     const place = journal === undefined ? undefined : fstatSync(standard.fd)
     const isJournal = place !== undefined && journal === `${place.dev}:${place.ino}`
@@ -45,9 +46,9 @@ export function openConsole(env: NodeJS.ProcessEnv) {
   return {
     say: output.print,
     sayError: errors.print,
-    /** With the time, unless on a terminal: who finds it in a file asks when that was. */
+    /** Prints the time, too, unless on a terminal: who finds a refusal in a file asks when that was. */
     sayRefusal: (message: string) => errors.print(message, !errors.isTTY),
-    /** Before each line from now on, unless the journal adds them. */
+    /** Prints the time before each line from now on, unless the journal adds it. */
     addTimes: () => {
       hasTimes = true
     },
@@ -60,19 +61,20 @@ export function openConsole(env: NodeJS.ProcessEnv) {
   }
 }
 
-/** A stream to a terminal that waits without blocking; undefined where that cannot be had, as on Windows. */
+/** Returns a stream to a terminal that waits without blocking; undefined where that cannot be had, as on Windows. */
 function openTerminal(fd: number): Writable | undefined {
   try {
-    // Opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell.
+    // The terminal is opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell
+    // (https://man7.org/linux/man-pages/man2/fcntl.2.html).
     const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY
     return createTerminal(openSync(findTerminal(fd), flags))
   } catch {
-    // After `su`, the terminal is another user's.
+    // After `su`, the terminal is another user's, and cannot be opened.
     return undefined
   }
 }
 
-/** The path of a terminal. There is no /proc on macOS, and /dev/tty may be another terminal than that of the descriptor. */
+/** Returns the path of a terminal. There is no /proc on macOS, and /dev/tty may be another terminal than that of the descriptor. */
 function findTerminal(fd: number): string {
   const path = `/proc/self/fd/${fd}`
   if (existsSync(path)) return path
@@ -112,7 +114,7 @@ export function formatStartText(
   const curl = process.platform === 'win32' ? 'curl.exe' : 'curl'
   const lines = [
     `Petstore listens on ${url}`,
-    // `0.0.0.0`, `::`, and other spellings of them.
+    // These are `0.0.0.0`, `::`, and other spellings of them.
     /^[0:.]+$/.test(host) && `Other machines can reach it too, ${describeReach(host, new URL(url).port)}`,
     `Version: ${packageVersion}`,
     pets,
@@ -130,7 +132,7 @@ export function formatStartText(
   return lines.filter((line) => line !== false).join('\n')
 }
 
-/** Those that are easily left in a file of settings, and likely mistakes. */
+/** Formats the settings that are easily left in a file, and likely mistakes. */
 export function formatSettings({ fail, delayMs, basePath, hints }: Config): readonly string[] {
   const heldMs = [delayMs].flat().join('-')
   return [
@@ -141,7 +143,7 @@ export function formatSettings({ fail, delayMs, basePath, hints }: Config): read
   ]
 }
 
-/** Interfaces of containers, virtual machines and tunnels: no other device reaches this machine by them. */
+/** These are of containers, virtual machines and tunnels: no other device reaches this machine by them. */
 const innerInterfaces =
   /^(?:docker|podman|br-|virbr|bridge\d{3}|veth|cni|cali|flannel|lxc|lxd|vmnet|vboxnet|vmware|virtualbox|vethernet \((?:wsl|def)|tun|tap|utun|wg|ppp|zt|tailscale|nordlynx)/i
 

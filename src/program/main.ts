@@ -29,7 +29,7 @@ import {
 } from './config.ts'
 import { formatSettings, formatStartText, openConsole } from './console.ts'
 
-/** A close cuts off the requests in flight after closeMs (5 s). README.md promises that the process ends within 6 s. */
+/** A close cuts off the requests in flight after closeMs (5 s). src/program/README.md promises that the process ends within 6 s. */
 const maxStopMs = defaultTimeouts.closeMs + 800
 
 /**
@@ -45,7 +45,8 @@ type Console = ReturnType<typeof openConsole>
 /** Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
   const console = openConsole(process.env)
-  // For process 1 of a container, the kernel drops a signal that nobody listens for.
+  // This may be process 1 of a container, for which the kernel drops a signal that nobody listens for
+  // (https://man7.org/linux/man-pages/man7/pid_namespaces.7.html).
   if (process.pid === 1) {
     for (const signal of stopSignals) process.on(signal, endAtOnce)
   }
@@ -86,7 +87,7 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
       : importPets(database, path, { onMessage: say }))
     say(`${verb}ed ${formatPetCount(count)}`)
   } catch (error) {
-    // The first names the file itself, and the second is a bug.
+    // A DataFileUnusable names the file itself, and a TypeError is a bug.
     if (error instanceof DataFileUnusable || error instanceof TypeError) throw error
     throw new DatabaseUnusable(`${nameUnseen(path)}: the ${verb} failed: ${describeError(error)}`)
   }
@@ -125,7 +126,7 @@ async function check(
   await exit(1, 1_000)
 }
 
-/** What `--check` prints of a file that can be used. */
+/** Returns what `--check` prints of a file that can be used. */
 export function describeChecked({ petCount, highestId, missingIdCount, repair }: CheckedFile): string {
   const ids = missingIdCount === 1 ? '1 id' : `${missingIdCount} ids`
   const found = formatPetCount(petCount) + (highestId === 0 ? '' : `, the highest id is ${highestId}`)
@@ -198,7 +199,7 @@ function endAtOnce(signal: NodeJS.Signals): void {
   clock.setTimeout(() => process.abort(), 100)
 }
 
-/** What to print if a person can correct the failure; undefined for a bug, whose stack is to be printed. */
+/** Returns what to print if a person can correct the failure; undefined for a bug, whose stack is to be printed. */
 function describeFailure(error: unknown): string | undefined {
   if (!isError(error)) return undefined
   const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]
@@ -209,7 +210,7 @@ function describeFailure(error: unknown): string | undefined {
 const noSuite =
   '--verify: the contract suite, contract.test.js, is not beside this program; the package petstore has both, and so has dist after a build'
 
-/** Whether the arguments are for the contract suite, which reads them by itself. */
+/** Returns whether the arguments are for the contract suite, which reads them by itself. */
 function isVerification(args: readonly string[]): boolean {
   return args.some((arg) => /^--verify(?:=|$)/.test(arg))
 }

@@ -20,9 +20,9 @@ export const clock = Object.assign(nodeTimers, {
   nextTick: isFake(process.nextTick)
     ? (call: () => void): void => void nodeTimers.setImmediate(call)
     : process.nextTick,
-  /** Milliseconds since 1970. */
+  /** Returns the milliseconds since 1970. */
   now: Date.now,
-  /** In milliseconds; unlike `now`, never set back. */
+  /** Returns milliseconds that are, unlike those of `now`, never set back. */
   performanceNow: performance.now.bind(performance),
 })
 

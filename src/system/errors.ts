@@ -11,35 +11,35 @@ export function isError(value: unknown): value is Error {
   return value instanceof Error || isNativeError(value)
 }
 
-/** Such as `ENOSPC`; empty for an error without one. */
+/** Returns a code such as `ENOSPC`; empty for an error without one. */
 export function errorCode(error: unknown): string {
   if (!isError(error) || !('code' in error) || typeof error.code !== 'string') return ''
   return 'errno' in error && error.errno === -constants.errno.EDQUOT ? quotaExceeded : error.code
 }
 
-/** Not for a bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`). Node's permission model has ERR_ACCESS_DENIED. */
+/** A bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`), is no system error. Node's permission model has ERR_ACCESS_DENIED. */
 export function isSystemError(error: unknown): boolean {
   return /^(?!ERR_(?!FS_|ACCESS_DENIED))./.test(errorCode(error))
 }
 
-/** Such as `no space left on device (ENOSPC)`. */
+/** Returns words such as `no space left on device (ENOSPC)`. */
 export function describeSystemError(error: unknown): string {
   const code = errorCode(error)
   const meaning = new Map([...getSystemErrorMap().values(), [quotaExceeded, 'disk quota exceeded']]).get(code)
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
-/** Whether the disk has no room, or the user's quota. */
+/** Returns whether the disk has no room, or the user's quota. */
 export function isNoRoom(error: unknown): boolean {
   return ['ENOSPC', quotaExceeded].includes(errorCode(error))
 }
 
-/** Whether the right to write is lacking, or the file system is read-only. */
+/** Returns whether the right to write is lacking, or the file system is read-only. */
 export function isWriteRefused(error: unknown): boolean {
   return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
 }
 
-/** What the call returns; undefined if it throws. */
+/** Returns the result of the call; undefined if it throws. */
 export function attempt<T>(call: () => T): T | undefined {
   try {
     return call()
@@ -53,10 +53,10 @@ export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
 }
 
-/** A mistake of the code that embeds the service, or of its storage. The message, which holds no secret, is for onError. */
+/** The code that embeds the service, or its storage, has made a mistake. The message, which holds no secret, is for onError. */
 export class EmbeddingError extends Error {}
 
-/** For onError: only the message of an EmbeddingError is known to hold no secret. */
+/** Describes an error for onError: only the message of an EmbeddingError is known to hold no secret. */
 export function describeBug(error: unknown): string {
   if (error instanceof EmbeddingError) return error.message
   return isError(error) ? errorCode(error) || error.name : typeof error
