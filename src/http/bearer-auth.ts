@@ -44,7 +44,7 @@ export function createBearerAuth(keys: readonly string[]) {
   const fingerprints = new Map(keys.map((key) => [digest(key), fingerprint(key)]))
 
   return ({ headers, authorizationLines }: Pick<Arrival, 'headers' | 'authorizationLines'>): string => {
-    // Where there are two lines, Node would use the first. They count as none.
+    // Node would use the first of two Authorization lines. They count as none.
     const authorization = authorizationLines > 1 ? '' : (headers['authorization'] ?? '')
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]

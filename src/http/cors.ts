@@ -9,7 +9,7 @@ export function isPreflight({ method, headers }: Arrival): boolean {
   return method === 'OPTIONS' && isAsking
 }
 
-/** A page of another origin may read these of the headers that are sent here. */
+/** A page of another origin may read these of our headers. */
 const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied', 'Retry-After']
 
 /** An origin has a host (a name, an address, or the lone dot of Electron's apps) and, if it is not the usual one, a port. */
@@ -57,7 +57,6 @@ export function createCors(origins: '*' | readonly string[], exposedHeaders: rea
   const allowed = new Map(named.map((origin) => [origin, [...allowOrigin(origin), ...vary]]))
   const unnamed = origins === '*' ? allowOrigin('*') : vary
   return {
-    /** Returns the headers of each response to this origin. */
     responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,
     /** Replies to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real response says of them. */
     optionsReply(allow: string, headers: Readonly<NodeJS.Dict<string>>): Reply {

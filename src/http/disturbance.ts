@@ -9,7 +9,7 @@ import { type Arrival, clientGone } from './request.ts'
 
 export const maxDelayMs = 10_000
 
-/** So many changes may wait for the requests that they are for. */
+/** At most so many changes may wait for their requests. */
 const maxQueued = 1_000
 
 /** Milliseconds, or a range of them: each request is then held back for a random time. */

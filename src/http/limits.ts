@@ -14,7 +14,7 @@ export const maxUnanswered = 32
  */
 export const maxWaitingBodyBytes = 131_072
 
-/** After so many requests in a turn of the event loop, nobody is read from until it ends. */
+/** After so many requests in a turn of the event loop, no connection is read until it ends. */
 export const maxArrivalsInTurn = 10_000
 
 /** So many clients may wait to be let in. */
@@ -51,7 +51,7 @@ export function nodeLimits({ headersMs, requestMs }: Timeouts) {
     // Node looks for slow requests this often.
     connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
     maxHeaderSize: maxHeadBytes,
-    // `timeout` covers idle connections too.
+    // The server's `timeout` covers idle connections too.
     keepAliveTimeout: 0,
   }
 }
@@ -59,7 +59,7 @@ export function nodeLimits({ headersMs, requestMs }: Timeouts) {
 /** A client may go on sending for so many milliseconds while it reads its last responses. */
 export const lingerMs = 30_000
 
-/** Fills in the defaults of those that are not given. */
+/** Fills in the defaults of the timeouts that are not given. */
 export function completeTimeouts(given: SomeTimeouts): Timeouts {
   return {
     headersMs: given.headersMs ?? defaultTimeouts.headersMs,

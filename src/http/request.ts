@@ -25,7 +25,7 @@ export interface Arrival {
   readonly version: string | undefined
   /** By their names in small letters. */
   readonly headers: Readonly<NodeJS.Dict<string>>
-  /** How many lines there are. Of several, `headers` may have the first only. */
+  /** How many lines of the header there are. Of several, `headers` may have the first only. */
   readonly hostLines: number
   readonly authorizationLines: number
   readonly client: Client
@@ -122,7 +122,7 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
   if (version === undefined) return
   if (coding !== undefined && (version === '1.0' || coding.toLowerCase() !== 'chunked')) {
     const fault = 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request'
-    // The reply closes, since the end of the body is unknown (RFC 9112 section 6.1).
+    // The reply closes the connection, since the end of the body is unknown (RFC 9112 section 6.1).
     throw new HttpError('malformed_request', fault, [], true)
   }
   if (version !== '1.1' && version !== '1.0')
@@ -147,7 +147,7 @@ export function bodyTooLarge(): HttpError {
   return new HttpError('content_too_large', `The body is larger than ${maxBodyBytes} bytes.`)
 }
 
-/** Throws for a body that need not be sent. */
+/** Throws where the head is enough to refuse the body. */
 export function checkBodyHead(arrival: Arrival): void {
   const { headers } = arrival
   if (arrival.fault !== undefined) throw arrival.fault

@@ -42,7 +42,7 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
  */
 const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
 
-/** Makes a text, for the last response of an HTTP/1 connection. */
+/** Makes the text of the last response of an HTTP/1 connection. */
 export function formatReply({ status, headers, body = '' }: Reply, phrases: NodeJS.Dict<string>): string {
   if (status === 0) return unusableHead
   const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
@@ -58,7 +58,7 @@ export interface FieldError {
 
 /** What a response with an Error body says. */
 export interface Refusal {
-  /** One of interface section 7.1. */
+  /** A code of interface section 7.1. */
   readonly code: string
   readonly status: number
   readonly message: string
@@ -75,7 +75,7 @@ export function errorReply({ code, message, status, errors, headers, closes = fa
   return { ...textReply(status, text, headers), code, closes }
 }
 
-/** These have HTTP, JSON or the keys as their reason. Those whose reason is a store stand in api/refusals.ts. */
+/** These errors have HTTP, JSON or the keys as their reason. Those whose reason is a store stand in api/refusals.ts. */
 export const httpErrors = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },

@@ -26,7 +26,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   const timeouts = completeTimeouts(someTimeouts)
   /** The first exchange of a connection is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
-  /** After one syntax error, all later bytes are errors too. */
+  /** After a syntax error, Node fails on all later bytes, too. Only the first failure is answered. */
   const refused = new WeakSet<Socket>()
   /** These are handled at the end of this turn. */
   const due: Exchange[] = []
@@ -133,7 +133,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       if (!response.req.complete) await new Promise(clock.setImmediate)
       // There is no core: the store could not be opened, and the server is closing.
       if (reply === undefined) socket.destroy()
-      // What follows half of a request may be its rest, or another request.
+      // What follows half of a request may be its rest, or another request. So the connection ends.
       else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
         endConnection(socket, reply)
       else if (socket.writable) {
@@ -158,8 +158,8 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => endConnection(socket, core?.refuse(code, socket))
     if (last === undefined) sendRefusal()
-    // The fault is in another head. Node's own listener would come first, and close if the client has closed its half (resOnFinish in
-    // https://github.com/nodejs/node/blob/main/lib/_http_server.js).
+    // The fault is in the head of another request. Node's own listener would come first, and close if the client has closed its half
+    // (resOnFinish in https://github.com/nodejs/node/blob/main/lib/_http_server.js).
     else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
     else failBody(last.arrival, new HttpError(code))
   }
@@ -183,7 +183,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       await once(server.listen({ port, host, backlog }), 'listening').catch((error: unknown) => {
         throw explainListenError(error, port, host)
       })
-      // A connection that could not be accepted (EMFILE) would end the process.
+      // Without a listener, a connection that could not be accepted (EMFILE) would end the process.
       server.on('error', () => {})
       // The server listens on a port, and not on a path.
       const { address, port: takenPort } = server.address() as AddressInfo
@@ -228,7 +228,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       // next server on this port on the connection that has ended.
       await Promise.all([closed, new Promise(clock.setImmediate)])
       clock.clearTimeout(timer)
-      // This ends Node's looks for slow requests.
+      // This ends Node's search for slow requests.
       server.close()
     },
   }

@@ -118,7 +118,7 @@ function isStorage(value: unknown): boolean {
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
-/** Makes the callbacks safe to call: one that fails changes no response, ends no process, and is reported to onError, unless it is that one. */
+/** Makes the callbacks safe to call: one that fails changes no response, ends no process, and is reported to onError, unless it is onError itself. */
 export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
   // Embedding code may throw anything, even an error that cannot be put into words.
   const report = (name: string) =>

@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 
 export interface Page {
   readonly html: string
-  /** Of its response, in addition to those of every response; names and values in turn. */
+  /** Headers of its response, in addition to those of every response; names and values in turn. */
   readonly headers: readonly string[]
 }
 

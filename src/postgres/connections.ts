@@ -49,7 +49,7 @@ export async function withClient<T>(connections: Connections, use: (client: Post
 
 export async function send<Columns>(client: PostgresClient, text: string, values: readonly unknown[] = []) {
   const statement = { text, values: [...values], types: texts }
-  // Whoever wrote the statement knows the columns.
+  // The caller has written the statement, and knows its columns.
   return (await client.query(statement)).rows as readonly Columns[]
 }
 
@@ -69,7 +69,7 @@ interface Place {
 }
 
 /**
- * Makes the pool for requests. When the database has no connection left, they wait in a line, and the first takes the next of ours that becomes
+ * Makes a line before the pool. When the database has no connection left, requests wait in it, and the first takes the next of ours that becomes
  * free. There may be none: pg closes idle ones, and other servers take their place. So from time to time the first also asks for a new one. None
  * waits for longer than the pool's own limit.
  */

@@ -15,7 +15,10 @@ const retryMs = 500
  * before, by its statement_timeout.
  */
 const statementTimeouts = { query_timeout: 10_000, statement_timeout: 8_000 }
-/** When the database has no connection left, a server waits until another one gives one back, 10 s at most. So an idle one is closed before. */
+/**
+ * When the database has no connection left, a server waits 10 s at most until another server gives one back. So an idle connection is closed
+ * before.
+ */
 const idleTimeoutMillis = 4_000
 const noPassword = 'it asks for a password, and none was given; put it into the address, or set PGPASSWORD'
 
@@ -40,7 +43,7 @@ export async function connectDatabase(
   // pg is half of the built file, so it is evaluated only now.
   const { Pool } = await import('pg')
   const config = {
-    // What is not said here, or is empty, pg takes from the environment.
+    // pg takes from the environment what is not said here, or is empty.
     ...address,
     password() {
       if (password === '') throw new DatabaseUnusable(noPassword)

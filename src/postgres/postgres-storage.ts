@@ -139,7 +139,7 @@ const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['pet_refused', /^(?!08|25|28|40|42(?!501)|53|57|58|XX|E[A-Z])[\dA-Z]{5}$/],
 ]
 
-/** Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (README). */
+/** Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (src/postgres/README.md). */
 export function createPostgresStorage(pool: PostgresPool): PetStorage {
   ignoreBreaks(pool)
   const connections = waitInLine(pool)

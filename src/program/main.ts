@@ -63,7 +63,7 @@ export async function runProgram(): Promise<void> {
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
-    // A sentence about the address begins with the option of embedding code. A person gave an argument or a variable.
+    // A sentence about the address begins with the option of embedding code, but a person gave an argument or a variable.
     const nameOf = (option: string) => (args[option]?.trim() ? `--${option}` : option.toUpperCase())
     const isOfAddress = error instanceof ListenError
     console.sayRefusal(isOfAddress ? message.replace(/^(?:port|host)(?=:)/, nameOf) : message)

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 /** A built file has the commit, too, if it was built in a clone: `2.0.0 (6475f35, 2026-11-23)`. */
 export const { version: packageVersion }: { version: string } = JSON.parse(read('package.json'))
 
-/** This is the JSON Schema of the data file. */
 export const petsSchemaText = read('data/pets.schema.json')
 
 /** This is the interface as an OpenAPI 3.1 document, without spaces. Tests hold it to the code. */

@@ -9,14 +9,14 @@ import timers from 'node:timers'
 const isFake = (timer: object): boolean => 'clock' in timer
 
 /**
- * Sinon may have put its own into `node:timers` before this module was loaded: then they are looked up there at each call, so that the
+ * Sinon may have put its own timers into `node:timers` before this module was loaded: then they are looked up there at each call, so that the
  * service responds once the clock is restored, as a bare server does.
  */
 const nodeTimers: typeof timers = isFake(timers.setTimeout) ? Object.create(timers) : { ...timers }
 
-/** An object, so that a test can replace its members. */
+/** This is an object, so that a test can replace its members. */
 export const clock = Object.assign(nodeTimers, {
-  /** Jest's `enableGlobally` replaces that of `process` before any module is loaded, and leaves `node:timers` alone. */
+  /** Jest's `enableGlobally` replaces the nextTick of `process` before any module is loaded, and leaves `node:timers` alone. */
   nextTick: isFake(process.nextTick)
     ? (call: () => void): void => void nodeTimers.setImmediate(call)
     : process.nextTick,
