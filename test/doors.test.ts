@@ -344,6 +344,14 @@ test('takes a request of an adapter, without raw headers, and its body as text o
   }
 })
 
+test('breaks off a request that is dropped, where an adapter hands on no connection', async (t) => {
+  const store = await create(t, { fail: 'drop' })
+  const url = await listenBehindAdapter(t, store, [])
+  await assert.rejects(send(url, '/v1/pets'), /socket hang up|ECONNRESET/)
+  store.disturb({ fail: 'none' })
+  assert.equal((await send(url, '/v1/pets')).status, 200)
+})
+
 test('gives a promise of its response, for apps that wait for a listener before they respond themselves', async (t) => {
   const store = await create(t)
   let tell: ((hasResponded: boolean) => void) | undefined

@@ -1,6 +1,7 @@
 /** The doors for whatever mounts the service: a listener of Node's, and `fetch`. What a response says is for the core. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError } from '../system/errors.ts'
@@ -37,8 +38,11 @@ export function createListener(core: Core) {
       else response.destroy()
     }
     const respond = (reply: Reply): void => {
-      if (reply.status === 0)
-        return 'stream' in request || client.destroyed ? breakOff() : endUnusably(request, reply)
+      if (reply.status === 0) {
+        // An adapter, or the inject of Fastify, hands on a request that came by no connection.
+        const isConnected = request.socket instanceof Socket && !client.destroyed
+        return 'stream' in request || !isConnected ? breakOff() : endUnusably(request, reply)
+      }
       try {
         // The responses of HTTP/2 have the same methods, but no Connection.
         sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)

@@ -45,6 +45,18 @@ test('runs the lines in Fastify', async (t) => {
   assert.equal((await fetch(`${url}/elsewhere`)).status, 404)
 })
 
+test('rejects a request that Fastify injects, where it is dropped, and goes on', async (t) => {
+  const injecting = `import createFastify from 'fastify'; const fastify = createFastify(); ${open}
+    ${forFastify}
+    const list = () => fastify.inject({ url: '/store/v1/pets', headers: { authorization: 'Bearer dev-key' } })
+    store.disturb({ fail: 'drop', requests: 1 })
+    console.log(await list().catch((error) => error.message))
+    console.log((await list()).body)
+    await store.close()`
+  const output = await runToEnd(t, makeProject({ 'inject.mjs': injecting }), 'inject.mjs')
+  assert.equal(output, 'response destroyed before completion\n[]\n')
+})
+
 test('runs the lines in Koa', async (t) => {
   const { url } = await start(
     t,
