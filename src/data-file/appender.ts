@@ -19,8 +19,8 @@ export interface FileEnd {
 /** What follows the last pet since an append has failed: a mixture of the old closing brackets, of these bytes, and of NULs. */
 export interface HalfWritten {
   readonly bytes: Buffer
-  /** Undefined if it is not known how the append has left the file. */
-  readonly identity: Identity
+  /** Of the file as the append has left it. */
+  readonly identity: Identity | 'unknown'
 }
 
 /**
@@ -97,8 +97,8 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     return { is: 'durable', end: endAfter(end, bytes, identity) }
   } catch (error) {
     // Even a write that fails may have changed the file.
-    if (isTouched) identity ??= file?.identifyUnlessStopped()
-    const halfWritten = isTouched ? { bytes, identity } : undefined
+    const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
+    const halfWritten = isTouched ? { bytes, identity: left } : undefined
     return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten }
   } finally {
     file?.close()
@@ -114,10 +114,10 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
   try {
     // 1. Look: the file is as the append has left it.
     file = await OpenEnd.open(disk, end)
-    const isKnown = halfWritten.identity !== undefined
-    const isUntouched = isKnown
-      ? isSame(file.identify(), halfWritten.identity)
-      : file.endsInMixtureOf(closing, halfWritten.bytes)
+    const isUntouched =
+      halfWritten.identity === 'unknown'
+        ? file.endsInMixtureOf(closing, halfWritten.bytes)
+        : isSame(file.identify(), halfWritten.identity)
     if (!isUntouched) throw new DataFileChanged()
     // 2. Write.
     isTouched = true
@@ -131,12 +131,12 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
     // 6. Somebody may have edited its beginning since the append, which only its identity would have shown: then it has to be read.
-    if (!isKnown) throw new DataFileChanged()
+    if (halfWritten.identity === 'unknown') throw new DataFileChanged()
     return { is: 'durable', end: { ...end, identity } }
   } catch (error) {
-    if (isTouched) identity ??= file?.identifyUnlessStopped()
-    const left = isTouched ? { bytes: halfWritten.bytes, identity } : halfWritten
-    return { is: 'failed', error: toChanged(error), halfWritten: left }
+    const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
+    const stillHalfWritten = isTouched ? { bytes: halfWritten.bytes, identity: left } : halfWritten
+    return { is: 'failed', error: toChanged(error), halfWritten: stillHalfWritten }
   } finally {
     file?.close()
   }
@@ -168,10 +168,10 @@ class OpenEnd {
     return this.#disk.fstatIdentity(this.#descriptor)
   }
 
-  /** Undefined, too, if it is not known. */
-  identifyUnlessStopped(): Identity {
+  /** If the process was stopped, somebody else may have written the file since. */
+  identifyUnlessStopped(): Identity | 'unknown' {
     const identity = attempt(() => this.identify())
-    return this.wasStopped() ? undefined : identity
+    return identity === undefined || this.wasStopped() ? 'unknown' : identity
   }
 
   wasStopped(): boolean {

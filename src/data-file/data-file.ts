@@ -32,14 +32,7 @@ import { type FileText, formatFile } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
 import { canBeReadAtOnce } from './memory.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
-import {
-  findRemedy,
-  type FoundText,
-  isChanged,
-  readText,
-  readUntilSettled,
-  refuseTooLarge,
-} from './reading.ts'
+import { findRemedy, type FoundText, isChanged, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './torn-end.ts'
 
 /** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. */
@@ -178,7 +171,8 @@ export class DataFile implements Adapter<PetData> {
     let written: Buffer | undefined
     for (;;) {
       this.#become({ is: 'unread' })
-      const found = await readText(this.#disk, this.highestGivenId, (size) => this.#prepareToRead(size))
+      await this.#keepBeforeLargeRead(measureFile(this.#disk))
+      const found = await readText(this.#disk, this.highestGivenId)
       const { text, identity, unusable } = found
       if (written?.equals(text.bytes) === false) throw new DataFileChanged()
       const isDurable = written !== undefined
@@ -197,8 +191,7 @@ export class DataFile implements Adapter<PetData> {
    * A wrong file that was copied over ours may be so large that reading it ends the process. So the pets are kept before a file is read that
    * is much larger than theirs or, where they cannot be kept, only a file is read that surely fits beside them.
    */
-  async #prepareToRead(fileBytes: number): Promise<void> {
-    refuseTooLarge(this.#disk, fileBytes)
+  async #keepBeforeLargeRead(fileBytes: number): Promise<void> {
     const servedBytes = Number(this.#served?.identity?.size ?? 0n)
     if (this.#served === undefined || fileBytes <= 2 * servedBytes + maxGrownBytes) return
     try {

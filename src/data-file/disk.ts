@@ -163,10 +163,8 @@ export class Disk {
     }
   }
 
-  /** `prepare` is called before a file is read. `fault`: why there are no bytes, if that is so. Throws a DataFileChanged when the data file was written to meanwhile. */
-  async read(
-    prepare: (fileBytes: number) => Promise<void>,
-  ): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
+  /** `fault`: why there are no bytes, if that is so. Throws a DataFileChanged when the data file was written to meanwhile. */
+  async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
     try {
       // Without O_NONBLOCK, a pipe would wait for a writer.
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -175,7 +173,6 @@ export class Disk {
         const identity = this.#identify(before)
         const fault = before.isDirectory() ? 'is a folder, not a file' : 'is not a regular file'
         if (!before.isFile()) return { bytes: Buffer.alloc(0), identity, fault }
-        await prepare(Number(before.size))
         const bytes = this.fs.readFileSync(descriptor)
         if (!isSame(identity, this.fstatIdentity(descriptor))) throw new DataFileChanged()
         return { bytes, identity }

@@ -12,12 +12,17 @@ import { DataFileUnusable, type Disk } from './disk.ts'
 
 export type FileLock = () => Promise<void>
 
-const usedByAnother = 'is in use by another server; stop that one, or give this one a file of its own'
+export class DataFileInUse extends DataFileUnusable {
+  constructor({ name }: Disk) {
+    const what = 'is in use by another server; stop that one, or give this one a file of its own'
+    super(`${name}: ${what}`, `it ${what}`)
+  }
+}
 
 /** `O_EXLOCK` of open(2) on macOS and the BSDs, for which Node has no name. */
 const lockedFlag = 0x20
 
-/** Throws a DataFileUnusable when a living process holds the lock. Where there is none, says so, and goes on. */
+/** Throws a DataFileInUse when a living process holds the lock. On a system without locks, says so, and goes on. */
 export async function lockFile(disk: Disk): Promise<FileLock> {
   const locks: FileLock[] = []
   const release = async (): Promise<void> => {
@@ -33,7 +38,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
     if (isTaken || !isSystemError(error)) {
       await release()
-      throw isTaken ? DataFileUnusable.ofFile(disk.name, usedByAnother) : error
+      throw isTaken ? new DataFileInUse(disk) : error
     }
     disk.say(`cannot be locked: ${describeSystemError(error)}; start no second server on it`)
   }
@@ -93,8 +98,7 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
       const [failure] = await once(socket, 'connect').catch((error: unknown) => [error])
       socket.destroy()
       // EAGAIN: too many are waiting to be let in.
-      if (failure === undefined || errorCode(failure) === 'EAGAIN')
-        throw DataFileUnusable.ofFile(disk.name, usedByAnother)
+      if (failure === undefined || errorCode(failure) === 'EAGAIN') throw new DataFileInUse(disk)
       if (errorCode(failure) === 'ECONNREFUSED') refusing.push(`${folder}/${name}`)
     }
     for (const path of refusing) disk.remove(path)

@@ -44,24 +44,22 @@ export interface FoundText {
   readonly unusable: DataFileUnusable | undefined
 }
 
-/** Throws a DataFileChanged, a system error, or what `prepare` throws. */
-export async function readText(
-  disk: Disk,
-  highestGivenId: Int64,
-  prepare: (fileBytes: number) => Promise<void>,
-): Promise<FoundText> {
-  const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read(prepare)
+/** The size of the file, 0 if it is missing. Throws a DataFileUnusable if it does not fit into the memory of this process. */
+export function measureFile(disk: Disk): number {
+  const fileBytes = Number(disk.statIdentity()?.size ?? 0n)
+  const sizeFault = findSizeFault(fileBytes)
+  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.name, sizeFault)
+  return fileBytes
+}
+
+/** Throws a DataFileChanged or a system error. */
+export async function readText(disk: Disk, highestGivenId: Int64): Promise<FoundText> {
+  const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read()
   // Pets that do not fit into the memory that there is are not read.
   const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
   return { text, identity, unusable }
-}
-
-/** Throws a DataFileUnusable for a file that does not fit into the memory of this process. */
-export function refuseTooLarge(disk: Disk, fileBytes: number): void {
-  const sizeFault = findSizeFault(fileBytes)
-  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.name, sizeFault)
 }
 
 /** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged when it has written. */

@@ -7,11 +7,11 @@ import type { Pet } from '../pet/pet.ts'
 import { errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
 import { cannotRewrite, DataFile, describeReadOnly, mustBeRewritten, type PetData } from './data-file.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from './disk.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
+import { DataFileInUse, type FileLock, lockFile } from './file-lock.ts'
 import { FileText, formatFile, parseFileText } from './file-text.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 import { canRestoreOldFile, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
-import { findRemedy, readText, readUntilSettled, refuseTooLarge } from './reading.ts'
+import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './torn-end.ts'
 
 /** Throws a DataFileUnusable. */
@@ -31,9 +31,8 @@ export async function openDataFile(
     return { file, data }
   } catch (error) {
     await release?.()
-    // What lies beside a file that another server uses is not to be renamed.
-    const isLockRefused = release === undefined && !isSystemError(error)
-    throw isLockRefused ? error : toStartRefusal(disk, error)
+    // The kept files beside a file that another server uses are that server's: they are not named, since nobody is to rename them.
+    throw error instanceof DataFileInUse ? error : toStartRefusal(disk, error)
   }
 }
 
@@ -87,7 +86,8 @@ export async function checkDataFile(path: string, options?: DiskOptions): Promis
 }
 
 async function checkOnce(disk: Disk): Promise<CheckedFile> {
-  const found = await readText(disk, 0, async (size) => refuseTooLarge(disk, size))
+  measureFile(disk)
+  const found = await readText(disk, 0)
   const remedy = found.unusable && (await findRemedy(disk, found, true))
   if (remedy === 'none') throw found.unusable
   if (remedy === 'restore' || remedy === 'create') {

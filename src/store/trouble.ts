@@ -32,14 +32,14 @@ const kinds = {
 
 interface Finding {
   readonly kind: keyof typeof kinds
-  /** Undefined while it is too early to say anything. */
+  /** For the log; undefined while it is too early for that. */
   readonly words: string | undefined
 }
 
 interface LookFailure {
   readonly error: unknown
-  /** It is too early to say anything. */
-  readonly isEarly: boolean
+  /** The file is being saved, which may take a while. The log waits for the next look; health and lists know at once. */
+  readonly isTooEarlyToLog: boolean
   /** What became of the pets, as the end of a message. */
   readonly kept: string
 }
@@ -90,14 +90,14 @@ export class Trouble {
   }
 
   /**
-   * While a file is being saved it is too early to say anything, unless that goes on. On a slow disk, `keep` takes long: the message waits for
-   * what it returns, which is the end of a message, but health and lists do not.
+   * While a file is being saved, nothing is logged until the next look has found the same. On a slow disk, `keep` takes long: the message waits
+   * for what it returns, which is the end of a message, but health and lists do not.
    */
   async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
-    const isEarly = isBeingSaved(error) && !isBeingSaved(this.#lookFailure?.error)
-    this.#lookFailure ??= { error, isEarly: true, kept: '' }
+    const isTooEarlyToLog = isBeingSaved(error) && !isBeingSaved(this.#lookFailure?.error)
+    this.#lookFailure ??= { error, isTooEarlyToLog: true, kept: '' }
     const kept = await keep()
-    this.#lookFailure = { error, isEarly, kept }
+    this.#lookFailure = { error, isTooEarlyToLog, kept }
     this.#tell()
   }
 
@@ -139,12 +139,12 @@ export class Trouble {
     return { kind, words: this.#describeCreation(failure.error) }
   }
 
-  #describeLook({ error, isEarly, kept }: LookFailure): Finding {
+  #describeLook({ error, isTooEarlyToLog, kept }: LookFailure): Finding {
     const { name } = this.#file
     const isFault = error instanceof DataFileUnusable
     const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
-    const words = isEarly ? undefined : `${fault}${separator}${consequence}${kept}`
+    const words = isTooEarlyToLog ? undefined : `${fault}${separator}${consequence}${kept}`
     return { kind: isFault ? 'fault' : 'unreadable', words }
   }
 
