@@ -45,8 +45,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyMethod = Object.keys(allMethods)
   const everyPath = { resource: allMethods, parameter: '', search: '' }
-  /** For the log alone, since asking the clock takes time. */
-  const now = onResponse === undefined ? () => 0 : () => clock.performanceNow()
   let isClosing = false
   let isMountReported = false
 
@@ -161,7 +159,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 
   return {
     async handle(arrival) {
-      const start = now()
+      const start = clock.performanceNow()
       checkMount(arrival)
       const readBody = async (): Promise<unknown> => {
         checkBodyHead(arrival)
@@ -207,14 +205,17 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return abandoned
     },
     refuse(code, client) {
-      return complete(refuseWith(code), { client, start: now() })
+      return complete(refuseWith(code), { client, start: clock.performanceNow() })
     },
     giveUp(arrival, isWhole) {
       const given = handled.find((each) => each.arrival === arrival)
       if (given !== undefined) takeOut(given)
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
-      return complete(toReply(error, arrival), given ?? { client: arrival.client, start: now(), arrival })
+      return complete(
+        toReply(error, arrival),
+        given ?? { client: arrival.client, start: clock.performanceNow(), arrival },
+      )
     },
     dropHeldBack: disturbances.drop,
     reportError,
@@ -256,7 +257,7 @@ interface Route {
 /** A request, and what its checks have found, as far as they came. */
 interface Handled {
   readonly client: Client
-  /** By `now()`. */
+  /** By `clock.performanceNow()`. */
   readonly start: number
   /** Absent if it could not be parsed. */
   readonly arrival?: Arrival

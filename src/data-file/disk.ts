@@ -200,7 +200,6 @@ export class Disk {
   }
 
   sync(call: 'fdatasync' | 'fsync', descriptor: number): Promise<void> {
-    // Without promisify, which would make a function for each sync.
     return new Promise((done, fail) => {
       this.fs[call](descriptor, (error) => (error === null ? done() : fail(error)))
     })
@@ -320,7 +319,7 @@ export class DataFileUnusable extends Error {
   readonly startRemedy: string
   /** Somebody still writes the file: it may be right in a moment. */
   readonly isBeingSaved: boolean
-  constructor(message: string, summary: string, startRemedy = '', isBeingSaved = false) {
+  constructor(message: string, summary: string, { startRemedy = '', isBeingSaved = false } = {}) {
     super(message)
     this.summary = summary
     this.startRemedy = startRemedy
@@ -333,7 +332,7 @@ export class DataFileUnusable extends Error {
 
   static stillBeingSaved(path: string): DataFileUnusable {
     const what = 'is being written, again and again'
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, '', true)
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, { isBeingSaved: true })
   }
 }
 

@@ -109,8 +109,8 @@ export class FileText {
   describeFaults(path: string): DataFileUnusable | undefined {
     // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
     if (this.#isBlank) {
-      const remedy = '; put the pets back, or delete it to start without any'
-      return new DataFileUnusable(`${path}: is empty`, 'it is empty', remedy)
+      const startRemedy = '; put the pets back, or delete it to start without any'
+      return new DataFileUnusable(`${path}: is empty`, 'it is empty', { startRemedy })
     }
     const places = this.#faults.map(({ message, offset, firstAt }) => {
       const first = firstAt === undefined ? undefined : placeOf(this.bytes, firstAt)

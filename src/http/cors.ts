@@ -51,9 +51,9 @@ export function createCors(origins: '*' | readonly string[], exposedHeaders: rea
     'Access-Control-Expose-Headers',
     exposed,
   ]
-  // A cache must not give a response that allows none to an origin that is allowed (RFC 9110 section 12.5.5).
-  const vary = origins.length === 0 ? [] : ['Vary', 'Origin']
   const named = origins === '*' ? [] : origins
+  // A cache must not give a response that allows none to an origin that is allowed (RFC 9110 section 12.5.5).
+  const vary = named.length === 0 ? [] : ['Vary', 'Origin']
   const allowed = new Map(named.map((origin) => [origin, [...allowOrigin(origin), ...vary]]))
   const unnamed = origins === '*' ? allowOrigin('*') : vary
   return {

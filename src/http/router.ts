@@ -39,8 +39,7 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
     if (search.includes('%')) {
       for (const part of search.slice(1).split(/[&=]/)) decode(part)
     }
-    // findPath would do for both forms, but costs more.
-    const path = normalize(isOriginForm ? target.slice(0, target.length - search.length) : findPath(target))
+    const path = normalize(findPath(target))
     const found = exact.get(path)
     if (found !== undefined) return { resource: found, parameter: '', search }
     for (const { start, end, resource } of templates) {
