@@ -1,6 +1,6 @@
 /** What `/healthz` tells a monitor, and a load balancer: red while it is known that pets cannot be read or created, then green by itself. */
 import assert from 'node:assert/strict'
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
 import { createRequestHandler } from '../src/api/request-handler.ts'
 import { createFetch } from '../src/http/doors.ts'
@@ -80,7 +80,7 @@ async function openFaulty(t: TestContext) {
     await store.reset().catch(() => {})
     await store.reset().catch(() => {})
   }
-  return { path, fault, room, opened, said, lookUntil, lookOften, fetch: serve(store) }
+  return { path, store, fault, room, opened, said, lookUntil, lookOften, fetch: serve(store) }
 }
 
 test('asks a storage for one pet to see whether it is ready', async (t) => {
@@ -246,6 +246,23 @@ test('is red while the data file has an error, and green once it is mended', asy
   assert.deepEqual(await askAll(fetch), readOnly)
   writeFileSync(`${path}.new`, text)
   renameSync(`${path}.new`, path)
+  await lookUntil(/valid again/)
+  assert.deepEqual(await askAll(fetch), green)
+})
+
+test('is green during a slow save until the log says that it goes on and on', async (t) => {
+  const { path, store, said, lookUntil, fetch } = await openFaulty(t)
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, '')
+  const saving = setInterval(() => appendFileSync(path, ' '), 10)
+  t.after(() => clearInterval(saving))
+  await assert.rejects(store.reset(), /is being written/)
+  assert.deepEqual([said, await askAll(fetch)], [[], green])
+  await assert.rejects(store.reset(), /is being written/)
+  assert.match(said.join('\n'), /is being written, again and again; no pet can be added/)
+  assert.deepEqual(await askAll(fetch), readOnly)
+  clearInterval(saving)
+  writeFileSync(path, text)
   await lookUntil(/valid again/)
   assert.deepEqual(await askAll(fetch), green)
 })

@@ -38,10 +38,10 @@ interface Finding {
 
 interface LookFailure {
   readonly error: unknown
-  /** The file is being saved, which may take a while. The log waits for the next look; health and lists know at once. */
-  readonly isTooEarlyToLog: boolean
-  /** What became of the pets, as the end of a message. */
-  readonly kept: string
+  /** The file is being saved, and was not at the look before. A save may take a while, so that log and health wait for the next look. */
+  readonly isFirstOfSave: boolean
+  /** What became of the pets, as the end of a message; undefined while they are being kept. */
+  readonly kept: string | undefined
 }
 
 interface CreationFailure {
@@ -77,7 +77,9 @@ export class Trouble {
   /** Why no pet can be created, or not each. */
   get code(): 'read_only' | 'storage_failed' | undefined {
     const found = this.#find()
-    return found && kinds[found.kind].code
+    // What the log was told before a save began still holds.
+    const isTooEarly = this.#lookFailure?.isFirstOfSave === true && this.#told === undefined
+    return found === undefined || isTooEarly ? undefined : kinds[found.kind].code
   }
 
   lookSucceeded(wasRead: boolean): void {
@@ -90,14 +92,13 @@ export class Trouble {
   }
 
   /**
-   * While a file is being saved, nothing is logged until the next look has found the same. On a slow disk, `keep` takes long: the message waits
-   * for what it returns, which is the end of a message, but health and lists do not.
+   * On a slow disk, `keep` takes long. The message waits for what it returns, which is the end of the message; health and lists do not wait.
    */
   async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
-    const isTooEarlyToLog = isBeingSaved(error) && !isBeingSaved(this.#lookFailure?.error)
-    this.#lookFailure ??= { error, isTooEarlyToLog: true, kept: '' }
+    const isFirstOfSave = isBeingSaved(error) && !isBeingSaved(this.#lookFailure?.error)
+    this.#lookFailure ??= { error, isFirstOfSave, kept: undefined }
     const kept = await keep()
-    this.#lookFailure = { error, isTooEarlyToLog, kept }
+    this.#lookFailure = { error, isFirstOfSave, kept }
     this.#tell()
   }
 
@@ -139,12 +140,13 @@ export class Trouble {
     return { kind, words: this.#describeCreation(failure.error) }
   }
 
-  #describeLook({ error, isTooEarlyToLog, kept }: LookFailure): Finding {
+  #describeLook({ error, isFirstOfSave, kept }: LookFailure): Finding {
     const { name } = this.#file
     const isFault = error instanceof DataFileUnusable
     const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
-    const words = isTooEarlyToLog ? undefined : `${fault}${separator}${consequence}${kept}`
+    const isTooEarly = isFirstOfSave || kept === undefined
+    const words = isTooEarly ? undefined : `${fault}${separator}${consequence}${kept}`
     return { kind: isFault ? 'fault' : 'unreadable', words }
   }
 
