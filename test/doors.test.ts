@@ -344,10 +344,10 @@ test('takes a request of an adapter, without raw headers, and its body as text o
   }
 })
 
-test('breaks off a request that is dropped, where an adapter hands on no connection', async (t) => {
+test('drops a request that an adapter hands on without its connection, and goes on', async (t) => {
   const store = await create(t, { fail: 'drop' })
   const url = await listenBehindAdapter(t, store, [])
-  await assert.rejects(send(url, '/v1/pets'), /socket hang up|ECONNRESET/)
+  await assert.rejects(send(url, '/v1/pets'))
   store.disturb({ fail: 'none' })
   assert.equal((await send(url, '/v1/pets')).status, 200)
 })

@@ -47,7 +47,7 @@ export function methodNotAllowed(method: string, allowed: readonly string[], pat
 }
 
 /** In the place of a response, if none is to come at all. */
-const noResponse: Reply = {
+const dropped: Reply = {
   status: 0,
   headers: [],
   code: 'failed_on_purpose',
@@ -55,10 +55,14 @@ const noResponse: Reply = {
   closes: true,
 }
 
+/** The same, when the request has hung. */
+export const hanging: Reply = { ...dropped }
+
 /** `methods`: all that any path takes. */
 export function failOnPurpose(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
   const { outcome, isAskedFor, isAfter } = failure
-  if (outcome === 'drop' || outcome === 'hang') return noResponse
+  if (outcome === 'drop') return dropped
+  if (outcome === 'hang') return hanging
   // Settings take no others than known codes.
   if (!/^\d/.test(outcome))
     return { ...rehearse(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }

@@ -5,7 +5,7 @@
 import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
 import { createCors, isPreflight } from '../http/cors.ts'
-import { createDisturbances, type Disturbance, type Failure } from '../http/disturbance.ts'
+import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { checkBodyHead, checkFraming, clientGone, parseBody } from '../http/request.ts'
 import type { Arrival, Client, Core } from '../http/request.ts'
@@ -19,7 +19,7 @@ import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery, type Handler, operations } from './operations.ts'
-import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refuseWith } from './refusals.ts'
+import { errorCodes, failOnPurpose, formatAllow, hanging, methodNotAllowed, refuseWith } from './refusals.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -111,6 +111,30 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`the listener is mounted ${fault}`)
   }
 
+  /** The reply, unless the request is to fail on purpose: before the checks or, where the store was to act, after it. */
+  async function answerOrFail(arrival: Arrival, current: Handled): Promise<Reply> {
+    if (arrival.fault !== undefined) throw arrival.fault
+    if (isClosing) throw new HttpError('shutting_down')
+    const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
+    const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
+    if (failure === undefined) return answer(arrival, current)
+    if (failure.isAfter) {
+      const reply = await answer(arrival, current)
+      if (reply.status >= 300) return reply
+    } else current.route = findRouteUnchecked(arrival)
+    return failOnPurpose(failure, arrival, everyMethod)
+  }
+
+  /** Checks the framing, the path, the method and the key, in this order. The operation checks the rest. */
+  async function answer(arrival: Arrival, current: Handled): Promise<Reply> {
+    checkFraming(arrival)
+    const { resource, parameter, search } = findResource(arrival)
+    const route = findRoute(resource, arrival)
+    current.route = route
+    if (route.needsNoKey !== true) current.key = authenticate(arrival)
+    return route.handle({ parameter, search, readBody: () => readBody(arrival) })
+  }
+
   /** What the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
     if (error instanceof HttpError) return errorReply(error)
@@ -161,35 +185,11 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     async handle(arrival) {
       const start = clock.performanceNow()
       checkMount(arrival)
-      const readBody = async (): Promise<unknown> => {
-        checkBodyHead(arrival)
-        arrival.askForBody?.()
-        arrival.askForBody = undefined
-        return parseBody(await arrival.readBody())
-      }
       const current: Handled = { client: arrival.client, start, arrival, route: undefined, key: undefined }
       handled.push(current)
-      let failure: Failure | undefined
       let reply: Reply
       try {
-        if (arrival.fault !== undefined) throw arrival.fault
-        if (isClosing) throw new HttpError('shutting_down')
-        const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
-        failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
-        if (failure?.isAfter === false) {
-          current.route = findRouteUnchecked(arrival)
-          reply = failOnPurpose(failure, arrival, everyMethod)
-        } else {
-          checkFraming(arrival)
-          const { resource, parameter, search } = findResource(arrival)
-          const route = findRoute(resource, arrival)
-          current.route = route
-          if (route.needsNoKey !== true) current.key = authenticate(arrival)
-          // The operation checks the rest.
-          reply = await route.handle({ parameter, search, readBody })
-          if (failure !== undefined && reply.status < 300)
-            reply = failOnPurpose(failure, arrival, everyMethod)
-        }
+        reply = await answerOrFail(arrival, current)
       } catch (error) {
         if (error === clientGone) {
           takeOut(current)
@@ -199,10 +199,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       }
       // A stop has given up on it, and responded.
       if (!takeOut(current)) return abandoned
-      const completed = complete(reply, current)
-      if (failure?.outcome !== 'hang' || reply.isOnPurpose !== true) return completed
-      await disturbances.hang(arrival)
-      return abandoned
+      const sent = complete(reply, current)
+      if (reply === hanging) await disturbances.hang(arrival)
+      return sent
     },
     refuse(code, client) {
       return complete(refuseWith(code), { client, start: clock.performanceNow() })
@@ -232,7 +231,14 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 }
 
-/** Of every response. */
+async function readBody(arrival: Arrival): Promise<unknown> {
+  checkBodyHead(arrival)
+  arrival.askForBody?.()
+  arrival.askForBody = undefined
+  return parseBody(await arrival.readBody())
+}
+
+/** Every response has these. */
 const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 /** The end of a request whose client has gone, or that a reset or a stop drops. It is not logged here; one that hangs was logged when it began to. */

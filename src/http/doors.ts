@@ -39,9 +39,10 @@ export function createListener(core: Core) {
     }
     const respond = (reply: Reply): void => {
       if (reply.status === 0) {
-        // An adapter, or the inject of Fastify, hands on a request that came by no connection.
-        const isConnected = request.socket instanceof Socket && !client.destroyed
-        return 'stream' in request || !isConnected ? breakOff() : endUnusably(request, reply)
+        // A response has no socket before its turn on the connection, and another object in its place where Fastify injects the request.
+        const { socket } = response
+        const isItsTurn = !('stream' in request) && !client.destroyed && socket instanceof Socket
+        return isItsTurn ? endUnusably(socket, reply) : breakOff()
       }
       try {
         // The responses of HTTP/2 have the same methods, but no Connection.
@@ -57,7 +58,7 @@ export function createListener(core: Core) {
 }
 
 /** Reads on what the client sends: a reset would make it lose the unusable head, and a browser would send its request again. */
-function endUnusably({ socket }: IncomingMessage, reply: Reply): void {
+function endUnusably(socket: Socket, reply: Reply): void {
   socket.end(formatReply(reply, {})).resume()
   socket.setTimeout(lingerMs, () => socket.destroy())
 }
