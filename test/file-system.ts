@@ -4,6 +4,7 @@ import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
+import { FileText } from '../src/data-file/file-text.ts'
 import type { Pet, PetWithoutId } from '../src/options/types.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
@@ -225,6 +226,11 @@ export function namesInFile(path: string): readonly string[] {
   // The tests that use it say what must be in the file.
   const { pets } = JSON.parse(nodeFs.readFileSync(path, 'utf8')) as { pets: Pet[] }
   return pets.map(({ name }) => name)
+}
+
+/** Whether a start takes this text as it is. */
+export function isValidFile(text: string): boolean {
+  return new FileText(Buffer.from(text)).describeFaults('pets.json') === undefined
 }
 
 /** A pet's line in a data file. */

@@ -719,6 +719,23 @@ test('health and lists know the fault while keeping takes long, and a stop says 
   assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
 })
 
+test('a stop says nothing of pets that were kept before it', async (t) => {
+  const path = makeDataFile([rex, mia])
+  const lines = new Lines()
+  const store = await openFileStore(path, { onMessage: lines.say })
+  const waiting = setInterval(() => {}, 1_000)
+  t.after(() => clearInterval(waiting))
+  nodeFs.truncateSync(path)
+  await lines.next(/are kept in/)
+  // The time that a stop gives the keeping of pets is over at once.
+  t.mock.method(clock, 'setTimeout', (call: () => void) => {
+    call()
+    return setTimeout(() => {}, 0)
+  })
+  await store.close(clock.performanceNow())
+  assert.ok(!lines.some((line) => line.includes('not kept')), lines.join('\n'))
+})
+
 test('a start that is refused names the file in which an earlier run was keeping its pets when it was ended', async () => {
   const path = makeDataFile('')
   nodeFs.writeFileSync(`${path}.petstore-temporary`, whole)

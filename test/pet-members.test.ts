@@ -2,11 +2,8 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { limitEachTest } from './time-limit.ts'
 import { makeDataFile, startApp, type StartedApp } from './support.ts'
 import { otherPet, wholePet } from './whole-pet.ts'
-
-limitEachTest()
 
 const list = async ({ send }: StartedApp): Promise<unknown> => JSON.parse((await send('/v1/pets')).text)
 

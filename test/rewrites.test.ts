@@ -137,39 +137,37 @@ describe(
   'keeps an edit that falls between any two system calls of a rewrite, also when the process is killed',
   { concurrency: false },
   () => {
-    {
-      for (const [how, begin] of saves) {
-        test(`saved ${how}`, async (t) => {
-          // Time goes on only while the store waits for something.
-          let ms = 0
-          t.mock.method(clock, 'performanceNow', () => ms)
-          t.mock.method(clock, 'setTimeout', (call: () => void, waitMs: number) => {
-            ms += waitMs
-            return setImmediate(call)
-          })
-          const root = makeFastFolder()
-          const { store, calls } = await createWithRewrite(join(root, 'count'), () => {})
-          await store.close()
-          assert.ok(calls > 20, `${calls} calls`)
-          const moments: Moments[] = []
-          for (let from = 0; from < calls; from++)
-            for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
-          // The store does something else with what it finds at each call, but seldom with what it finds at two of them.
-          // A save by rename can be seen only when it ends.
-          const distance = how === 'by rename' ? 1 : 2
-          for (const moment of moments.filter(({ from, to }) => isThorough || to - from < distance)) {
-            const folder = join(root, `${moment.from}-${moment.to}`)
-            for (const killed of await saveDuringRewrite(folder, begin, moment)) {
-              const again = await openFileStore(join(killed, 'pets.json'))
-              const [first, second] = again.list({ limit: 100 }).pets
-              assert.deepEqual([first?.name, second?.name], ['Max', 'Mia'], killed)
-              await again.close()
-              nodeFs.rmSync(killed, { recursive: true })
-            }
-            nodeFs.rmSync(folder, { recursive: true })
-          }
+    for (const [how, begin] of saves) {
+      test(`saved ${how}`, async (t) => {
+        // Time goes on only while the store waits for something.
+        let ms = 0
+        t.mock.method(clock, 'performanceNow', () => ms)
+        t.mock.method(clock, 'setTimeout', (call: () => void, waitMs: number) => {
+          ms += waitMs
+          return setImmediate(call)
         })
-      }
+        const root = makeFastFolder()
+        const { store, calls } = await createWithRewrite(join(root, 'count'), () => {})
+        await store.close()
+        assert.ok(calls > 20, `${calls} calls`)
+        const moments: Moments[] = []
+        for (let from = 0; from < calls; from++)
+          for (let to = from; to < Math.min(from + maxDistance, calls); to++) moments.push({ from, to })
+        // The store does something else with what it finds at each call, but seldom with what it finds at two of them.
+        // A save by rename can be seen only when it ends.
+        const distance = how === 'by rename' ? 1 : 2
+        for (const moment of moments.filter(({ from, to }) => isThorough || to - from < distance)) {
+          const folder = join(root, `${moment.from}-${moment.to}`)
+          for (const killed of await saveDuringRewrite(folder, begin, moment)) {
+            const again = await openFileStore(join(killed, 'pets.json'))
+            const [first, second] = again.list({ limit: 100 }).pets
+            assert.deepEqual([first?.name, second?.name], ['Max', 'Mia'], killed)
+            await again.close()
+            nodeFs.rmSync(killed, { recursive: true })
+          }
+          nodeFs.rmSync(folder, { recursive: true })
+        }
+      })
     }
   },
 )

@@ -9,7 +9,7 @@ import { closingBrackets, FileText, maxAppendPets, parseFileText } from '../src/
 import { formatAppend } from '../src/data-file/appender.ts'
 import { type Damage, findDamage } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/options/types.ts'
-import { petLine } from './file-system.ts'
+import { isValidFile, petLine } from './file-system.ts'
 import { formatDataFile, share } from './support.ts'
 
 function pet(id: number): Pet {
@@ -83,22 +83,13 @@ test('repairs every mixture of closing brackets and opening bytes that a partial
         const tail =
           closing.slice(0, rolledBack) + opening.slice(rolledBack, written) + closing.slice(written)
         const text = start + tail
-        if (isValid(text)) continue
+        if (isValidFile(text)) continue
         const { count, petsEnd } = repair(text) ?? {}
         assert.deepEqual([count, petsEnd], [start === head ? 1 : 0, start.length], JSON.stringify(tail))
       }
     }
   }
 })
-
-function isValid(text: string): boolean {
-  try {
-    parseFileText('pets.json', Buffer.from(text))
-    return true
-  } catch {
-    return false
-  }
-}
 
 test('keeps each whole pet of a copy whose parts were read between appends', () => {
   const texts = [head + closing]

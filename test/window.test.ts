@@ -14,6 +14,7 @@ import type { Pet } from '../src/options/types.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
+  isValidFile,
   Lines,
   makeFastFolder,
   newPet,
@@ -113,15 +114,6 @@ function overwrite(path: string, text: string): string {
   return padded
 }
 
-function isValid(text: string): boolean {
-  try {
-    parseFileText('pets.json', Buffer.from(text))
-    return true
-  } catch {
-    return false
-  }
-}
-
 const accidents: readonly Accident[] = [
   {
     what: 'emptied',
@@ -186,7 +178,7 @@ const accidents: readonly Accident[] = [
     isLong: true,
     happen: (path, text) => {
       const current = nodeFs.existsSync(path) ? nodeFs.readFileSync(path, 'utf8') : ''
-      return overwrite(path, (isValid(current) ? current : text).replace(first, '"Dog100"'))
+      return overwrite(path, (isValidFile(current) ? current : text).replace(first, '"Dog100"'))
     },
   },
 ]
