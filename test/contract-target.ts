@@ -9,8 +9,8 @@ import { describeSlowness, type Scope } from './contract-verdict.ts'
 
 export interface Target {
   client: Client
-  /** Which server it is, and what is special about it, in sentences, to be printed first. */
-  words: string
+  /** Which server it is, and what is special about it, in sentences, to be printed first; undefined for the service of this project. */
+  words: string | undefined
   scope: Scope
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ export async function openTarget(argv: readonly string[], env: NodeJS.ProcessEnv
   if (!address && !named.key && startOwnServer !== null) {
     const server = await startOwnServer()
     const client = createClient(`${server.address}/v1`, server.key)
-    return { client, scope, words: `Verifying this project's service at ${client.base}`, close: server.close }
+    return { client, scope, words: undefined, close: server.close }
   }
   if (!address) throw new PlainError(`Which server is to be verified? ${usage}`)
   // It would be printed.

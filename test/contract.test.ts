@@ -43,7 +43,7 @@ if (isTestRun) {
 
 function defineTests(target: Target): void {
   const { words, client, scope, close } = target
-  console.log(words)
+  if (words !== undefined) console.log(words)
   const { cases, conclude, cleanUp } = createSuite(client, scope)
   const events = new EventEmitter()
   const ended = once(events, 'end')
@@ -89,7 +89,7 @@ function groupBySection(cases: readonly Case[]): readonly (readonly [Case, ...Ca
 async function runAlone(): Promise<void> {
   try {
     const { words, client, scope, close } = await openTarget(process.argv, process.env)
-    console.log(words)
+    if (words !== undefined) console.log(words)
     const suite = createSuite(client, scope)
     const conclude = (): number => {
       showProgress('')
