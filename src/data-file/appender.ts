@@ -5,12 +5,12 @@ import { attempt, errorCode } from '../system/errors.ts'
 import { DataFileChanged, type Disk, type Identity, isSame } from './disk.ts'
 import { closingBrackets, type FileText, formatPets } from './file-text.ts'
 
-/** How a file ends that is served, and from where on an append writes over it. */
+/** The end of a file that is served, over which an append writes. */
 export interface FileEnd {
   readonly identity: Identity
-  /** After the last pet or, if there is none, after the `[`. */
+  /** The offset behind the last pet or, if there is none, behind the `[`. */
   readonly petsEnd: number
-  /** The bytes up to there, as many as are compared. */
+  /** The last bytes before `petsEnd`, as many as are compared. */
   readonly before: Buffer
   /** Closing brackets, ours or a person's, with white space. */
   readonly closing: Buffer
@@ -19,13 +19,13 @@ export interface FileEnd {
 /** What follows the last pet since an append has failed: a mixture of the old closing brackets, of these bytes, and of NULs. */
 export interface HalfWritten {
   readonly bytes: Buffer
-  /** Of the file as the append has left it. */
+  /** The identity of the file as the append has left it. */
   readonly identity: Identity | 'unknown'
 }
 
 /**
- * `error` is a DataFileChanged if somebody else has written the file. `halfWritten`: what is in it, if the failure came after the first call
- * that changes it. `writtenBytes`: how many bytes of the new end have reached it.
+ * `error` is a DataFileChanged if somebody else has written the file. `halfWritten` is what is in the file, if the append failed after the first call
+ * that changes it. `writtenBytes` is how many bytes of the new end have reached it.
  */
 export type AppendOutcome =
   | { readonly is: 'durable'; readonly end: FileEnd }
@@ -44,17 +44,19 @@ export type RollBackOutcome =
 const comparedBytes = 256
 
 /**
- * An edit that keeps length and end falls unseen between look and write, which takes microseconds unless the process was stopped there. Of
- * the clocks, only the time of day goes on while a machine sleeps.
+ * Somebody may save the file between our look and our write. If the save keeps its length and its last bytes, nothing shows it. The gap takes
+ * microseconds, unless the process was stopped in it (SIGSTOP, a machine that sleeps). So after a longer gap the file is read again. It is measured
+ * by the time of day, since the monotonic clock of Linux stands still while the machine sleeps (CLOCK_MONOTONIC in
+ * https://man7.org/linux/man-pages/man2/clock_getres.2.html).
  */
 const maxGapMs = 250
 
-/** The bytes to write at `petsEnd`. */
+/** Returns the bytes to write at `petsEnd`. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(formatPets(pets, isFirst) + closingBrackets.toString())
 }
 
-/** The bytes are copied, since a part of the text would keep all of it in memory. */
+/** Copies the bytes, since a Buffer on a part of the text would keep all of it in memory. */
 export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): FileEnd {
   const before = Buffer.from(bytes.subarray(Math.max(0, petsEnd - comparedBytes), petsEnd))
   return { identity, petsEnd, before, closing: Buffer.from(tail) }
@@ -70,8 +72,8 @@ function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
 /**
  * Writes `bytes` (see formatAppend) over the closing brackets.
  *
- * `: > pets.json` may fall between the look and the write, which then fills the file with NULs up to its place. So what lies before that
- * place is compared too, before the write and after it.
+ * Somebody may empty the file (`: > pets.json`) between the look and the write, which then fills it with NULs up to its place. So what lies
+ * before that place is compared too, before the write and after it.
  */
 export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<AppendOutcome> {
   const { closing, petsEnd } = end
@@ -83,7 +85,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     // 1. Look: the file is as it was left. Where times are whole seconds, only its bytes show an edit.
     file = await OpenEnd.open(disk, end)
     if (!isSame(file.identify(), end.identity) || !file.endsIn(closing)) throw new DataFileChanged()
-    // 2. Write. A cut would remove what an editor adds at this very moment, so only if more follows than is written.
+    // 2. Write. The file is cut only if its old end is longer than the new one, since a cut removes what an editor adds at this very moment.
     isTouched = true
     if (closing.length > bytes.length) file.cut(petsEnd + bytes.length)
     while (writtenBytes < bytes.length) writtenBytes += file.writeSome(bytes, writtenBytes)
@@ -130,7 +132,8 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
     await file.sync()
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
-    // 6. Somebody may have edited its beginning since the append, which only its identity would have shown: then it has to be read.
+    // 6. Somebody may have edited the beginning of the file since the append. Only the identity would show that: if none is known, the file has to be
+    // read.
     if (halfWritten.identity === 'unknown') throw new DataFileChanged()
     return { is: 'durable', end: { ...end, identity } }
   } catch (error) {
@@ -142,7 +145,7 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
   }
 }
 
-/** Some editors remove the file and write it again. And a folder may be there by now. */
+/** Returns a DataFileChanged if the file is gone, since some editors remove it and write it again, or if a folder is there by now. */
 function toChanged(error: unknown): unknown {
   return ['ENOENT', 'EISDIR'].includes(errorCode(error)) ? new DataFileChanged() : error
 }
@@ -168,7 +171,7 @@ class OpenEnd {
     return this.#disk.fstatIdentity(this.#descriptor)
   }
 
-  /** If the process was stopped, somebody else may have written the file since. */
+  /** Returns `unknown` if the process was stopped, since somebody else may have written the file meanwhile. */
   identifyUnlessStopped(): Identity | 'unknown' {
     const identity = attempt(() => this.identify())
     return identity === undefined || this.wasStopped() ? 'unknown' : identity
@@ -178,7 +181,7 @@ class OpenEnd {
     return clock.now() - this.#startMs > maxGapMs
   }
 
-  /** Whether these bytes are all that follows the last pet, and what lies before them is as it was. */
+  /** Returns whether these bytes are all that follows the last pet, and what lies before them is as it was. */
   endsIn(bytes: Buffer): boolean {
     return this.#readEnd(bytes.length)?.equals(bytes) === true
   }
@@ -190,7 +193,7 @@ class OpenEnd {
     return found.every((byte, at) => byte === a[at] || byte === b[at] || byte === 0)
   }
 
-  /** What follows the last pet, and one byte more than there should be; undefined if other bytes lie before it. */
+  /** Returns what follows the last pet, with one byte more than there should be if there is more; undefined if what lies before has changed. */
   #readEnd(length: number): Buffer | undefined {
     const { before, petsEnd } = this.#end
     const found = this.#disk.readAt(this.#descriptor, petsEnd - before.length, before.length + length + 1)
@@ -201,7 +204,7 @@ class OpenEnd {
     this.#disk.fs.ftruncateSync(this.#descriptor, length)
   }
 
-  /** Writes what follows the first `from` bytes, or the beginning of that. Returns how many bytes it has written. */
+  /** Writes the bytes from `from` on, perhaps not all of them. Returns how many it has written. */
   writeSome(bytes: Buffer, from: number): number {
     return this.#disk.writeSome(this.#descriptor, bytes, from, this.#end.petsEnd + from)
   }
@@ -211,9 +214,8 @@ class OpenEnd {
   }
 
   /**
-   * The identity of the file at the path. Throws a DataFileChanged if it is another one, or was written since it had the identity `written`.
-   * Windows has the times of a file for certain only when it is closed
-   * (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
+   * Returns the identity of the file at the path. Throws a DataFileChanged if it is another file, or was written since it had the identity `written`.
+   * Windows has the times of a file for certain only when it is closed (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
    */
   closeAndFind(written: Identity): Identity {
     const { isWindows } = this.#disk

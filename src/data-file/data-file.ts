@@ -2,14 +2,15 @@
  * The data file as lowdb's adapter. `write` appends in place; `read` returns what a person has edited, once the save is complete. Both leave
  * alone what somebody else has written meanwhile. While the file cannot be used, the pets that are served are kept beside it.
  *
- * | State        | What is known                                                   | A write              | A look, twice a second  |
- * | ------------ | --------------------------------------------------------------- | -------------------- | ----------------------- |
- * | unread       | somebody else has written it, or nothing was read yet           | waits for a read     | it has to be read       |
- * | served       | the file is as it was last read or written here                 | appends              | if it differs: unread   |
- * | half-written | an append has failed, and a part of its bytes may be in the file | rolls it back first  | rolls it back: unread   |
- * | unusable     | as it is, it cannot be used                                     | waits for a read     | if it differs, or may be rewritten now: unread |
+ * | State        | What is known                                         | A write             | A look, twice a second |
+ * | ------------ | ----------------------------------------------------- | ------------------- | ---------------------- |
+ * | unread       | somebody else has written it, or nothing was read yet | waits for a read    | it has to be read      |
+ * | served       | the file is as it was last read or written here       | appends             | if it differs: unread  |
+ * | half-written | a failed append may have left some bytes in the file  | rolls it back first | rolls it back: unread  |
+ * | unusable     | as it is, it cannot be used                           | waits for a read    | if it differs, or may be rewritten now: unread |
  *
- * A read leads from unread to served or to unusable, or to unread where the file cannot be read, or is not. Only #become changes the state.
+ * A read leads from unread to served or to unusable. The file stays unread if it cannot be read now, or is too large to be read. Only #become
+ * changes the state.
  */
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
@@ -35,16 +36,22 @@ import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new
 import { findRemedy, type FoundText, isChanged, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './torn-end.ts'
 
-/** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. */
+/**
+ * On some mounts, a file that is renamed gets another inode, so that each rewrite seems to meet an edit. After so many such rewrites in a row, the
+ * file counts as unusable.
+ */
 const maxChangedRewrites = 10
 
-/** An edit that is larger than the file was twice over, and this, is taken for one that may not fit. */
+/** An edit that makes the file larger than twice its size and this many bytes may not fit into memory (see #keepBeforeLargeRead). */
 const maxGrownBytes = 2 ** 20
 
-/** Less than that is no room, even if a small pet still fits. */
+/** A disk with less room than this counts as full, even if a small pet still fits. */
 const minFreeBytes = 2 ** 20
 
-/** What Node reads in one piece. */
+/**
+ * An append that would make the file larger is refused, since Node reads at most so many bytes in one piece
+ * (https://nodejs.org/api/errors.html#err_fs_file_too_large).
+ */
 const maxFileBytes = 2 ** 31 - 1
 
 type State =
@@ -68,13 +75,13 @@ interface Served {
   readonly data: PetData
   /** So many of the pets are in the file. Those behind them are being created. */
   count: number
-  /** Of the file when it was last read or written here. */
+  /** The identity of the file when it was last read or written here. */
   identity: Identity
   /** Where the path led when the file was read: a link may lead elsewhere since. */
   readonly target: string
 }
 
-/** An append that was tried and has failed; `cause` is the system's error or a DataFileChanged. */
+/** Says that an append was tried and has failed; `cause` is the system's error or a DataFileChanged. */
 export class AppendFailed extends Error {
   /** Whether its pets may be in the file, or in an editor that has read them there. */
   readonly mayBeStored: boolean
@@ -99,13 +106,16 @@ export function describeReadOnly(reason: string): string {
 
 export class DataFile implements Adapter<PetData> {
   readonly name: string
-  /** Of all pets that were read, or of which a byte was written: an id that an edit has removed is not given again in this run. */
+  /**
+   * The highest id of any pet that was read, or of which a byte was written. A new pet gets a higher one, so that the id of a removed pet is not
+   * given again in this run.
+   */
   highestGivenId: Int64 = 0
   readonly #disk: Disk
   readonly #release: FileLock
   readonly #keeper: PetKeeper
   #state: State = { is: 'unread' }
-  /** Undefined at a start. */
+  /** Undefined until the first read has succeeded. */
   #served: Served | undefined
   /**
    * Linux reports a failed sync once, and may forget the bytes: the next sync would succeed without them
@@ -113,7 +123,7 @@ export class DataFile implements Adapter<PetData> {
    */
   #hasFailedSync = false
   #changedRewrites = 0
-  /** Since a rewrite has failed: no file is at the path, but the one that was is beside it. */
+  /** A rewrite has failed halfway: no file is at the path, and the old one lies beside it. */
   #isOldAside = false
 
   constructor(disk: Disk, release: FileLock) {
@@ -136,13 +146,14 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Whether the file has to be read, and `touched` if it seems to have nothing new: another mode, a name that was changed and changed back.
-   * Throws what makes it unusable, or the system's error if an append that has failed cannot be undone.
+   * Returns whether the file has to be read. It is `touched` if it seems to have nothing new: another mode, or a name that was changed and changed
+   * back. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone.
    */
   async look(): Promise<'same' | 'touched' | 'edited'> {
     if (this.#state.is === 'half-written') {
       await this.#rollBack()
-      // The disk, which had failed twice, works again. That the file can be read, too, shows that it can be used.
+      // An append and its roll-back had failed, and now the roll-back has worked, or has met an edit. The file is read before creations go on, since
+      // a disk that has failed may fail to read, too.
       this.#become({ is: 'unread' })
     }
     const state = this.#state
@@ -164,8 +175,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * A file that cannot stay as it is (a damaged end, missing ids, a failed sync) is rewritten, durably, and read once more: then it has to be
-   * as it was written. Throws a DataFileChanged when it has to be read again in a moment.
+   * Reads the file. One that cannot stay as it is (a damaged end, missing ids, a failed sync) is rewritten durably and read once more, and then has
+   * to be as it was written. Throws a DataFileChanged when it has to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
     let written: Buffer | undefined
@@ -180,7 +191,7 @@ export class DataFile implements Adapter<PetData> {
       else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
         return this.#serve(identity, text)
       else {
-        // The ids of 100,000 pets take long to read and to fill in: others are served in between.
+        // To read 100,000 pets and fill in their ids takes long, so other requests are served in between.
         await new Promise(clock.setImmediate)
         written = await this.#rewrite(identity, text.formatWithIds())
       }
@@ -203,7 +214,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Returns what the file was rewritten with, or throws `unusable`; a DataFileChanged when it has to be read again. */
+  /** Returns what the file was rewritten with. Throws `unusable` if a person has to mend it, or a DataFileChanged when it has to be read again. */
   async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
     const { identity } = found
     const remedy = await findRemedy(this.#disk, found, this.#served === undefined)
@@ -221,8 +232,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed; before that is tried, a DataFileChanged when
-   * the file has to be read first, or the system's error. Only a person changes and removes pets: anything else is a TypeError.
+   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed if that fails. If it cannot be tried,
+   * throws a DataFileChanged when the file has to be read first, or else the system's error. Only a person changes and removes pets, so anything but
+   * new pets is a TypeError.
    */
   async write(data: PetData): Promise<void> {
     const served = this.#served
@@ -244,10 +256,10 @@ export class DataFile implements Adapter<PetData> {
       this.highestGivenId = last.id
       return
     }
-    // 3. While its bytes were there, an editor may have read these pets, and may save them at any time: their ids are given.
+    // 3. An editor may have read these pets while their bytes were in the file, and may save them at any time. So their ids count as given.
     const { error, writtenBytes, halfWritten } = outcome
     if (writtenBytes > 0) this.highestGivenId = last.id
-    // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look.
+    // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look or write.
     if (isChanged(error)) this.#become({ is: 'unread' })
     else if (halfWritten !== undefined) {
       this.#become({ is: 'half-written', end: state.end, halfWritten })
@@ -269,21 +281,21 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** As Disk.findWriteError. */
+  /** Returns why the file may not be written, as Disk.findWriteError does. */
   findWriteError(isSuspected: boolean): unknown {
     return this.#disk.findWriteError(isSuspected)
   }
 
-  /** Whether so little room is known to be left that pets soon find none. */
+  /** Returns whether the disk is known to have so little room that pets soon find none. */
   isDiskFull(): boolean {
     const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#served?.target ?? this.#disk.path))
-    // A small file system, such as one in memory, never has so much.
+    // A small file system, such as one in memory, may never have so much room, so a quarter of its size suffices there.
     return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
   }
 
   /**
-   * Keeps the pets that are served, if they are not in the file, nor kept already. Returns the names of the files that they are in now, none
-   * if they need not be kept. Throws as PetKeeper does.
+   * Keeps the pets that are served, unless they are in the file, or kept already. Returns the names of the files that they are kept in, none if they
+   * need not be kept. Throws what PetKeeper.keep throws.
    */
   async keepPets(): Promise<readonly string[]> {
     const served = this.#served
@@ -291,12 +303,15 @@ export class DataFile implements Adapter<PetData> {
     return this.#keeper.keep(served.target, served.data.pets)
   }
 
-  /** The next `keepPets` tries again at once. */
+  /** Makes the next `keepPets` try again at once. */
   forgetKeepFailure(): void {
     this.#keeper.forgetFailure()
   }
 
-  /** Whether the file is still as it was served, though it may not be read now. One that was read and is wrong may have its old size and time. */
+  /**
+   * Returns whether the file still has the pets that are served, even if it cannot be read now. A file that was read and found wrong does not, though
+   * it may have the old size and time.
+   */
   #isServedOnDisk({ identity }: Served): boolean {
     if (this.#state.is === 'unusable') return false
     return attempt(() => hasSameContent(this.#disk.statIdentity(), identity)) === true
@@ -322,7 +337,7 @@ export class DataFile implements Adapter<PetData> {
       await this.#disk.syncFile()
     } catch (error) {
       if (errorCode(error) === 'ENOENT') throw new DataFileChanged()
-      // On a read-only file system (Linux makes it so after an error) what is there is served; so is, on Windows, a file that may not be
+      // Linux may make a file system read-only after an error. What is there is served all the same; so is, on Windows, a file that may not be
       // written.
       this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
     }
@@ -333,7 +348,7 @@ export class DataFile implements Adapter<PetData> {
     const { target } = this.#disk
     removeLeftovers(this.#disk)
     this.#isOldAside = false
-    // Nothing fails from here on, so lowdb holds the same pets.
+    // Nothing can fail from here on, so lowdb gets the same pets.
     const { pets } = text
     this.#served = { data: { pets }, count: pets.length, identity, target }
     this.#become({ is: 'served', end: endOf(text, identity) })
@@ -361,7 +376,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * What keeps the file from being rewritten, if it is none of the disk's failures.
+   * Returns what keeps the file from being rewritten, if it is none of the disk's failures.
    *
    * | Cause                                     | It is tried again            |
    * | ----------------------------------------- | ---------------------------- |
@@ -382,7 +397,10 @@ export class DataFile implements Adapter<PetData> {
     return undefined
   }
 
-  /** Returns the path. Where the folder may not be written, the rewrite that comes next would fail, too: so the error is the same. */
+  /**
+   * Returns the path of a new file with the damaged bytes. If the folder may not be written, the rewrite that comes next would fail, too, so the
+   * error is the same.
+   */
   async #saveDamaged(damaged: Buffer): Promise<string> {
     try {
       return await writeBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])

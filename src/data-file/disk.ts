@@ -1,6 +1,6 @@
 /**
- * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file, and on what
- * lies beside it but the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
+ * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file and on the files beside it, except for
+ * the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -13,21 +13,23 @@ export type FileSystem = typeof nodeFs
 /** A virus scanner or an indexer on Windows may hold a file for so long. */
 const maxInUseMs = 1000
 
-/** One state of a file, as far as `stat` tells; undefined for a missing one. With the ctime, since `cp -p` and `touch` set the mtime back. */
+/**
+ * One state of a file, as far as `stat` tells; undefined for a missing file. It has the ctime, too, since `cp -p` and `touch` can set the mtime back.
+ */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
 
 export interface DiskOptions {
-  /** For the person who runs the server. */
+  /** Takes messages for the person who runs the server. */
   readonly onMessage?: (message: string) => void
   readonly fileSystem?: FileSystem
-  /** The system whose ways the file system has, for tests. */
+  /** The system that a test simulates; by default the real one. */
   readonly platform?: NodeJS.Platform
 }
 
 export class Disk {
   /** The path of the data file as it was given, for messages: nothing in it reaches a terminal as a command. */
   readonly name: string
-  /** The same, however the working directory of the process changes. */
+  /** The same path made absolute: it stays the same when the working directory changes. */
   readonly path: string
   readonly fs: FileSystem
   readonly platform: NodeJS.Platform
@@ -38,7 +40,7 @@ export class Disk {
   constructor(path: string, options: DiskOptions = {}) {
     this.name = nameUnseen(path)
     this.path = resolve(path)
-    // Node puts this character in the place of bytes that are no UTF-8, and would create another file.
+    // Node puts this character in the place of bytes that are not UTF-8, so a file of another name would be created.
     if (this.path.includes('\uFFFD'))
       throw DataFileUnusable.ofFile(
         this.name,
@@ -54,17 +56,17 @@ export class Disk {
     this.#onMessage?.(`${this.name}: ${message}`)
   }
 
-  /** Where the path leads, through all symbolic links, whether there is a file yet or not. */
+  /** Returns where the path leads through all symbolic links, whether there is a file yet or not. */
   get target(): string {
     return this.#followLinks(this.path)
   }
 
-  /** The path in its folder as it is now, whatever is there; undefined if the folder cannot be found. */
+  /** Returns the path itself with the links of its folder resolved, whatever lies there; undefined if the folder cannot be found. */
   get givenPlace(): string | undefined {
     return attempt(() => join(this.#followLinks(dirname(this.path)), basename(this.path)))
   }
 
-  /** The path, and where it leads: kept pets lie beside both. */
+  /** Returns the path and where it leads: kept pets lie beside both. */
   get places(): readonly string[] {
     const places = new Set([this.givenPlace, attempt(() => this.target)])
     return [...places].filter((place) => place !== undefined)
@@ -75,9 +77,9 @@ export class Disk {
   }
 
   /**
-   * A disk that is not mounted yet, or a folder that was renamed: a link on the way to the data file leads there, and nothing is there. To make it
-   * anew would begin an empty store in another place. The link is given; undefined if there is none. Where the file itself is a link, its
-   * folder has to be there: the file may be still to be made.
+   * A link on the way to the data file may lead to a disk that is not mounted yet, or to a folder that was renamed. To make that folder anew would
+   * begin an empty store in another place, so the link is returned; undefined if there is none. If the file itself is a link, only its folder has to
+   * be there, since the file may still have to be made.
    */
   findLostLink(): string | undefined {
     for (let path = this.path; path !== dirname(path); path = dirname(path)) {
@@ -98,13 +100,13 @@ export class Disk {
 
   /**
    * On Windows, Node 22.12 to 22.16 and 24.0 to 24.1 give a file another device by its path than by a descriptor
-   * (https://github.com/libuv/libuv/pull/4698). So it is left out there.
+   * (https://github.com/libuv/libuv/pull/4698). So the device is left out there.
    */
   #identify(stats: BigIntStats | undefined): Identity {
     return stats && this.isWindows ? { ...stats, dev: 0n } : stats
   }
 
-  /** Whether another program may hold the file, which only Windows lets it do. */
+  /** Returns whether another program may hold the file, which only Windows lets it do. */
   mayBeInUse(error: unknown): boolean {
     return this.isWindows && ['EBUSY', 'EPERM', 'EACCES'].includes(errorCode(error))
   }
@@ -114,12 +116,15 @@ export class Disk {
     return this.mayBeInUse(error) ? `it may not be written, or another program holds it: ${fault}` : fault
   }
 
-  /** For a refusal, as the end of a message: on a new host, the file still belongs to the user of the old one. Empty if nobody else has it. */
+  /**
+   * On a new host, the file may still belong to the user of the old one. Returns the end of a message that says so, empty if it belongs to nobody
+   * else.
+   */
   describeOwner(error: unknown): string {
     const own = process.geteuid?.()
     if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''
     for (let path = this.path; ; path = dirname(path)) {
-      // Undefined if it is missing, or in a folder that may not be searched.
+      // The user is undefined if the path is missing, or in a folder that may not be searched.
       const uid = attempt(() => this.fs.statSync(path).uid)
       if (uid === undefined && dirname(path) !== path) continue
       if (uid === undefined || uid === own) return ''
@@ -127,7 +132,7 @@ export class Disk {
     }
   }
 
-  /** Whether no file can be created, though there may be room. */
+  /** Returns whether no file can be created, though there may be room. */
   lacksInodes(): boolean {
     const stats = attempt(() => this.fs.statfsSync(dirname(this.target)))
     return stats !== undefined && stats.files > 0 && stats.ffree === 0
@@ -142,8 +147,8 @@ export class Disk {
   }
 
   /**
-   * For a descriptor whose bytes are synced or of no use. An error of close(2) tells nothing then, and Linux frees the descriptor all the
-   * same (https://man7.org/linux/man-pages/man2/close.2.html).
+   * Closes a descriptor whose bytes are synced or of no use. An error of close(2) tells nothing then, and Linux frees the descriptor all the same
+   * (https://man7.org/linux/man-pages/man2/close.2.html).
    */
   close(descriptor: number): void {
     attempt(() => this.fs.closeSync(descriptor))
@@ -163,10 +168,10 @@ export class Disk {
     }
   }
 
-  /** `fault`: why there are no bytes, if that is so. Throws a DataFileChanged when the data file was written to meanwhile. */
+  /** Reads the data file. If there is none that can be read, `fault` says why. Throws a DataFileChanged when it was written to meanwhile. */
   async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
     try {
-      // Without O_NONBLOCK, a pipe would wait for a writer.
+      // Without O_NONBLOCK, the open of a pipe would wait for a writer (https://man7.org/linux/man-pages/man7/fifo.7.html).
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
       return await this.withFile(this.path, flags, async (descriptor) => {
         const before = this.fs.fstatSync(descriptor, { bigint: true })
@@ -192,7 +197,7 @@ export class Disk {
     for (let done = 0; done < bytes.length;) done += this.writeSome(descriptor, bytes, done, position + done)
   }
 
-  /** Writes what follows the first `from` bytes, or the beginning of that. Returns how many bytes it has written: never none, which is EIO. */
+  /** Writes the bytes from `from` on, perhaps not all of them. Returns how many it has written. If it is none, throws EIO. */
   writeSome(descriptor: number, bytes: Buffer, from: number, position: number): number {
     const count = this.fs.writeSync(descriptor, bytes, from, bytes.length - from, position)
     if (count === 0) throw systemFailure('EIO')
@@ -205,13 +210,13 @@ export class Disk {
     })
   }
 
-  /** Makes the names in a folder durable. Windows has no such call; where it is missing otherwise, that is said once. */
+  /** Makes the names in a folder durable. Windows has no call for that. If it fails for a folder elsewhere, that is said once. */
   async syncFolder(folder: string): Promise<void> {
     if (this.isWindows) return
     try {
       await this.withFile(folder, 'r', (descriptor) => this.sync('fsync', descriptor))
     } catch (error) {
-      // A folder that may not be listed (mode 0311), or a file system that syncs files alone.
+      // The folder may not be listed (mode 0311), or the file system syncs files alone.
       if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'].includes(errorCode(error))) throw error
       if (!this.#hasUnsyncedFolder)
         this.say('its folder cannot be synced: a new file in it may not survive a power cut')
@@ -219,7 +224,10 @@ export class Disk {
     }
   }
 
-  /** Makes the bytes and the name of the data file durable, whoever wrote it. Windows syncs only what may be written. */
+  /**
+   * Makes the bytes and the name of the data file durable, whoever wrote it. Windows syncs only a file that is open for writing
+   * (https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers).
+   */
   async syncFile(): Promise<void> {
     const flags = this.isWindows ? 'r+' : 'r'
     await this.withFile(this.path, flags, (descriptor) => this.sync('fdatasync', descriptor))
@@ -230,7 +238,8 @@ export class Disk {
     if (this.statIdentity(folder) !== undefined) return
     // A drive that is not there is its own parent.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
-    // Node's `recursive` option never returns below /proc.
+    // Node's `recursive` option tries for ever below /proc, whose folders are there and take no new ones (MKDirpSync in
+    // https://github.com/nodejs/node/blob/main/src/node_file.cc).
     try {
       this.fs.mkdirSync(folder)
     } catch (error) {
@@ -239,7 +248,7 @@ export class Disk {
     await this.syncFolder(dirname(folder))
   }
 
-  /** The room in the file system of a folder; Infinity if the system does not tell. */
+  /** Returns the room in the file system of a folder; Infinity if the system does not tell. */
   findRoom(folder: string): { freeBytes: number; totalBytes: number } {
     const stats = attempt(() => this.fs.statfsSync(folder))
     // Some network shares report zeros.
@@ -248,8 +257,9 @@ export class Disk {
   }
 
   /**
-   * Why the data file may not be written, as far as it shows without an attempt; undefined also while it is missing. `isSuspected`: if access(2)
-   * allows it, a descriptor for writing is opened, since that alone shows `chattr +a`. It would wake whoever watches the file, twice a second.
+   * Returns why the data file may not be written, as far as that shows without a write; undefined also while it is missing. If `isSuspected`, the
+   * file is also opened for writing, since access(2) does not show `chattr +a`. That is not done at each look, since it wakes programs that watch the
+   * file (IN_CLOSE_WRITE in https://man7.org/linux/man-pages/man7/inotify.7.html).
    */
   findWriteError(isSuspected: boolean): unknown {
     const accessError = errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
@@ -258,7 +268,7 @@ export class Disk {
     return isWriteRefused(error) || this.mayBeInUse(error) ? error : undefined
   }
 
-  /** The system's error if this process has no right to write the data file and its folder, which a rewrite needs. */
+  /** Returns the system's error if this process has no right to write the data file and its folder, which a rewrite needs. */
   findRewriteError(): unknown {
     return errorOf(() => {
       this.fs.accessSync(this.target, constants.W_OK)
@@ -280,7 +290,7 @@ export class Disk {
   }
 
   /**
-   * For a file of no use. On Windows, `rmSync` of Node 23 to 24.13 removes no file whose path has letters beyond ASCII
+   * Removes a file of no use. On Windows, `rmSync` of Node 23 to 24.13 removes no file whose path has letters beyond ASCII
    * (https://github.com/nodejs/node/issues/56049); `unlinkSync` does.
    */
   remove(path: string): void {
@@ -307,13 +317,13 @@ export function isSame(a: Identity, b: Identity): boolean {
   return hasSameContent(a, b) && a?.ctimeNs === b?.ctimeNs
 }
 
-/** The same but for the ctime, which a rename and another mode change. */
+/** Compares all but the ctime, which a rename and another mode change. */
 export function hasSameContent(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 
 export class DataFileUnusable extends Error {
-  /** For clients too: it names no path. */
+  /** Clients see it, too, so it names no path. */
   readonly summary: string
   /** What to do about it, as the end of the message, at a start that finds no kept pets. */
   readonly startRemedy: string

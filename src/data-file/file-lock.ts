@@ -1,6 +1,6 @@
 /**
- * One server per data file. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes both, however
- * the process ends.
+ * Locks the data file, so that one server uses it. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes
+ * both, however the process ends.
  */
 import crypto from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,10 @@ export class DataFileInUse extends DataFileUnusable {
   }
 }
 
-/** `O_EXLOCK` of open(2) on macOS and the BSDs, for which Node has no name. */
+/**
+ * This is `O_EXLOCK` of open(2) on macOS and the BSDs (https://developer.apple.com/documentation/system/filedescriptor/openoptions/exclusivelock),
+ * for which Node has no name.
+ */
 const lockedFlag = 0x20
 
 /** Throws a DataFileInUse when a living process holds the lock. On a system without locks, says so, and goes on. */
@@ -34,7 +37,7 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
       if (!disk.isWindows) await lockBeside(disk, locks)
     } else locks.push(openLocked(disk))
   } catch (error) {
-    // Of listen(2), and of open(2).
+    // EADDRINUSE says that the address of a socket is taken, and EAGAIN that the file is locked.
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
     if (isTaken || !isSystemError(error)) {
       await release()
@@ -46,15 +49,17 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
 }
 
 /**
- * Of the folder, which is the same through a bind mount: a new one may get the inode of one that was removed, but not its birth time. And of
- * the path, with the mounts that it is seen through, since the folder may be moved while its server goes on at the path.
+ * Returns two addresses. One is that of the folder, which is the same through a bind mount; it has the birth time, since a new folder may get the
+ * inode of one that was removed. The other is that of the path, with the mounts that it is seen through, since the folder may be moved while its
+ * server goes on at the path.
  */
 function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
   const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
   return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
     const id = idOf(isWindows ? locked.toLowerCase() : locked)
-    // A named pipe, or an abstract name (unix(7)): no file of either is left behind.
+    // The address has to be one of the real system, whichever a test simulates: a named pipe, or an abstract name
+    // (https://man7.org/linux/man-pages/man7/unix.7.html). No file of either is left behind.
     return process.platform === 'win32' ? `\\\\.\\pipe\\petstore-${id}` : `\0petstore-${id}`
   })
 }
@@ -63,9 +68,9 @@ const idOf = (text: string): string => crypto.hash('sha256', text).slice(0, 32)
 
 async function listen(path: string): Promise<FileLock> {
   const server = createServer((socket) => socket.destroy())
-  // Not shared with other workers of node:cluster.
+  // Workers of node:cluster would share the socket otherwise (https://nodejs.org/docs/latest-v20.x/api/net.html#serverlistenoptions-callback).
   await once(server.listen({ path, exclusive: true }), 'listening')
-  // Such as EMFILE, of a connection that could not be accepted. It holds the lock all the same.
+  // A connection may fail to be accepted (EMFILE). The socket holds the lock all the same.
   server.on('error', () => {})
   server.unref()
   return async () => {
@@ -77,11 +82,11 @@ async function listen(path: string): Promise<FileLock> {
  * Containers that share the data may share no network. So on Linux each server also listens on a socket in the folder, unless none can be
  * made there (FAT, a read-only folder).
  *
- * A start listens before it looks for others, so of two at least one sees the other, and gives way. One that finds nobody stays, and then
- * removes the sockets that have refused it: of the dead, or of starts that listen only now, and will see it.
+ * A start listens before it looks for others, so of two starts at least one sees the other, and gives way. One that finds nobody stays, and then
+ * removes the sockets that have refused it: those of dead servers, or of starts that listen only now, and will see it.
  */
 async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
-  // Without the name of the file: the address of a socket has at most 107 bytes.
+  // The name of the file is hashed, since the address of a socket has at most 107 bytes (https://man7.org/linux/man-pages/man7/unix.7.html).
   const prefix = `.petstore-lock-${idOf(basename(disk.target))}-`
   const own = `${prefix}${crypto.randomUUID()}`
   const refusing: string[] = []
@@ -90,14 +95,14 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
     locks.push(async () => closeSync(descriptor))
     const folder = `/proc/self/fd/${descriptor}`
     locks.push(await listen(`${folder}/${own}`))
-    // For servers of other users. Another start may have removed it already.
+    // Servers of other users have to be able to connect. Another start may have removed the socket already.
     attempt(() => chmodSync(`${folder}/${own}`, 0o777))
     for (const name of readdirSync(folder)) {
       if (!name.startsWith(prefix) || name === own) continue
       const socket = connect(`${folder}/${name}`)
       const [failure] = await once(socket, 'connect').catch((error: unknown) => [error])
       socket.destroy()
-      // EAGAIN: too many are waiting to be let in.
+      // EAGAIN says that a server is there, but too many wait to be let in (https://man7.org/linux/man-pages/man2/connect.2.html).
       if (failure === undefined || errorCode(failure) === 'EAGAIN') throw new DataFileInUse(disk)
       if (errorCode(failure) === 'ECONNREFUSED') refusing.push(`${folder}/${name}`)
     }
@@ -107,7 +112,7 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
   }
 }
 
-/** Locks a file beside the data file, which stays: were it removed, two servers could lock one each. */
+/** Locks a file beside the data file. It is never removed, since two servers could then lock one each. */
 function openLocked(disk: Disk): FileLock {
   if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform))
     throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
