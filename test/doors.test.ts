@@ -148,6 +148,16 @@ describe('fetch', () => {
     assert.equal(store.countPets(), 1)
   })
 
+  test('is told of without an address, since a Request has none', async (t) => {
+    const told: RequestLog[] = []
+    const store = await create(t, { onResponse: (entry: RequestLog) => told.push(entry) })
+    await call(store, '/v1/pets')
+    assert.deepEqual(
+      told.map(({ client, path, status }) => [client, path, status]),
+      [['-', '/v1/pets', 200]],
+    )
+  })
+
   test('with a signal that is aborted while the body comes stores nothing', async (t) => {
     const told: RequestLog[] = []
     const store = await create(t, { onResponse: (entry: RequestLog) => told.push(entry) })

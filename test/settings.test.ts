@@ -361,6 +361,7 @@ test('takes a setting whose name is written in other letters for the setting whe
     findUnknownVariables(env, isCaseless).map((line) => line.split(':')[0] ?? '')
   assert.deepEqual(findUnknown(true), ['PETSTORE_DALAY'])
   assert.deepEqual(findUnknown(false), ['PETSTORE_delay'])
+  assert.deepEqual(findUnknownVariables(env), findUnknownVariables(env, process.platform === 'win32'))
 })
 
 test('refuses a name that begins with the byte order mark of its file, which would leave its setting unset', () => {
