@@ -39,17 +39,16 @@ interface CachedReply {
   readonly reply: Reply
 }
 
-/** Section 4.1. The next page is reached by `after` and the Link header (RFC 8288). */
+/** Lists pets (section 4.1). The next page is reached by `after` and the Link header (RFC 8288). */
 export const listPets: Operation = {
   method: 'GET',
   path: '/pets',
   createHandler(store, basePath) {
-    // Formatting a page again would be about half of the work of a list. So a reply serves until a pet changes, or what is wrong with the
-    // data file.
+    // To format a page again would be about half of the work of a list. So a reply is used until a pet changes, or what is wrong with the data file.
     const replies = new Map<string, CachedReply>()
     return async ({ search }) => {
       const query = parsePetQuery(new URLSearchParams(search))
-      // By what was understood, and not by the client's text, which may differ in parameters that mean nothing.
+      // The key is what was understood, and not the client's text, which may differ in parameters that mean nothing.
       const key = `${query.limit} ${query.status} ${query.after}`
       const earlier = replies.get(key)
       const { version, dataFileError } = store
@@ -66,9 +65,9 @@ export const listPets: Operation = {
   },
 }
 
-/** Clients send few different queries. */
+/** Clients send few different queries, so few replies are kept. */
 const maxCachedReplies = 64
-/** In characters: a name can be long, so a large reply is not kept. */
+/** A name can be long, so a reply with more characters is not kept. */
 const maxCachedLength = 65_536
 
 function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: string): Reply {
@@ -85,7 +84,7 @@ function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: stri
   return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
-/** Of a list, in the order of the request log and of messages. `parse` returns undefined for what is not valid. */
+/** These are the parameters of a list, in the order of the request log and of messages. `parse` returns undefined for what is not valid. */
 const listParameters = {
   limit: {
     parse: parseLimit,
@@ -102,7 +101,7 @@ const listParameters = {
   },
 } as const
 
-/** For the request log: what is given and valid, such as `?limit=20&status=sold`; or empty. `search` is a query with its `?`. */
+/** Returns for the request log what is given and valid, such as `?limit=20&status=sold`, or nothing. `search` is a query with its `?`. */
 export function formatValidQuery(search: string): string {
   const query = new URLSearchParams(search)
   const valid = Object.entries(listParameters).flatMap(([name, { parse }]) => {
@@ -140,7 +139,7 @@ function parseLimit(text: string): number | undefined {
   return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
 }
 
-/** Section 4.2. The pet is durable when the reply is there. */
+/** Creates a pet (section 4.2), which is durable when the reply is there. */
 export const createPet: Operation = {
   method: 'POST',
   path: '/pets',
@@ -156,19 +155,19 @@ export const createPet: Operation = {
       }
       const pet = await store.create(output)
       const location = ['Location', `${basePath}/v1/pets/${pet.id}`]
-      // Written out, since V8 copies members one by one: a spread made a creation slower (test/bench/builds.ts).
+      // The members are written out, since V8 copies those of a spread one by one, which made a creation slower (test/bench/builds.ts).
       const { status, headers, body } = textReply(201, formatPet(pet), location)
       return { status, headers, body, id: pet.id }
     }
   },
 }
 
-/** When getPet was deprecated: 21 November 2026, in seconds since 1970 (RFC 9745). */
+/** On this day, 21 November 2026, getPet was deprecated; in seconds since 1970 (RFC 9745). */
 export const deprecation = '@1795219200'
-/** When getPet is scheduled for removal (RFC 8594, interface section 9). */
+/** On this day, getPet is scheduled for removal (RFC 8594, interface section 9). */
 export const sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'
 
-/** Section 4.3; deprecated (section 9). */
+/** Reads one pet (section 4.3). It is deprecated (section 9). */
 export const getPet: Operation = {
   method: 'GET',
   path: '/pets/{petId}',
@@ -183,7 +182,7 @@ export const getPet: Operation = {
   },
 }
 
-/** Named by the interface (section 1) without a contract, so there is nothing to describe. */
+/** The interface (section 1) names this operation without a contract, so there is nothing to describe. */
 const listOrders: Operation = {
   method: 'GET',
   path: '/store/orders',
@@ -192,7 +191,7 @@ const listOrders: Operation = {
   },
 }
 
-/** Of the headers of these operations, those that a page of another origin may read. */
+/** A page of another origin may read these headers of the operations. */
 export const exposedHeaders = [
   'Location',
   'Link',

@@ -1,6 +1,6 @@
 /**
- * What a client is told that is refused: each error code that it can see (interface section 7.1), with its status and its usual message, and
- * the refusals that are made from these, on purpose too.
+ * Says what a client is told that is refused: each error code that it can see (interface section 7.1), with its status and its usual message, and the
+ * refusals that are made from these, on purpose too.
  */
 import { unescape } from 'node:querystring'
 import { invalidKey, missingKey } from '../http/bearer-auth.ts'
@@ -31,7 +31,7 @@ export function petNotFound(petId: string): HttpError {
   return new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
 }
 
-/** The value of an Allow header. */
+/** Returns the value of an Allow header. */
 export function formatAllow(methods: readonly string[]): string {
   return [...methods, 'OPTIONS'].join(', ')
 }
@@ -46,7 +46,7 @@ export function methodNotAllowed(method: string, allowed: readonly string[], pat
   return new HttpError('method_not_allowed', message, ['Allow', allow])
 }
 
-/** In the place of a response, if none is to come at all. */
+/** This stands in the place of a response, if none is to come at all. */
 const dropped: Reply = {
   status: 0,
   headers: [],
@@ -55,15 +55,15 @@ const dropped: Reply = {
   closes: true,
 }
 
-/** The same, when the request has hung. */
+/** This stands there if the request is to hang. */
 export const hanging: Reply = { ...dropped }
 
-/** `methods`: all that any path takes. */
+/** Returns the reply of a failure on purpose. `methods` are all that any path takes. */
 export function failOnPurpose(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
   const { outcome, isAskedFor, isAfter } = failure
   if (outcome === 'drop') return dropped
   if (outcome === 'hang') return hanging
-  // Settings take no others than known codes.
+  // Any other outcome is a known code, since settings take no others.
   if (!/^\d/.test(outcome))
     return { ...rehearse(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }
   const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
@@ -73,7 +73,7 @@ export function failOnPurpose(failure: Failure, arrival: Arrival, methods: reado
   return { ...errorReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
 }
 
-/** The reply with this code as a client gets it when the failure is real. */
+/** Returns the reply with this code as a client gets it when the failure is real. */
 function rehearse(code: ErrorCode, arrival: Arrival, isAfter: boolean, methods: readonly string[]): Reply {
   const { method, target, headers } = arrival
   // Only a creation is told what became of it.

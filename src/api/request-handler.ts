@@ -1,6 +1,6 @@
 /**
- * The core: a function from a request to a reply, with the routes, the order of the checks, and the reply to each error. Knows no
- * `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
+ * The core: a function from a request to a reply, with the routes, the order of the checks, and the reply to each error. It knows no `node:http`: how
+ * requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
@@ -41,7 +41,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const disturbances = createDisturbances(options, failureCodes)
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
-  /** All methods of all paths: for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
+  /** All methods of all paths stand here for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
   const allMethods: Routes = Object.assign({}, ...Object.values(routes))
   const everyMethod = Object.keys(allMethods)
   const everyPath = { resource: allMethods, parameter: '', search: '' }
@@ -56,13 +56,13 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     if (match !== undefined) return match
     // If a preflight is refused, the page sees a CORS error, and no 404.
     if (isPreflight(arrival)) return everyPath
-    // For clients that come close: `/pets`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
+    // Clients that come close get a hint: `/pets`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
     const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
   }
 
-  /** Whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
+  /** Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
   function isMountPath({ originalTarget, target }: Arrival): boolean {
     if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
     const path = findPath(originalTarget)
@@ -78,7 +78,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route
   }
 
-  /** For a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
+  /** Finds the route of a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
   function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
     try {
       const methods = findMatch(target)?.resource ?? {}
@@ -111,7 +111,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`the listener is mounted ${fault}`)
   }
 
-  /** The reply, unless the request is to fail on purpose: before the checks or, where the store was to act, after it. */
+  /** Returns the reply, unless the request is to fail on purpose: before the checks or, where the store was to act, after it. */
   async function answerOrFail(arrival: Arrival, current: Handled): Promise<Reply> {
     if (arrival.fault !== undefined) throw arrival.fault
     if (isClosing) throw new HttpError('shutting_down')
@@ -135,7 +135,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route.handle({ parameter, search, readBody: () => readBody(arrival) })
   }
 
-  /** What the client is told. An error that is not meant for it goes to onError. */
+  /** Returns what the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
     if (error instanceof HttpError) return errorReply(error)
     if (error instanceof PetStoreError) return refuseWith(error.code, error.message)
@@ -169,9 +169,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /**
-   * Requests that are being handled, the oldest first. A stop takes out those that it gives up. No Map or Set, through which each request would
-   * go: V8 links each table that these have outgrown to the next, so that the requests of dead tables live until the next full collection, and
-   * a creation took a third more processor time.
+   * These requests are being handled, the oldest first. A stop takes out those that it gives up. With a Set, a creation took a third more processor
+   * time (test/bench/builds.ts): V8 links each table that a Set or a Map has outgrown to the next (obsolete tables in
+   * https://github.com/v8/v8/blob/main/src/objects/ordered-hash-table.h), so that the requests of dead tables live until the next full collection.
    */
   const handled: Handled[] = []
 
@@ -197,7 +197,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         }
         reply = toReply(error, arrival)
       }
-      // A stop has given up on it, and responded.
+      // A stop has given up on the request, and responded.
       if (!takeOut(current)) return abandoned
       const sent = complete(reply, current)
       if (reply === hanging) await disturbances.hang(arrival)
@@ -225,7 +225,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     disturb: disturbances.change,
     reset() {
       disturbances.reset()
-      // Without effect on a body that has arrived.
+      // This has no effect on a body that has arrived.
       for (const { arrival } of handled) arrival?.stopBody(clientGone)
     },
   }
@@ -241,11 +241,14 @@ async function readBody(arrival: Arrival): Promise<unknown> {
 /** Every response has these. */
 const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
-/** The end of a request whose client has gone, or that a reset or a stop drops. It is not logged here; one that hangs was logged when it began to. */
+/**
+ * A request whose client has gone, or that a reset or a stop drops, ends with this. It is not logged here; one that hangs was logged when it began
+ * to.
+ */
 const abandoned: Reply = { status: 0, headers: [], closes: true }
 
 /**
- * Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it
+ * Returns whether the connection can have no further request. Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it
  * (https://nodejs.org/docs/latest-v20.x/api/http.html#event-upgrade_1). And behind a 100 Continue that was not sent, a body may follow.
  */
 function isLast({ method, headers, askForBody }: Arrival): boolean {
@@ -275,7 +278,7 @@ interface Handled {
 /** The routes of a path by method. HEAD has that of GET. */
 type Routes = Readonly<Partial<Record<string, Route>>>
 
-/** Every path, and what answers each of its methods. */
+/** Returns every path, and what answers each of its methods. */
 function createRoutes(store: Store, basePath: string) {
   const routes: Record<string, Routes> = {}
   const add = (method: string, path: string, route: Route): void => {
@@ -287,10 +290,10 @@ function createRoutes(store: Store, basePath: string) {
   for (const { method, path, headers, createHandler } of operations)
     add(method, `/v1${path}`, { headers, handle: createHandler(store, basePath) })
   const published: Readonly<Record<string, Handler>> = {
-    // For load balancers and monitoring: whether the process lives and, with `?ready`, what it can do.
+    // Load balancers and monitoring ask here whether the process lives and, with `?ready`, what it can do.
     '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
     '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
-    // As application/json, since browsers would download application/schema+json.
+    // This is sent as application/json, since browsers would download application/schema+json.
     '/pets.schema.json': always(petsSchemaText),
     '/': always(builtPage.html, builtPage.headers, 'text/html; charset=utf-8'),
   }
@@ -300,7 +303,7 @@ function createRoutes(store: Store, basePath: string) {
 
 const healthy = textReply(200, '{"status":"ok"}')
 
-/** `ready`: the values of that parameter. Says nothing of what is in the data file, since it needs no key. */
+/** `ready` has the values of that parameter. The reply says nothing of what is in the data file, since it needs no key. */
 async function describeHealth(store: Store, ready: readonly string[]): Promise<Reply> {
   const [value, ...others] = ready
   if (value === undefined) return healthy

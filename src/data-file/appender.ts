@@ -44,10 +44,9 @@ export type RollBackOutcome =
 const comparedBytes = 256
 
 /**
- * Somebody may save the file between our look and our write. If the save keeps its length and its last bytes, nothing shows it. The gap takes
- * microseconds, unless the process was stopped in it (SIGSTOP, a machine that sleeps). So after a longer gap the file is read again. It is measured
- * by the time of day, since the monotonic clock of Linux stands still while the machine sleeps (CLOCK_MONOTONIC in
- * https://man7.org/linux/man-pages/man2/clock_getres.2.html).
+ * Somebody may save the file between our look and our write, with its old length and last bytes: nothing shows that. The gap takes microseconds,
+ * unless the process was stopped in it (SIGSTOP, a machine that sleeps). So after a longer gap the file is read again. The time of day measures it,
+ * since the monotonic clock of Linux stands still in a sleep (https://man7.org/linux/man-pages/man2/clock_getres.2.html).
  */
 const maxGapMs = 250
 
@@ -204,7 +203,7 @@ class OpenEnd {
     this.#disk.fs.ftruncateSync(this.#descriptor, length)
   }
 
-  /** Writes the bytes from `from` on, perhaps not all of them. Returns how many it has written. */
+  /** See Disk.writeSome. */
   writeSome(bytes: Buffer, from: number): number {
     return this.#disk.writeSome(this.#descriptor, bytes, from, this.#end.petsEnd + from)
   }

@@ -133,7 +133,6 @@ export class DataFile implements Adapter<PetData> {
     this.#keeper = new PetKeeper(disk)
   }
 
-  /** Whether pets are being kept at this moment. */
   get isKeeping(): boolean {
     return this.#keeper.isKeeping
   }
@@ -281,7 +280,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Returns why the file may not be written, as Disk.findWriteError does. */
+  /** See Disk.findWriteError. */
   findWriteError(isSuspected: boolean): unknown {
     return this.#disk.findWriteError(isSuspected)
   }

@@ -29,7 +29,7 @@ export interface DiskOptions {
 export class Disk {
   /** The path of the data file as it was given, for messages: nothing in it reaches a terminal as a command. */
   readonly name: string
-  /** The same path made absolute: it stays the same when the working directory changes. */
+  /** The same path made absolute, since the working directory may change. */
   readonly path: string
   readonly fs: FileSystem
   readonly platform: NodeJS.Platform

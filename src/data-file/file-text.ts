@@ -1,6 +1,6 @@
 /**
- * The text of the data file, read with everything that is wrong with it, and written. The pets come last, so that an append overwrites only
- * the closing brackets.
+ * Reads the text of the data file, with everything that is wrong with it, and writes it. The pets come last, so that an append overwrites only the
+ * closing brackets.
  */
 import {
   byteOrderMarkLength,
@@ -19,16 +19,16 @@ import { DataFileUnusable } from './disk.ts'
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
 export const separator = ',\n    '
-/** Before the very first pet. */
+/** This stands before the very first pet. */
 export const firstSeparator = separator.slice(1)
 
-/** At most, so that a crash cannot damage more pets. */
+/** An append has at most so many pets: a crash damages no more, and torn-end.ts counts on it. */
 export const maxAppendPets = 128
 
-/** Of an id that is filled in. */
+/** An id that is filled in takes at most so many bytes. */
 const maxIdBytes = `"id":${maxInt64},`.length
 
-/** So many faults are named. */
+/** At most so many faults are named. */
 const maxFaults = 10
 
 /** Throws a DataFileUnusable. */
@@ -39,7 +39,7 @@ export function parseFileText(path: string, bytes: Buffer): FileText {
   return text
 }
 
-/** Each with what stands before it. */
+/** Returns each pet with what stands before it. */
 export function formatPets(pets: readonly Pet[], isFirst: boolean): string {
   const lines = pets.map((pet, index) => {
     return (isFirst && index === 0 ? firstSeparator : separator) + formatPet(pet)
@@ -47,7 +47,7 @@ export function formatPets(pets: readonly Pet[], isFirst: boolean): string {
   return lines.join('')
 }
 
-/** In parts, which do not take as much memory as the pets. */
+/** Yields the text in parts, which do not take as much memory as the pets. */
 export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
   yield Buffer.from('{\n  "pets": [')
   for (let i = 0; i < pets.length; i += 1000) {
@@ -59,8 +59,8 @@ export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
 const andMore = (count: number): string => `and ${count} more error${count === 1 ? '' : 's'}`
 
 /**
- * A text, read in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax
- * error ends it, and the pets are those before it. Offsets are in bytes.
+ * Reads a text in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax error
+ * ends the pass, and the pets are those before it. Offsets are in bytes.
  */
 export class FileText {
   readonly bytes: Buffer
@@ -72,11 +72,11 @@ export class FileText {
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
   /** Whether each pet has its id written down, in ascending order. */
   readonly hasAscendingIds: boolean
-  /** At most `maxFaults`, by place. `firstAt`: of an id that is given twice. */
+  /** At most `maxFaults`, by place. `firstAt` is where an id that is given twice stands first. */
   readonly #faults: { message: string; offset: number; firstAt: number | undefined }[] = []
   faultCount = 0
   readonly syntaxFault: JsonFault | undefined
-  /** After the last whole pet or, before the first, after the `[`; 0 if that was not reached. */
+  /** The offset behind the last whole pet or, if there is none, behind the `[`; 0 if that was not reached. */
   petsEnd = 0
   readonly #reader: JsonReader
   readonly #seeds = new SeedList()
@@ -92,7 +92,7 @@ export class FileText {
       this.#readFile()
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
-      // It is reported even after `maxFaults` others.
+      // A syntax error is reported even after `maxFaults` others.
       if (this.#faults.length === maxFaults) this.#faults.pop()
       this.#addFault(error.message, error.offset)
       this.syntaxFault = error
@@ -126,7 +126,7 @@ export class FileText {
     return new DataFileUnusable(lines.join('\n'), summary)
   }
 
-  /** The text with the ids that were filled in. Each comes with a comma, since at least the `name` follows. */
+  /** Returns the text with the ids that were filled in. Each comes with a comma, since at least the `name` follows. */
   formatWithIds(): Buffer {
     const { bytes, filledIds } = this
     const text = Buffer.allocUnsafe(bytes.length + filledIds.length * maxIdBytes)
@@ -192,7 +192,7 @@ export class FileText {
       return
     }
     this.petsEnd = reader.at
-    // Made once, not for each of a million pets.
+    // This function is made once, and not for each of a million pets.
     let index = 0
     const addFault = (fault: SeedFault, offset: number, firstAt?: number): void =>
       this.#addFault(formatSeedFault(index, fault), offset, firstAt)

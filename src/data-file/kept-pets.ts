@@ -1,6 +1,6 @@
 /**
- * While the data file cannot be used, the pets that are served are kept in a file beside it, `pets.json.kept-2026-11-27T09-00-00.000Z`. Here
- * these files are written and, at a start, found and told of. Any other name is a person's, such as `pets.json.kept-old`.
+ * While the data file cannot be used, the pets that are served are kept in a file beside it, `pets.json.kept-2026-11-27T09-00-00.000Z`. Here these
+ * files are written and, at a start, found and told of. A file of another name, such as `pets.json.kept-old`, is a person's.
  */
 import { basename, dirname, join } from 'node:path'
 import { nameUnseen } from '../json/json.ts'
@@ -11,7 +11,7 @@ import { DataFileUnusable, systemFailure, type Disk } from './disk.ts'
 import { formatFile, parseFileText } from './file-text.ts'
 import { writeBeside, formatTime, temporaryName } from './new-files.ts'
 
-/** The shortest pet takes more in a file. */
+/** Even the shortest pet takes more bytes in a file. */
 const minKeptPetBytes = 50
 
 const keepAgainMs = 10_000
@@ -24,13 +24,13 @@ interface KeptFile {
   readonly place: string
 }
 
-/** The kept files of this run. */
+/** Writes and removes the kept files of this run. */
 export class PetKeeper {
   /** Whether pets are being kept at this moment. */
   isKeeping = false
   readonly #disk: Disk
   #paths: readonly string[] = []
-  /** Until then (`clock.performanceNow()`) keeping is not tried again. */
+  /** Why keeping has failed. Until `untilMs` (`clock.performanceNow()`) it is not tried again. */
   #failure: { readonly error: unknown; readonly untilMs: number } | undefined
 
   constructor(disk: Disk) {
@@ -56,12 +56,12 @@ export class PetKeeper {
     return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
   }
 
-  /** The next `keep` tries again at once. */
+  /** Makes the next `keep` try again at once. */
   forgetFailure(): void {
     this.#failure = undefined
   }
 
-  /** When the pets are in the data file again: the kept ones are older soon. */
+  /** Removes the kept files when the pets are in the data file again, since the kept ones are older soon. */
   discard(): void {
     for (const path of this.#paths) this.#disk.remove(path)
     this.#paths = []
@@ -78,13 +78,14 @@ async function writeKeptFiles(
   servedTarget: string,
   pets: readonly Pet[],
 ): Promise<readonly string[]> {
-  // A start takes the last by time. So the time goes on from it, even if the clock was set back.
+  // A start names the file with the latest time as the one that was kept last. The clock may have been set back since the last one was written, so
+  // the new time is always later.
   const time = Math.max(clock.now(), (findKeptFiles(disk).at(-1)?.time ?? 0) + 1)
   const paths: string[] = []
   const failures: unknown[] = []
   for (const place of await findPlaces(disk, servedTarget)) {
     try {
-      // A full disk is not written to until it is full, at each try.
+      // Each try would fill a disk that has too little room.
       if (disk.findRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
         throw systemFailure('ENOSPC')
       paths.push(await writeBeside(disk, place, 'kept', time, formatFile(pets)))
@@ -96,7 +97,7 @@ async function writeKeptFiles(
   return paths
 }
 
-/** Folders that are there. If there is none any more, that of the path is made anew. */
+/** Returns the places whose folder is there. If none is there any more, the folder of the path is made anew. */
 async function findPlaces(disk: Disk, servedTarget: string): Promise<readonly string[]> {
   const places = [...new Set([disk.givenPlace ?? servedTarget, servedTarget])]
   const found = places.filter((place) => disk.isFolder(dirname(place)))
@@ -106,13 +107,13 @@ async function findPlaces(disk: Disk, servedTarget: string): Promise<readonly st
   return [first]
 }
 
-/** For messages: its name and, if it is in another folder than the path, that folder too. */
+/** Returns the file's name for messages, with its folder if that is not the folder of the path. */
 export function showKeptFile(disk: Disk, path: string): string {
   const isNear = dirname(path) === dirname(disk.givenPlace ?? disk.path)
   return nameUnseen(isNear ? basename(path) : path)
 }
 
-/** The oldest first; of two that were kept at the same time, the one beside the path last. None in a folder that may not be listed. */
+/** Returns the oldest first; of two that were kept at the same time, the one beside the path last. Finds none in a folder that may not be listed. */
 export function findKeptFiles(disk: Disk): readonly KeptFile[] {
   const files: KeptFile[] = []
   for (const place of disk.places.toReversed())
@@ -126,7 +127,7 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
   return files.toSorted((a, b) => a.time - b.time)
 }
 
-/** Undefined if it is not as formatTime writes one. */
+/** Returns undefined if the text is no time as formatTime writes it. */
 function parseTime(text: string): number | undefined {
   const time = Date.parse(text.replace(/-(\d\d)-(\d\d\.)/, ':$1:$2'))
   return !Number.isNaN(time) && formatTime(time) === text ? time : undefined
@@ -140,12 +141,13 @@ export function sayKeptFiles(disk: Disk): void {
   }
 }
 
-/** Beside kept pets, the error also says what to do to go on with either. */
+/** If there are kept pets, the returned error also says what to do to go on with these, or with the file. */
 export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
-    // A run may have been ended while it kept its pets on a slow disk. To follow the rest of the message would remove them.
+    // A run may have been ended while it wrote its pets to a kept file on a slow disk. Who followed "delete it to start without any" would lose them,
+    // since a start removes that unfinished file.
     const half = disk.places
       .map(temporaryName)
       .find((path) => attempt(() => disk.statIdentity(path)) !== undefined)

@@ -1,22 +1,26 @@
-/** Whether a data file can fit into the memory that this process may have. */
+/** Finds whether a data file can fit into the memory that this process may have. */
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
-/** An object with four members, and its places in three lists. Most names take more besides. */
+/** A pet takes an object with four members, and its places in three lists. Most names take more besides. */
 const minPetHeapBytes = 80
 
-/** The shortest pet, `{"name":"","categoryId":1},`, has so many. */
+/** The shortest pet, `{"name":"","categoryId":1},`, has so many bytes. */
 const minPetBytes = 27
 
 interface MemoryLimits {
-  /** Of a container or a unit, if that is less than the machine has; otherwise Infinity. Not what is free, since caches count as used. */
+  /**
+   * The limit of a container or a systemd unit, if that is less than the machine has; otherwise Infinity. What is free does not matter, since caches
+   * count as used.
+   */
   readonly processBytes: number
-  /** Of Node's heap, as by `--max-old-space-size`. */
+  /** The limit of Node's heap, which `--max-old-space-size` sets. */
   readonly heapBytes: number
 }
 
 function findMemoryLimits(): MemoryLimits {
-  // Without a limit it is 0, undefined or a huge number, as the system and the version of Node have it.
+  // Without a limit, the system and the version of Node decide whether it is 0, undefined (https://github.com/nodejs/node/pull/52039) or a huge
+  // number.
   const constrainedBytes = process.constrainedMemory() || Infinity
   return {
     processBytes: constrainedBytes < totalmem() ? constrainedBytes : Infinity,
@@ -24,19 +28,19 @@ function findMemoryLimits(): MemoryLimits {
   }
 }
 
-/** Whether a file of so many bytes can be read beside the pets that are served, even if all of it is pets. */
+/** Returns whether a file of so many bytes can be read beside the pets that are served, even if all of it is pets. */
 export function canBeReadAtOnce(fileBytes: number): boolean {
   const { processBytes, heapBytes } = findMemoryLimits()
   return fileBytes < Math.min(processBytes, totalmem(), heapBytes) / 4
 }
 
-/** What is wrong with a file of so many bytes, if it cannot fit whatever is in it. */
+/** Returns what is wrong with a file of so many bytes, if it cannot fit whatever is in it. */
 export function findSizeFault(fileBytes: number): string | undefined {
   const { processBytes } = findMemoryLimits()
   return fileBytes > processBytes ? describeLack(fileBytes, processBytes, 'this process') : undefined
 }
 
-/** The same for its pets. They are counted only where they might not fit. */
+/** Returns what is wrong with a text whose pets cannot fit. They are counted only if they might not fit. */
 export function findPetsFault(text: Buffer): string | undefined {
   const { processBytes, heapBytes } = findMemoryLimits()
   const maxPets = text.length / minPetBytes
@@ -47,7 +51,7 @@ export function findPetsFault(text: Buffer): string | undefined {
   return bytes > processBytes ? describeLack(bytes, processBytes, 'this process') : undefined
 }
 
-/** A name cannot have these bytes: its quotes are escaped. */
+/** Counts the bytes `"categoryId"`, which no name can have, since its quotes are escaped. */
 function countPets(text: Buffer): number {
   let count = 0
   for (let at = text.indexOf('"categoryId"'); at !== -1; at = text.indexOf('"categoryId"', at + 1)) count++

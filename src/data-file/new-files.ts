@@ -15,7 +15,7 @@ import type { Disk, Identity } from './disk.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
-/** Not the name of a new data file, which tells a start that a rewrite was interrupted. */
+/** This differs from the name of a new data file, which tells a start that a rewrite was interrupted. */
 export const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
 const maxWriteBytes = 65_536
@@ -28,7 +28,7 @@ async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, l
     for (const part of toWriteParts(parts)) {
       disk.write(descriptor, part, size)
       size += part.length
-      // A slow disk may take long, and others are to be served meanwhile.
+      // A slow disk may take long, so other requests are served in between.
       await new Promise(clock.setImmediate)
     }
     if (like !== undefined) giveRights(disk, descriptor, like)
@@ -37,7 +37,7 @@ async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, l
   await disk.withFile(path, 'wx', use, 0o600)
 }
 
-/** The same bytes in parts of `maxWriteBytes` at most. */
+/** Yields the same bytes in parts of at most `maxWriteBytes`. */
 function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
   for (const part of parts) {
     for (let at = 0; at < part.length; at += maxWriteBytes) {
@@ -46,10 +46,11 @@ function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
   }
 }
 
-/** As far as we may. Rights of a group that it cannot get would be those of another group. */
+/** Gives the file the owner, group and mode of `like`, as far as we may. If it cannot get the group, its own group gets no rights. */
 function giveRights(disk: Disk, descriptor: number, like: Stats): void {
   let mode = like.mode & 0o7777
-  // Only root may give a file away, but its owner may give it to a group that he is in. -1 leaves it as it is.
+  // Only root may give a file away, but its owner may give it to a group that he is in; -1 leaves an id as it is
+  // (https://man7.org/linux/man-pages/man2/chown.2.html).
   try {
     disk.fs.fchownSync(descriptor, -1, like.gid)
   } catch {
@@ -77,24 +78,24 @@ export async function writeWhole<T>(
   }
 }
 
-/** `error` is a DataFileChanged if somebody else has written the file. `isOldAside`: it was moved, and could not be restored yet. */
+/** `error` is a DataFileChanged if somebody else has written the file. `isOldAside`: the old file was moved, and could not be restored yet. */
 export type RewriteOutcome =
   | { readonly is: 'durable' }
   | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
-/** `expected` is undefined if there was no file. If another one is there by now, leaves that. */
+/** Puts a new file in the place of `expected`, which is undefined if there was no file. If another one is there by now, leaves that. */
 export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer): Promise<RewriteOutcome> {
   const { target } = disk
   const oldPath = oldName(target)
   const newPath = newName(target)
   let isMoved = false
   try {
-    // 1. Refuse what may not be written: it could be moved all the same.
+    // 1. Refuse a file that may not be written, since it could be moved all the same.
     const old = disk.fs.statSync(target, { throwIfNoEntry: false })
     if (old !== undefined) disk.close(await disk.open(target, 'r+'))
     // 2. Remove what an earlier rewrite has left, so that the old file is the one that is moved now.
     if (disk.statIdentity(oldPath) !== undefined) disk.fs.unlinkSync(oldPath)
-    // 3. Make the new file, and its name durable: where both names are without a file at the path, a start restores the old one.
+    // 3. Make the new file and its name durable: a start that finds the old and the new file, but none at the path, restores the old one.
     await writeNewFile(disk, newPath, [next], old)
     await disk.syncFolder(dirname(target))
     if (expected !== undefined) {
@@ -118,13 +119,13 @@ export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer):
         isOldAside = true
       })
     } else disk.remove(newPath)
-    // Some editors remove the file and write it again. But where there was none, none can be made, such as `pets?.json` on Windows.
+    // Some editors remove the file and write it again. But if there was none, ENOENT says that none can be made, such as `pets?.json` on Windows.
     const isGone = errorCode(error) === 'ENOENT' && expected !== undefined
     return { is: 'failed', error: isGone ? new DataFileChanged() : error, isOldAside }
   }
 }
 
-/** Whether it was there, and no file was at the path. */
+/** Puts the old file back. Returns false if it is not there, or if another file is at the path. */
 export async function restoreOldFile(disk: Disk): Promise<boolean> {
   const { target } = disk
   try {
@@ -139,8 +140,8 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
 }
 
 /**
- * Whether there is the old file of a rewrite that was interrupted in an earlier run, to be restored. Without the new file beside it, or beside
- * kept pets, an old file may be older than what was confirmed since: then throws a DataFileUnusable that names it.
+ * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored. If the new file is not beside it, or if there
+ * are kept pets, pets may have been confirmed since the old file was moved: then throws a DataFileUnusable that names it.
  */
 export function canRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
   const { target } = disk
@@ -157,7 +158,7 @@ export function canRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
   )
 }
 
-/** Returns whether the name was free. */
+/** Gives the file the name `target`, unless that is taken. Returns whether it was free. */
 export function linkIfMissing(disk: Disk, path: string, target: string): boolean {
   try {
     disk.fs.linkSync(path, target)
@@ -172,12 +173,15 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
   return true
 }
 
-/** Once there is a valid and durable file at the path. The old one goes first: beside the new one, it would be restored if that file went. */
+/**
+ * Removes what a rewrite has left, once there is a valid and durable file at the path. The old file goes first: as long as it lies beside the new
+ * one, a start restores it if the data file is missing.
+ */
 export function removeLeftovers(disk: Disk): void {
   for (const name of [oldName, newName, temporaryName]) disk.remove(name(disk.target))
 }
 
-/** Creates `<target>.<kind>-<time>`, for its owner alone. Where that name is taken, the time of the next millisecond. Returns the path. */
+/** Creates `<target>.<kind>-<time>`, for its owner alone. If that name is taken, it gets the time of the next millisecond. Returns the path. */
 export async function writeBeside(
   disk: Disk,
   target: string,
@@ -193,7 +197,7 @@ export async function writeBeside(
   })
 }
 
-/** Such as `2026-11-27T09-00-00.000Z`: no name on Windows has a colon. */
+/** Returns such as `2026-11-27T09-00-00.000Z`: on Windows, no name has a colon (https://learn.microsoft.com/windows/win32/fileio/naming-a-file). */
 export function formatTime(time: number): string {
   return new Date(time).toISOString().replaceAll(':', '-')
 }

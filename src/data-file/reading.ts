@@ -19,7 +19,7 @@ import { findPetsFault, findSizeFault } from './memory.ts'
 import { canRestoreOldFile } from './new-files.ts'
 import { type Damage, findDamage } from './torn-end.ts'
 
-/** For a file that keeps changing. */
+/** A file that keeps changing is read again for so long: first while the server runs, then at a start. */
 const maxEditWaitMs = 1500
 const maxStartWaitMs = 30_000
 
@@ -44,7 +44,7 @@ export interface FoundText {
   readonly unusable: DataFileUnusable | undefined
 }
 
-/** The size of the file, 0 if it is missing. Throws a DataFileUnusable if it does not fit into the memory of this process. */
+/** Returns the size of the file, 0 if it is missing. Throws a DataFileUnusable if it does not fit into the memory of this process. */
 export function measureFile(disk: Disk): number {
   const fileBytes = Number(disk.statIdentity()?.size ?? 0n)
   const sizeFault = findSizeFault(fileBytes)
@@ -55,14 +55,14 @@ export function measureFile(disk: Disk): number {
 /** Throws a DataFileChanged or a system error. */
 export async function readText(disk: Disk, highestGivenId: Int64): Promise<FoundText> {
   const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read()
-  // Pets that do not fit into the memory that there is are not read.
+  // If there is a fault, such as pets that do not fit into the memory, none of the text is read.
   const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
   return { text, identity, unusable }
 }
 
-/** An editor may have emptied the file, and take its time to write the rest. Throws a DataFileChanged when it has written. */
+/** An editor may have emptied the file, and take its time to write it again. Throws a DataFileChanged when it has written. */
 async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Promise<void> {
   const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
   const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
@@ -72,11 +72,11 @@ async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Pr
   }
 }
 
-/** What the server does about a file that cannot be used as it is; `none` if a person has to mend it. The damage is taken out. */
+/** What the server does about a file that cannot be used as it is; `none` if a person has to mend it. A Damage is taken out. */
 type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
- * Waits for the end of a save. Throws a DataFileChanged if it goes on, and as canRestoreOldFile does.
+ * Waits for the end of a save, and finds what to do. Throws a DataFileChanged if the save goes on, and what canRestoreOldFile throws.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |

@@ -1,6 +1,6 @@
 /**
- * What a start does with the data file: finds it or makes it, locks it, and says what a person can do about one that cannot be used. Also
- * `--check`, which looks at the file as a start does and changes nothing, and the writing of a new file for an export.
+ * Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. `--check` is here, too, which looks
+ * at the file as a start does and changes nothing, and so is the writing of a new file for an export.
  */
 import { type Int64, nameUnseen } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
@@ -38,7 +38,7 @@ export async function openDataFile(
 
 function refuseLostLink(disk: Disk): void {
   const link = disk.findLostLink()
-  // Beside kept pets no store begins empty: the start is refused later, and names them.
+  // If there are kept pets, no store begins empty: the start is refused later, and names them.
   if (link === undefined || findKeptFiles(disk).length > 0) return
   const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
   const leads = `${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, ${missing}`
@@ -70,7 +70,7 @@ export interface CheckedFile {
   readonly repair: string | undefined
 }
 
-/** Looks at a file as a start does, and changes and makes nothing, a lock neither. Throws as openDataFile does, and for a missing file. */
+/** Looks at a file as a start does, but changes and makes nothing, not even a lock. Throws what openDataFile throws, and for a missing file. */
 export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
   const disk = new Disk(path, options)
   try {
@@ -98,7 +98,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
   if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
-  // Ids that are filled in are higher than all others.
+  // Ids that are filled in come last, and are higher than all others.
   const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
   const repair = remedy && describeRepair(remedy)
   return { petCount: served.pets.length, highestId, missingIdCount, repair }
@@ -109,13 +109,14 @@ function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
 }
 
 /**
- * Writes a new data file, and returns how many pets are in it. `readPets` is called when it is known that there is no file. Throws a
- * DataFileUnusable if there is one, or for what is no pet.
+ * Writes a new data file, and returns how many pets are in it. `readPets` is called once it is known that there is no file. Throws a DataFileUnusable
+ * if there is one, or if a pet is not valid.
  */
 export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
   const disk = new Disk(path)
   const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
-  // What a crash has left of another file goes back: a start on the new one would remove it.
+  // A crash may have left the old file of an interrupted rewrite here. It is restored, and the export then refused: a start on the exported file
+  // would remove it.
   if (canRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
   if (disk.statIdentity() !== undefined) throw alreadyExists
   const pets = await readPets()

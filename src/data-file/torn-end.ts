@@ -1,8 +1,9 @@
 /**
  * Finds the damage that a crash, a lost sector or a copy during an append has left, and what can be done without guessing: the damaged bytes are
- * taken out, and every whole pet stays, before them and behind. Some mistakes of a person look the same.
+ * taken out, and every whole pet stays, before them and behind. Some mistakes
+ * of a person look the same, and are mended in the same way.
  *
- * The *tail* is what follows the last pet before the damage. An append overwrites it; ours is 7 bytes:
+ * The *tail* is what follows the last pet before the damage. An append overwrites it; that of the server has 7 bytes:
  *
  *     ⏎  ]⏎}⏎                                  before
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
@@ -33,11 +34,11 @@ export interface Damage {
   readonly cause: 'brackets' | 'append' | 'copy'
   /** The whole text without the damage. It is valid. */
   readonly repaired: Buffer
-  /** What was taken out; nothing if only closing brackets were missing. */
+  /** What was taken out; empty if only closing brackets were missing. */
   readonly damaged: Buffer
-  /** Whether no whole pet stands behind it. */
+  /** Whether no whole pet stands behind the damage. */
   readonly isAtEnd: boolean
-  /** Which ids may have been in that. */
+  /** Says which ids may have been in the damaged bytes. */
   readonly missingWords: string
 }
 
@@ -50,27 +51,27 @@ interface FoundPet {
 
 const sectorBytes = 512
 
-/** `cp` sees an append page by page. */
+/** `cp` sees an append page by page, so a copy may end where a page does. */
 const pageBytes = 4096
 
 const closing = closingBrackets.toString()
 
-/** What every append begins with; the very first one has no comma. */
+/** Every append begins with this; the very first one has no comma. */
 const appendPrefix = `${separator}{"id":`
 const firstAppendPrefix = `${firstSeparator}{"id":`
 
-/** Where the rest of an append follows our closing brackets in a copy. */
+/** In a copy, the rest of an append follows our closing brackets in this way. */
 const copyJoint = closing + appendPrefix.slice(closing.length)
 
 export function findDamage(fileText: FileText): Damage | undefined {
   const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
   if (syntaxFault === undefined || faultCount > 1) return undefined
-  // No append is as long.
+  // No append is so long.
   if (tail.length > constants.MAX_STRING_LENGTH) return undefined
-  // Most likely an editor's save that was cut off: a repair would make an empty store of it.
+  // This is most likely an editor's save that was cut off: a repair would make an empty store of it.
   if (petsEnd > 0 && pets.length === 0 && tail.length < closing.length) return undefined
-  // A character for each byte.
+  // This has a character for each byte.
   const text = tail.toString('latin1')
   // Without its `[`, a file is a person's mistake, unless a hole is at its very beginning.
   if (petsEnd === 0 && !text.startsWith('\0')) return undefined
@@ -90,10 +91,13 @@ export function findDamage(fileText: FileText): Damage | undefined {
   return new FileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
-/** Undefined if a pet is there that neither a hole nor the end of the text has damaged, or if they are more than one append can hold. */
+/**
+ * Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if there are more pets than one append can
+ * hold.
+ */
 function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefined {
   const found: FoundPet[] = []
-  // Within a string, a quote comes with a backslash, unless a name ends there: so this begins a pet.
+  // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends the name: then `,` or `}` follows.
   const start = /\{\s*"(?!\s*[,}])/g
   let count = 0
   for (let match = start.exec(text); match !== null; match = start.exec(text)) {
@@ -116,7 +120,9 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
   return found.length > maxAppendPets ? undefined : found
 }
 
-/** The fault of an escape that a hole has cut is at its backslash, and that of a number at its beginning. */
+/**
+ * Returns whether a fault comes from a hole. If the hole has cut an escape, the fault is at its backslash; if it has cut a number, at its beginning.
+ */
 function isAtNul(text: string, at: number): boolean {
   const cut = /(?:\\u?[\dA-Fa-f]{0,3}|-?[\d.eE+-]*)\0/y
   cut.lastIndex = at
@@ -134,26 +140,27 @@ interface Traces {
   readonly faultAt: number
   /** What an append here begins with. */
   readonly prefix: string
-  /** What stands before each whole pet of the tail, and behind the last. Without any, it is all of the tail. */
+  /** What stands before each whole pet of the tail, and behind the last. Without any pet, it is all of the tail. */
   readonly gaps: readonly string[]
 }
 
-/** Which of the pictures above the tail is, if it is one of them. */
+/** Returns which of the pictures above the tail shows, if it is one of them. */
 function findCause(traces: Traces): Damage['cause'] | undefined {
   const { text, petsEnd, faultAt, prefix, gaps } = traces
   if (faultAt === text.length && isPartOfEnd(text)) return 'brackets'
   if (isCopy(traces)) return 'copy'
-  // An append, or its roll-back, that was cut off within the 7 bytes.
+  // An append, or its roll-back, may have been cut off within the 7 bytes.
   if (text.length === closing.length && isMixture(text, prefix)) return 'append'
   if (!isCutAppend(traces) && !lacksFirstSector(traces) && !hasHoles(traces)) return undefined
-  // Without any whole pet, it may have been another file.
+  // If neither the `[` nor any whole pet is there, it may have been another file.
   if (gaps.length === 1) return petsEnd === 0 ? undefined : 'append'
   return isOnlyBeforeFirstPet(traces) ? 'append' : undefined
 }
 
 /**
- * A whole old end, which may be a person's, hides the beginning of the append, but not all of its prefix. The append is whole, or it was still
- * being written, and the copy ends where a page does. Further appends may have been read in the same way.
+ * Returns whether the file was copied during an append. A whole old end, which may be a person's, then hides the beginning of the append, but not all
+ * of its prefix. The append is whole, or it was still being written, and the copy ends where a page does. Further appends may have been read in the
+ * same way.
  */
 function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
   const hasWholeEnd = text.endsWith(closing) || fileBytes % pageBytes === 0
@@ -163,12 +170,12 @@ function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
   return hasWholeEnd && isCopied && areCopied && (gaps.length === 1 || isEndOfCopy(last))
 }
 
-/** Whether the tail is as an append from this position on, as far as its prefix and the tail go. */
+/** Returns whether the tail is as an append from this position on. Only the prefix of an append is compared, and no more than the tail has of it. */
 function isAppendFrom(at: number, text: string, prefix: string): boolean {
   return prefix.startsWith(text.slice(at, prefix.length), at)
 }
 
-/** Whether each byte is that of the old end or of the append, as while one is written over the other. */
+/** Returns whether each byte is that of the old end or of the append, as it is while the append is written over the end. */
 function isMixture(part: string, prefix: string): boolean {
   return part !== '' && [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
 }
@@ -177,14 +184,17 @@ function isCutAppend({ text, faultAt, prefix, gaps }: Traces): boolean {
   return faultAt === text.length && isAppendFrom(0, text, prefix) && gaps.length === 1
 }
 
-/** The sector that ends within the 7 bytes was not written, and those behind it were. */
+/** Returns whether the sector that ends within the 7 bytes was not written, but those behind it were. */
 function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
   const sectorEnd = sectorBytes - (petsEnd % sectorBytes)
   if (sectorEnd > closing.length || !closing.startsWith(text.slice(0, sectorEnd))) return false
   return isAppendFrom(sectorEnd, text, prefix)
 }
 
-/** NULs from one border of sectors to another. Behind the old end, what was never written reads as NULs, too, from the middle of a sector on. */
+/**
+ * Returns whether the tail has holes: NULs from one border of sectors to another. Bytes behind the old end that were never written read as NULs, too,
+ * and these may begin in the middle of a sector.
+ */
 function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   const holes = [...text.matchAll(/\0+/g)]
   const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
@@ -198,7 +208,7 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   return holes.length > 0 && areHoles && isFaultOfHole
 }
 
-/** Whether nothing else is damaged, between whole pets and behind them. At the end, an append may be cut off, too. */
+/** Returns whether only what stands before the first whole pet is damaged, by one hole at most. At the end, an append may be cut off, too. */
 function isOnlyBeforeFirstPet(traces: Traces): boolean {
   const [first = '', ...later] = traces.gaps
   const last = later.pop() ?? ''
@@ -221,7 +231,7 @@ const isPartOfEnd = (gap: string): boolean => /^[\s\]}]*$/.test(gap)
 const isCutOff = (gap: string): boolean =>
   isPartOfEnd(gap) || appendPrefix.startsWith(gap.slice(0, appendPrefix.length))
 
-/** What stands before each pet, and behind the last. */
+/** Returns what stands before each pet, and behind the last. */
 function gapsBetween(text: string, found: readonly FoundPet[]): readonly string[] {
   const starts = [...found.map(({ start }) => start), text.length]
   return starts.map((start, index) => text.slice(found[index - 1]?.end ?? 0, start))
@@ -276,7 +286,7 @@ function isAscending(ids: readonly (Int64 | undefined)[]): boolean {
   })
 }
 
-/** Of pets that stood between two others. `before` is undefined in a file whose ids do not ascend, of which nothing is known. */
+/** Names the ids of pets that may have stood between two others. In a file whose ids do not ascend, `before` is undefined, and nothing is known. */
 function formatMissingIds(before: Int64 | undefined, behind: Int64 | undefined): string {
   if (before === undefined || behind === undefined || behind <= before) return 'pets may have been there'
   const first = BigInt(before) + 1n

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { describe } from './json.ts'
 
-/** The message for a value that is not what the words name. */
+/** Returns the message for a value that is not what the words name. */
 export function expectedMessage(words: string) {
   return ({ input }: { readonly input: unknown }): string => `expected ${words}, got ${describe(input)}`
 }
@@ -11,7 +11,7 @@ export function expected<Value>(words: string, isValue: (value: unknown) => bool
   return v.custom<Value>(isValue, expectedMessage(words))
 }
 
-/** A text in which `findFault` finds nothing; what it finds is the message. */
+/** Takes a text in which `findFault` finds nothing; what it finds is the message. */
 export function expectedValid(words: string, findFault: (text: string) => string | undefined) {
   const isValid = (text: string) => findFault(text) === undefined
   return v.pipe(

@@ -2,8 +2,8 @@
 import buffer from 'node:buffer'
 
 /**
- * The text is no JSON from this offset on. An offset at its length means that it ends too soon: what is there is right, but perhaps for its last
- * number, or the UTF-8 of a string without an end.
+ * The text is not JSON from this offset on. An offset at its length means that the text ends too soon: what is there is right, except perhaps its
+ * last number, or the UTF-8 of a string without an end.
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -13,7 +13,7 @@ export class JsonFault extends Error {
   }
 }
 
-/** What `JSON.parse` gives, but with numbers as parseNumber reads them. The bytes have to be UTF-8. Throws a JsonFault. */
+/** Returns what `JSON.parse` does, but with numbers as parseNumber reads them. The bytes have to be UTF-8. Throws a JsonFault. */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
   // JSON.parse is several times faster, and differs only for -0, and for numbers with 16 or more digits or an exponent.
@@ -21,7 +21,7 @@ export function parseJson(bytes: Buffer): unknown {
     try {
       return JSON.parse(text)
     } catch {
-      // Read again below, for the place and the fault.
+      // The text is read again below, for the place and the fault.
     }
   }
   const reader = new JsonReader(bytes)
@@ -30,12 +30,12 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/** How many bytes a byte order mark takes at the beginning of a text (RFC 8259 section 8.1: it may be ignored). */
+/** Returns how many bytes a byte order mark takes at the beginning of a text (RFC 8259 section 8.1: it may be ignored). */
 export function byteOrderMarkLength(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
 }
 
-/** Of a byte in a UTF-8 text, which may be one line of 100 MB; from 1, the column in characters. */
+/** Returns the place of a byte in a UTF-8 text, which may be one line of 100 MB. Both numbers begin at 1, and the column counts characters. */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
@@ -133,7 +133,7 @@ export class JsonReader {
     return -1
   }
 
-  /** Without `isWanted` it is only checked: a long one would take its length in memory. */
+  /** Reads a string. If it is not wanted, it is only checked: a long one would take its length in memory. */
   readString(what = 'a string', isWanted = true): string {
     if (this.peek() !== quote) this.fail(what)
     const { bytes } = this
@@ -162,7 +162,7 @@ export class JsonReader {
     return bytes.toString(allBits < 0x80 ? 'latin1' : 'utf8', start, at)
   }
 
-  /** For the characters that begin between `start` and `end`. The last may go on after `end`. */
+  /** Checks the characters that begin between `start` and `end`. The last may go on after `end`. */
   #checkUtf8(start: number, end: number): void {
     const { bytes } = this
     if (buffer.isUtf8(bytes.subarray(start, end))) return
@@ -197,9 +197,9 @@ export class JsonReader {
     throw new JsonFault(`expected a number, got ${text.slice(0, 40)}`, at === bytes.length ? at : start)
   }
 
-  /** Any depth overflows no stack. */
+  /** Does not call itself, so that no depth overflows the stack. */
   readValue(): unknown {
-    /** Not ended yet, the innermost last. `names` is undefined for an array. */
+    /** These have not ended yet, the innermost last. `names` is undefined for an array. */
     const open: { readonly items: unknown[]; readonly names: string[] | undefined }[] = []
     let value = this.readScalar()
     for (;;) {
@@ -219,7 +219,7 @@ export class JsonReader {
     }
   }
 
-  /** The value of a scalar; `[]` or `{}` for what is in brackets, however large it is. */
+  /** Returns the value of a scalar; `[]` or `{}` for what is in brackets, however large it is. */
   readShallowValue(): unknown {
     const kind = this.peek()
     if (kind !== openBrace && kind !== openBracket) return this.readScalar()
@@ -229,7 +229,7 @@ export class JsonReader {
 
   /** Checks a value and goes past it. It is not built, so that it takes no memory. */
   skipValue(): void {
-    /** The brackets that are open, a byte each, and how many they are. */
+    /** These brackets are open, a byte each; `depth` is how many they are. */
     let open = Buffer.alloc(64)
     let depth = 0
     do {
@@ -278,7 +278,7 @@ export type Int64 = number | bigint
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)
 
-/** A number of which only the text is true. */
+/** A number that is kept as a text, since its value would be rounded (see parseNumber). */
 export class InexactNumber {
   readonly text: string
   constructor(text: string) {
@@ -301,13 +301,13 @@ export function normalizeInt64(value: Int64): Int64 {
   return Number.isSafeInteger(double) ? double : value
 }
 
-/** Undefined past 2^63-1. */
+/** Returns undefined past 2^63-1. */
 export function nextInt64(value: Int64): Int64 | undefined {
   const next = BigInt(value) + 1n
   return next <= maxInt64 ? normalizeInt64(next) : undefined
 }
 
-/** A canonical decimal from 1 to 2^63-1 (no sign, no leading zero); anything else is undefined. */
+/** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); returns undefined for anything else. */
 export function parseId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
   if (text.length < 16) return Number(text)
@@ -327,7 +327,7 @@ export function parseNumber(text: string): number | bigint | InexactNumber {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  // Without the lookbehind, zeros that stand before another digit would take the square of their number.
+  // Without the lookbehind, zeros that stand before another digit would take time by the square of their number.
   const significant = digits.replace(/(?<!0)0+$/, '')
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
@@ -338,7 +338,7 @@ export function parseNumber(text: string): number | bigint | InexactNumber {
   return normalizeInt64(text.startsWith('-') ? -magnitude : magnitude)
 }
 
-/** A value in a few words: scalars as JSON, everything else by its kind. */
+/** Describes a value in a few words: scalars as JSON, everything else by its kind. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value instanceof InexactNumber) return shorten(value.text)
@@ -348,25 +348,25 @@ export function describe(value: unknown): string {
   return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
 }
 
-/** At most 60 characters of it, with a name for each that a person would not see. */
+/** Returns at most 60 characters of the text, with a name for each that a person would not see. */
 export function shorten(text: string): string {
   // The cut may separate the two halves of a surrogate pair.
   return nameUnseen(text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text)
 }
 
-/** The text with a name, such as `<U+001B>`, for each character that a person would not see, or that a terminal would obey. */
+/** Returns the text with a name, such as `<U+001B>`, for each character that a person would not see, or that a terminal would obey. */
 export function nameUnseen(text: string): string {
   return text.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
 }
 
-/** Characters that show nothing or, but for the space itself, look like a space. */
+/** These characters show nothing or, except for the space itself, look like a space. */
 const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 function nameCodePoint(character: string): string {
   return `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-/** What is not plain ASCII becomes an escape as in JSON, such as `\u00e4`. */
+/** Makes each character that is not plain ASCII an escape as in JSON, such as `\u00e4`. */
 export function escapeNonAscii(text: string): string {
   return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

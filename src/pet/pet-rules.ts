@@ -30,17 +30,17 @@ const required = 'is required'
 const PetStatusSchema = v.picklist(petStatuses, expectedMessage(petStatusChoice))
 const IdSchema = expectedInt64('an integer from 1 to 2^63-1', isId)
 
-/** The members that a client may give. */
+/** A client may give these members. */
 const entries = {
   name: expectedValid('a string', findNameFault),
   categoryId: expectedInt64('an int64 integer', isInt64),
   status: v.optional(PetStatusSchema, defaultStatus),
 } satisfies Record<keyof NewPet, v.GenericSchema>
 
-/** The body that creates a pet (interface section 2, NewPet). Unknown members, `id` among them, are dropped. */
+/** This body creates a pet (interface section 2, NewPet). Unknown members, `id` among them, are dropped. */
 export const NewPetSchema = v.pipe(expected<object>('a JSON object', isObject), v.object(entries, required))
 
-/** A pet as a person writes it into the data file or into a test: its id and status may be left out. */
+/** A person writes a pet in this way into the data file or into a test: its id and status may be left out. */
 export const SeedPetSchema = v.pipe(
   expected<object>('a pet', isObject),
   v.object({ id: v.optional(IdSchema), ...entries }, required),
@@ -54,7 +54,7 @@ export interface SeedFault {
   readonly message: string
 }
 
-/** Reports all that is wrong with it. Returns it if it could be a pet, but for members that no pet has. */
+/** Reports all that is wrong with a seed. Returns it without the members that no pet has, if the rest could be a pet. */
 export function checkSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
   for (const { path, message } of issues) report({ member: path && String(path[0].key), message })
@@ -75,7 +75,7 @@ function expectedInt64(words: string, isValue: (value: unknown) => boolean) {
   return v.pipe(v.custom<Int64>(isValue, message), v.transform(normalizeInt64))
 }
 
-/** Whether a number of a caller's code may have been another integer. Those of JSON are exact. */
+/** Returns whether a number of a caller's code may have been another integer. Those of JSON are exact. */
 function isRounded(value: unknown): boolean {
   return Number.isInteger(value) && !Number.isSafeInteger(value)
 }

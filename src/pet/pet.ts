@@ -25,7 +25,7 @@ export interface SeedPet extends NewPet {
 /** A pet that was checked. Its id may still be missing. */
 export type CheckedSeed = SeedPet & PetWithoutId
 
-/** A missing id becomes the next one above `highestId`. Undefined if none is left. */
+/** Makes each missing id the next one above `highestId`. A pet is undefined if no id is left for it. */
 export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readonly (Pet | undefined)[] {
   let last = highestId
   return seeds.map((seed) => {
@@ -46,7 +46,10 @@ export function hasId(seed: CheckedSeed): seed is Pet {
 /** A value for each member of a pet, those that a pet may lack included: the compiler tells who leaves one out. */
 export type EachMember<Value> = { readonly [Member in keyof Pet]-?: Value }
 
-/** The JSON text of each member, in the interface's order of fields; empty where a pet may lack one. torn-end.ts knows an append by `{"id":`. */
+/**
+ * These return the JSON text of each member, in the interface's order of fields; empty where a pet may lack one. torn-end.ts knows an append by
+ * `{"id":`.
+ */
 const memberTexts: EachMember<(pet: Pet) => string> = {
   id: ({ id }) => `{"id":${id}`,
   name: ({ name }) => `,"name":${JSON.stringify(name)}`,
@@ -60,7 +63,7 @@ const formatMembers = Object.values(memberTexts)
 
 export const isPetMember = (name: string): boolean => Object.hasOwn(memberTexts, name)
 
-/** The pet as one line of JSON; exact for every int64. */
+/** Returns the pet as one line of JSON, exact for every int64. */
 export function formatPet(pet: Pet): string {
   let text = ''
   for (const formatMember of formatMembers) {
@@ -77,11 +80,11 @@ export function formatPetCount(count: number): string {
   return `${count} ${count === 1 ? 'pet' : 'pets'}`
 }
 
-/** Interface section 3. Where the list is repeated, as in data/pets.schema.json and page.css, a test compares it. */
+/** Interface section 3 has these. Where the list is repeated, as in data/pets.schema.json and page.css, a test compares it. */
 export const petStatuses = ['available', 'pending', 'sold'] as const
 export type PetStatus = (typeof petStatuses)[number]
 
 export const defaultStatus = 'available' satisfies PetStatus
 
-/** For messages: `available, pending or sold`. */
+/** Messages name the choice so: `available, pending or sold`. */
 export const petStatusChoice = petStatuses.join(', ').replace(/, (\w+)$/, ' or $1')

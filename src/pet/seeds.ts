@@ -9,16 +9,16 @@ type TakenId = SeedFault & { readonly firstAt: number }
 
 export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is left for it' }
 
-/** Seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
+/** Collects seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
 export class SeedList {
   readonly #pets: Pet[] = []
   readonly #places: number[] = []
   readonly #withoutId: { readonly seed: CheckedSeed; readonly at: number; readonly index: number }[] = []
   #highestId: Int64 = 0
-  /** Only once an id is not higher than the one before: while ids ascend, none is given twice. */
+  /** Made only once an id is not higher than the one before: while ids ascend, none is given twice. */
   #placeOfId: Map<Int64, number> | undefined
 
-  /** `at`: where it is written. If its id is taken, returns that fault instead. */
+  /** Adds a seed that is written at `at`. If its id is taken, returns that fault instead. */
   add(seed: CheckedSeed, at: number, index: number): TakenId | undefined {
     if (!hasId(seed)) {
       this.#withoutId.push({ seed, at, index })
@@ -35,7 +35,10 @@ export class SeedList {
     return undefined
   }
 
-  /** Fills in the missing ids. The pets come by ascending id; `noIdLeft`: the first without one; `hasAscendingIds`: as they came. */
+  /**
+   * Fills in the missing ids. The pets come by ascending id; `noIdLeft` is the first seed that gets none; `hasAscendingIds`: all came with ids, in
+   * order.
+   */
   complete(highestId: Int64) {
     const seeds = this.#withoutId.map(({ seed }) => seed)
     const highest = this.#highestId > highestId ? this.#highestId : highestId
@@ -50,7 +53,7 @@ export class SeedList {
   }
 }
 
-/** The pets of an in-memory store, by ascending id, and each thing that is wrong with them. */
+/** Returns the pets of an in-memory store, by ascending id, and each thing that is wrong with them. */
 export function readSeeds(values: readonly unknown[]): {
   readonly pets: Pet[]
   readonly faults: readonly string[]
@@ -67,7 +70,7 @@ export function readSeeds(values: readonly unknown[]): {
   return { pets, faults }
 }
 
-/** The same pets. Throws a TypeError with a line for each thing that is wrong. */
+/** Returns the same pets. Throws a TypeError with a line for each thing that is wrong. */
 export function completeSeeds(values: readonly unknown[]): Pet[] {
   const { pets, faults } = readSeeds(values)
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
@@ -80,7 +83,7 @@ const quotedStatuses = petStatuses.map((status) => Buffer.from(`"${status}"`))
 /** What was read of a pet. */
 type Draft = { -readonly [Member in keyof Required<Pet>]: Pet[Member] | undefined }
 
-/** How the value of each member is read. Undefined for one that SeedPetSchema may not take. */
+/** These read the value of each member. They return undefined for one that SeedPetSchema may not take. */
 const memberReaders: { readonly [Member in keyof Draft]: (reader: JsonReader) => Draft[Member] } = {
   id: (reader) => readValue(reader, isId),
   name: (reader) => readValue(reader, isName),
@@ -103,8 +106,8 @@ function readMember<Member extends keyof Draft>(draft: Draft, member: Member, re
 }
 
 /**
- * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name. Otherwise returns undefined, and
- * leaves the reader in the middle of it.
+ * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name. Otherwise returns undefined, and leaves the
+ * reader in the middle of the pet.
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept('{')) return undefined
@@ -119,7 +122,7 @@ export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   return { id, name, categoryId, status } satisfies EachMember<unknown>
 }
 
-/** Reports all that is wrong with it. Throws a JsonFault on a syntax error. */
+/** Reads a pet, and reports all that is wrong with it. Throws a JsonFault on a syntax error. */
 export function readPet(
   reader: JsonReader,
   report: (fault: SeedFault, offset: number) => void,
@@ -133,7 +136,9 @@ export function readPet(
   return checkSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
 }
 
-/** The members that a pet has, with `[]` and `{}` for what is in brackets. The others are reported, and not built: a wrong file may be large. */
+/**
+ * Returns the members that a pet has, with `[]` and `{}` for what is in brackets. The others are reported, and not built: a wrong file may be large.
+ */
 function readMembers(
   reader: JsonReader,
   offsets: Map<string, number>,

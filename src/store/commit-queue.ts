@@ -7,12 +7,12 @@ import { clock } from '../system/clock.ts'
 /** A result or an error for each item, in order. */
 type Results<Result> = Promise<readonly (Result | Error)[]>
 
-/** If `commit` rejects, the whole batch failed. */
+/** If `commit` rejects, the whole batch has failed. */
 export function createCommitQueue<Item, Result>(
   commit: (items: readonly Item[]) => Results<Result>,
   maxBatchItems: number,
 ) {
-  /** The batch that still takes items. */
+  /** This batch still takes items. */
   let open: { readonly items: Item[]; readonly results: Results<Result> } | undefined
   let last: Promise<unknown> = Promise.resolve()
 
@@ -26,8 +26,8 @@ export function createCommitQueue<Item, Result>(
   function openBatch() {
     const items: Item[] = []
     const results = run(async () => {
-      // Other requests of this turn of the event loop are still being handled. Their items can join: the next tick comes after all promise
-      // callbacks that are due.
+      // Other requests of this turn of the event loop are still being handled. Their items can join: this is a promise callback, and the next tick
+      // comes after all that are due (https://nodejs.org/api/process.html#when-to-use-queuemicrotask-vs-processnexttick).
       await new Promise<void>((resolve) => clock.nextTick(resolve))
       if (open?.items === items) open = undefined
       return commit(items)

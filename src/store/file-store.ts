@@ -1,6 +1,6 @@
 /**
- * The store on a data file. A pet is listed only when it is durable, and hand edits are looked for. They and creations go through one queue,
- * so they cannot interleave.
+ * The store on a data file. A pet is listed only when it is durable, and hand edits are looked for. Edits and creations go through one queue, so they
+ * cannot interleave.
  */
 import { Low } from 'lowdb'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
@@ -19,7 +19,10 @@ import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
-/** So long after the requests in flight had to be finished, a stop that still keeps pets says so: before the program ends itself (maxStopMs). */
+/**
+ * A stop may still be keeping pets so long after the requests in flight had to be finished. Then it says so, before the program ends itself
+ * (maxStopMs).
+ */
 const sayUnkeptMs = 600
 
 /** After so many edits in a row, a creation is refused. */
@@ -80,7 +83,7 @@ export class FileStore implements Store {
     return this.#queue.add(newPet)
   }
 
-  /** To what the file says now. Throws a TypeError for pets, since those of the file are a person's. */
+  /** Resets to what the file says now. Throws a TypeError for pets, since those of the file are a person's. */
   reset(seeds?: readonly SeedPet[]): Promise<void> {
     if (seeds !== undefined)
       throw new TypeError(
@@ -118,7 +121,7 @@ export class FileStore implements Store {
 
   async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
     const file = this.#file
-    // In the file, or in an editor that has read them and may save them again.
+    // Our pets may be in the file, or in an editor that has read them and may save them again.
     let mayBeStored = false
     let results = fillIds(newPets, file.highestGivenId)
     for (let edits = 0; ; edits++) {
@@ -137,14 +140,16 @@ export class FileStore implements Store {
     }
   }
 
-  /** What a creation that met an edit is to append: pets of which `results` were not stored, unless they are listed. */
+  /**
+   * A creation has met an edit, so that its `results` were not confirmed. Returns what it is to append now; pets that are listed stay as they are.
+   */
   #giveIdsAgain(
     newPets: readonly PetWithoutId[],
     results: readonly (Pet | undefined)[],
     mayBeStored: boolean,
   ): readonly (Pet | undefined)[] {
-    // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status,
-    // but with their ids, names and categories: anything else is a person's own pet, who took the next id.
+    // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status, but with
+    // their ids, names and categories. Any other pet with such an id is that of a person, who took the next id.
     const stored = results.map((pet) => {
       const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
       return listed?.name === pet?.name && listed?.categoryId === pet?.categoryId ? listed : undefined
@@ -166,7 +171,7 @@ export class FileStore implements Store {
     const added = results.filter(
       (pet): pet is Pet => pet !== undefined && this.#index.get(pet.id) === undefined,
     )
-    // No id may be left.
+    // There may be no id left, or all pets may be listed.
     if (added.length === 0) return
     pets.push(...added)
     try {
@@ -195,7 +200,7 @@ export class FileStore implements Store {
     }
   }
 
-  /** Returns what became of the pets, as the end of a message. */
+  /** Keeps the pets, and returns what became of them as the end of a message. */
   async #keepPets(): Promise<string> {
     try {
       const names = await this.#file.keepPets()
@@ -213,7 +218,7 @@ export class FileStore implements Store {
       await this.#queue
         .run(() => this.#reload())
         .catch((error: unknown) => {
-          // It was said already.
+          // The log has it already.
           if (error instanceof PetStoreError) return
           onError?.(`internal_error in a look at the data file: ${describeBug(error)}`)
         })
@@ -222,7 +227,7 @@ export class FileStore implements Store {
     return clock.setInterval(look, lookEveryMs).unref()
   }
 
-  /** Lists the pets that lowdb has now. Says what has changed, and of an edit also that nothing has. */
+  /** Lists the pets that lowdb has now. Says what has changed; after an edit, also that nothing has. */
   #reindex(isEdited: boolean): void {
     const next = new PetIndex(this.#low.data.pets)
     const { added, removed, changed } = this.#index.changesTo(next)
@@ -234,7 +239,7 @@ export class FileStore implements Store {
   }
 }
 
-/** What neither the file nor its system says is a bug, and stays as it is. */
+/** An error that comes neither from the file nor from the system is a bug, and stays as it is. */
 function toRefusal(error: unknown, mayBeStored: boolean): unknown {
   const outcome = mayBeStored ? perhapsStored : notStored
   if (error instanceof DataFileUnusable) {

@@ -1,4 +1,4 @@
-/** The store in memory. Its pets are those that it was given, and those that were created since. Knows no file. */
+/** The store in memory. Its pets are those that it was given, and those that were created since. It knows no file. */
 import { describe, type Int64 } from '../json/json.ts'
 import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds } from '../pet/seeds.ts'
@@ -49,10 +49,10 @@ export class MemoryStore implements Store {
     return this.#queue.add(newPet)
   }
 
-  /** To these pets, or those that it was created with. Throws a TypeError for wrong pets. */
+  /** Resets to these pets, or to those that it was created with. Throws a TypeError for wrong pets. */
   reset(seeds?: readonly SeedPet[]): Promise<void> {
     if (seeds !== undefined && !Array.isArray(seeds)) {
-      // Vitest and node:test pass a hook an argument of their own.
+      // `beforeEach(store.reset)` is a mistake: Vitest and node:test pass a hook an argument of their own.
       const hint = 'as a hook, write () => store.reset()'
       throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}; ${hint}`)
     }

@@ -1,8 +1,9 @@
-/** Pets by id, and for each status, so that a page costs its length and a filter costs nothing. */
+/** Finds pets by id, and for each status, so that a page costs its length and a filter costs nothing. */
 import type { Int64 } from '../json/json.ts'
 import { isSamePet, petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './store.ts'
 
+/** The array is not copied: its owner, such as lowdb, appends to it, and showAdded() lists what was appended. */
 export class PetIndex {
   /** By ascending id. Those beyond #size are on their way to the disk, and not to be seen yet. */
   readonly #pets: readonly Pet[]
@@ -60,7 +61,7 @@ export class PetIndex {
   }
 }
 
-/** The position of the first pet with a higher id. */
+/** Returns the position of the first pet with a higher id. */
 function firstAfter(pets: readonly Pet[], id: Int64, count: number): number {
   let low = 0
   let high = count

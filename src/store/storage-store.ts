@@ -1,4 +1,4 @@
-/** The store on an embedder's storage: groups creations, checks the pets that come back, and makes refusals of errors. Keeps no pets. */
+/** The store on an embedder's storage. It groups creations, checks the pets that come back, makes refusals of errors, and keeps no pets. */
 import * as v from 'valibot'
 import { expected } from '../json/expected.ts'
 import { isInt64, type Int64 } from '../json/json.ts'
@@ -11,7 +11,7 @@ import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure
 import type { PetStorage, Store } from './store.ts'
 
 const maxPetsPerCall = 1000
-/** The code of a storage's error (PetStorage). */
+/** A storage gives its error this code if it refuses a pet (PetStorage). */
 const petRefused = 'pet_refused'
 
 const isRefusal = (error: unknown) => isError(error) && errorCode(error.cause) === petRefused
@@ -24,9 +24,9 @@ const PageSchema = v.object({
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
   const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
-  /** When a kind of call failed (`clock.performanceNow()`), if none has succeeded since. With a full disk, reads still work. */
+  /** This has when a kind of call failed (`clock.performanceNow()`), if none has succeeded since. With a full disk, reads still work. */
   const failedAt = new Map<'reads' | 'creations', number>()
-  /** Why a pet was refused the last time: a client may send a bad one again and again. */
+  /** A client may send a bad pet again and again, and the log is told once. */
   let lastRefusal = ''
 
   /** A database refuses a whole group for one bad pet. Then each is tried by itself. */
@@ -40,7 +40,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     for (const newPet of newPets) {
       results.push(...(await createTogether([newPet]).catch((error: Error) => [error])))
       const last = results.at(-1)
-      // Of a database that has become silent, each call takes as long as its time limit.
+      // A database that no longer responds would use up its time limit for each pet, so the rest is not tried.
       if (isError(last) && !isRefusal(last)) break
     }
     return newPets.map((_, i) => results[i] ?? storageFailure(false, notStored))
@@ -96,7 +96,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
     close(deadline) {
       return new Promise((resolve) => {
-        // The listener may have taken all the time. Newer versions of Node warn of a negative delay.
+        // The listener may have taken all the time. Newer versions of Node warn of a negative delay (https://github.com/nodejs/node/pull/46678).
         const timer = deadline && clock.setTimeout(resolve, Math.max(0, deadline - clock.performanceNow()))
         void queue.run(async () => resolve()).then(() => clock.clearTimeout(timer))
       })

@@ -11,7 +11,9 @@ export interface Store {
   get(id: Int64): Pet | undefined | Promise<Pet | undefined>
   /** Rejects with a PetStoreError, which says whether the pet may be stored. */
   create(newPet: PetWithoutId): Promise<Pet>
-  /** As far as it is known: for a standing cause, or because the last creation failed, no more than `failureKnownMs` ago. */
+  /**
+   * Why no pet can be created, as far as it is known: there is a standing cause, or the last creation has failed, no more than `failureKnownMs` ago.
+   */
   whyNoCreation(): 'read_only' | 'storage_failed' | undefined
   /** Waits for the creations under way, in a storage at most until the deadline (`clock.performanceNow()`). */
   close(deadline?: number): Promise<void>
@@ -49,22 +51,21 @@ export interface PetPage {
  */
 export interface PetStorage {
   /**
-   * By ascending id, at most `limit`, only ids above `after`. Sees every creation that was answered by any server. Calls overlap,
+   * Returns pets by ascending id, at most `limit`, only with ids above `after`. Sees every creation that was answered by any server. Calls overlap,
    * those of `get` too.
    */
   list(query: PetQuery): Promise<PetPage>
   /** As fresh as `list`. Undefined when there is no pet with this id, which is from 1 to 2^63-1. */
   get(id: Int64): Promise<Pet | undefined>
   /**
-   * 1 to 1000 pets, all durably or none, in order. Once a list has shown an id, no pet with a lower id may appear later,
-   * whichever server created it: a sequence or AUTO_INCREMENT does not give that, a counter row updated in the transaction
-   * that stores the pets does. Retry conflicts that were rolled back; reject when the outcome is not known. A server does not
-   * call it again before it has ended.
+   * Stores 1 to 1000 pets, all durably or none, and returns them in order. Once a list has shown an id, no pet with a lower id may appear later,
+   * whichever server created it: a sequence or AUTO_INCREMENT does not give that, a counter row updated in the transaction that stores the pets does.
+   * Retry conflicts that were rolled back; reject when the outcome is not known. A server does not call it again before it has ended.
    */
   create(newPets: readonly PetWithoutId[]): Promise<readonly Pet[]>
 }
 
-/** Why a store refuses, as a client sees it (interface section 7.1). */
+/** A client sees these codes when a store refuses (interface section 7.1). */
 export const storeErrorCodes = [
   'data_file_invalid',
   'storage_failed',
@@ -72,7 +73,7 @@ export const storeErrorCodes = [
   'shutting_down',
 ] as const
 
-/** The message, if it says more than the code, names no path and no library. */
+/** Its message names no path and no library; it is empty if the code says all. */
 export class PetStoreError extends Error {
   readonly code: (typeof storeErrorCodes)[number]
   constructor(code: PetStoreError['code'], message = '', cause?: unknown) {
@@ -90,12 +91,12 @@ export function storageFailure(isFull: boolean, outcome: string, cause?: unknown
     : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
 }
 
-/** What a creation gets once the highest id is given. */
+/** A creation gets this once the highest id is given. */
 export const noIdLeft = (): PetStoreError =>
   new PetStoreError(
     'insufficient_storage',
     'There is no id left: the highest is 9223372036854775807. Nothing was stored.',
   )
 
-/** What a store that is closed, or about to be, rejects with. */
+/** A store that is closed, or about to be, rejects with this. */
 export const storeClosed = (): PetStoreError => new PetStoreError('shutting_down', 'The store is closed.')

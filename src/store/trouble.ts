@@ -1,6 +1,6 @@
 /**
- * Why no pet can be created in a data file, or not each: one finding for health and log alike. The looks and the creations report here what they
- * have met; the log is told once, and when it is over.
+ * Finds why no pet, or not every pet, can be created in a data file, for health and log alike. The looks and the creations report here what they
+ * have met; the log is told of it once, and when it is over.
  *
  * | Kind        | What was met                          | It is over                                             |
  * | ----------- | ------------------------------------- | ------------------------------------------------------ |
@@ -8,7 +8,7 @@
  * | unreadable  | the file cannot be read               | when a look succeeds                                   |
  * | notWritable | the file may not be written           | when a look finds that it may                          |
  * | creation    | the disk has failed the last creation | when one succeeds, an edit was read, or a minute later |
- * | room        | the disk has no room for one          | when a look finds room; if no look has seen the lack, as under a quota, when one succeeds or a minute later |
+ * | room        | the disk has no room for one          | when a look finds room; if looks cannot see it (a quota), after a success or a minute |
  */
 import { describeReadOnly, type DataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable } from '../data-file/disk.ts'
@@ -16,12 +16,12 @@ import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
 import { failureKnownMs } from './store.ts'
 
-/** So often at most, a disk that is nearly full is told of. */
+/** The log is told of a disk that is nearly full at most so often. */
 const tellFullMs = 60_000
 
 const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
 
-/** What can be found: what health says of it, and what the log says when it is over. */
+/** These kinds can be found, with what health says of each, and what the log says when it is over. */
 const kinds = {
   fault: { code: 'read_only', endWords: 'is valid again, and the pets come from it' },
   unreadable: { code: 'storage_failed', endWords: 'can be used again' },
@@ -38,7 +38,7 @@ interface Finding {
 
 interface LookFailure {
   readonly error: unknown
-  /** The file is being saved, and was not at the look before. A save may take a while, so that log and health wait for the next look. */
+  /** The file is being saved, and was not at the look before. A save may take a while, so log and health wait for the next look. */
   readonly isFirstOfSave: boolean
   /** What became of the pets, as the end of a message; undefined while they are being kept. */
   readonly kept: string | undefined
@@ -68,13 +68,13 @@ export class Trouble {
     this.#tell()
   }
 
-  /** What is wrong with the text of the data file, if anything is. */
+  /** Returns what is wrong with the text of the data file, if anything is. */
   get dataFileError(): string | undefined {
     const error = this.#lookFailure?.error
     return error instanceof DataFileUnusable ? error.summary : undefined
   }
 
-  /** Why no pet can be created, or not each. */
+  /** Returns why no pet, or not every pet, can be created. */
   get code(): 'read_only' | 'storage_failed' | undefined {
     const found = this.#find()
     // What the log was told before a save began still holds.
@@ -84,7 +84,7 @@ export class Trouble {
 
   lookSucceeded(wasRead: boolean): void {
     this.#lookFailure = undefined
-    // What was read anew is durable.
+    // What was read anew is durable, so the disk works.
     if (wasRead && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
     this.#writeError = this.#file.findWriteError(this.#writeError !== undefined)
     this.#lookForRoom()
@@ -108,7 +108,7 @@ export class Trouble {
     this.#tell()
   }
 
-  /** For a system's error. What a look can see is over as soon as a look sees no more of it. */
+  /** Takes a system's error. A cause that looks can see is over as soon as a look sees it no more. */
   creationFailed(error: unknown): void {
     this.#writeError = this.#file.findWriteError(true)
     if (this.#writeError === undefined) {
@@ -134,7 +134,7 @@ export class Trouble {
     }
     const failure = this.#creationFailure
     if (failure === undefined) return undefined
-    // Where the room is not known, as under a quota, the failure is known for a while only.
+    // If looks cannot see the cause, such as a quota, the failure counts for a while only.
     if (!failure.isSeenByLooks && clock.performanceNow() >= failure.atMs + failureKnownMs) return undefined
     const kind = isNoRoom(failure.error) ? 'room' : 'creation'
     return { kind, words: this.#describeCreation(failure.error) }
@@ -163,14 +163,14 @@ export class Trouble {
     const found = this.#find()
     const told = this.#told
     if (found === undefined) {
-      // Of an old failure nobody knows whether the next creation would succeed.
+      // After an old failure, nobody knows whether the next creation would succeed.
       const isOld = isOfCreation(told) && this.#creationFailure !== undefined
       const endWords = isOld ? 'no creation has failed for a minute' : told && kinds[told.kind].endWords
       if (told !== undefined) this.#say(`${this.#file.name}: ${endWords}`)
       this.#told = undefined
       return
     }
-    // Of the failures of creations, the first is told.
+    // Only the first failure of a creation is told.
     const isTold = found.words === told?.words || (isOfCreation(found) && isOfCreation(told))
     if (isTold || found.words === undefined) return
     // A mistake may be mended while the disk has no room.
