@@ -30,7 +30,7 @@ export interface Operation {
   readonly createHandler: (store: Store, basePath: string) => Handler
 }
 
-/** Page sizes of a list (interface section 8). */
+/** A list has these page sizes (interface section 8). */
 export const pageSizes = { minimum: 1, maximum: 100, default: 20 } as const
 
 interface CachedReply {
@@ -101,7 +101,7 @@ const listParameters = {
   },
 } as const
 
-/** Returns for the request log what is given and valid, such as `?limit=20&status=sold`, or nothing. `search` is a query with its `?`. */
+/** Returns what is given and valid, such as `?limit=20&status=sold`, for the request log. `search` is a query with its `?`. */
 export function formatValidQuery(search: string): string {
   const query = new URLSearchParams(search)
   const valid = Object.entries(listParameters).flatMap(([name, { parse }]) => {
@@ -162,7 +162,7 @@ export const createPet: Operation = {
   },
 }
 
-/** On this day, 21 November 2026, getPet was deprecated; in seconds since 1970 (RFC 9745). */
+/** On 21 November 2026, getPet was deprecated; in seconds since 1970 (RFC 9745). */
 export const deprecation = '@1795219200'
 /** On this day, getPet is scheduled for removal (RFC 8594, interface section 9). */
 export const sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'

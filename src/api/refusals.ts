@@ -1,5 +1,5 @@
 /**
- * Says what a client is told that is refused: each error code that it can see (interface section 7.1), with its status and its usual message, and the
+ * Says what a refused client is told: each error code that it can see (interface section 7.1), with its status and its usual message, and the
  * refusals that are made from these, on purpose too.
  */
 import { unescape } from 'node:querystring'
@@ -31,7 +31,6 @@ export function petNotFound(petId: string): HttpError {
   return new HttpError('not_found', `There is no pet with the id ${describe(petId)}.`)
 }
 
-/** Returns the value of an Allow header. */
 export function formatAllow(methods: readonly string[]): string {
   return [...methods, 'OPTIONS'].join(', ')
 }

@@ -242,13 +242,12 @@ async function readBody(arrival: Arrival): Promise<unknown> {
 const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 /**
- * A request whose client has gone, or that a reset or a stop drops, ends with this. It is not logged here; one that hangs was logged when it began
- * to.
+ * A request ends with this if its client has gone, or a reset or a stop drops it. It is not logged here; one that hangs was logged when it began to.
  */
 const abandoned: Reply = { status: 0, headers: [], closes: true }
 
 /**
- * Returns whether the connection can have no further request. Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it
+ * Returns whether no other request can follow. Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it
  * (https://nodejs.org/docs/latest-v20.x/api/http.html#event-upgrade_1). And behind a 100 Continue that was not sent, a body may follow.
  */
 function isLast({ method, headers, askForBody }: Arrival): boolean {
@@ -258,7 +257,7 @@ function isLast({ method, headers, askForBody }: Arrival): boolean {
 
 interface Route {
   readonly needsNoKey?: boolean
-  /** Added to each of its responses, its errors included; names and values in turn. */
+  /** See Operation. */
   readonly headers?: readonly string[] | undefined
   readonly handle: Handler
 }
@@ -278,7 +277,6 @@ interface Handled {
 /** The routes of a path by method. HEAD has that of GET. */
 type Routes = Readonly<Partial<Record<string, Route>>>
 
-/** Returns every path, and what answers each of its methods. */
 function createRoutes(store: Store, basePath: string) {
   const routes: Record<string, Routes> = {}
   const add = (method: string, path: string, route: Route): void => {

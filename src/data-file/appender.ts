@@ -24,8 +24,8 @@ export interface HalfWritten {
 }
 
 /**
- * `error` is a DataFileChanged if somebody else has written the file. `halfWritten` is what is in the file, if the append failed after the first call
- * that changes it. `writtenBytes` is how many bytes of the new end have reached it.
+ * `error` is a DataFileChanged if somebody else has written the file. `halfWritten`: what is in it, if the append failed after the first call that
+ * changes it. `writtenBytes`: how many bytes of the new end have reached it.
  */
 export type AppendOutcome =
   | { readonly is: 'durable'; readonly end: FileEnd }
@@ -44,9 +44,10 @@ export type RollBackOutcome =
 const comparedBytes = 256
 
 /**
- * Somebody may save the file between our look and our write, with its old length and last bytes: nothing shows that. The gap takes microseconds,
- * unless the process was stopped in it (SIGSTOP, a machine that sleeps). So after a longer gap the file is read again. The time of day measures it,
- * since the monotonic clock of Linux stands still in a sleep (https://man7.org/linux/man-pages/man2/clock_getres.2.html).
+ * Somebody may save the file between our look and our write. If its length and last bytes stay the same, nothing shows that. The gap takes
+ * microseconds, unless the process was stopped in it (SIGSTOP, a machine that sleeps). So after a longer gap, the file is read again. The time of day
+ * measures the gap, since the monotonic clock of Linux stands still while the machine sleeps
+ * (https://man7.org/linux/man-pages/man2/clock_getres.2.html).
  */
 const maxGapMs = 250
 
@@ -131,8 +132,7 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
     await file.sync()
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
-    // 6. Somebody may have edited the beginning of the file since the append. Only the identity would show that: if none is known, the file has to be
-    // read.
+    // 6. Somebody may have edited the beginning of the file since the append. Only a known identity shows that: without one, it has to be read.
     if (halfWritten.identity === 'unknown') throw new DataFileChanged()
     return { is: 'durable', end: { ...end, identity } }
   } catch (error) {
@@ -192,7 +192,7 @@ class OpenEnd {
     return found.every((byte, at) => byte === a[at] || byte === b[at] || byte === 0)
   }
 
-  /** Returns what follows the last pet, with one byte more than there should be if there is more; undefined if what lies before has changed. */
+  /** Returns what follows the last pet, and one byte more than there should be; undefined if what lies before it has changed. */
   #readEnd(length: number): Buffer | undefined {
     const { before, petsEnd } = this.#end
     const found = this.#disk.readAt(this.#descriptor, petsEnd - before.length, before.length + length + 1)

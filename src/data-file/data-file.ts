@@ -36,10 +36,7 @@ import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new
 import { findRemedy, type FoundText, isChanged, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './torn-end.ts'
 
-/**
- * On some mounts, a file that is renamed gets another inode, so that each rewrite seems to meet an edit. After so many such rewrites in a row, the
- * file counts as unusable.
- */
+/** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After so many in a row, the file is unusable. */
 const maxChangedRewrites = 10
 
 /** An edit that makes the file larger than twice its size and this many bytes may not fit into memory (see #keepBeforeLargeRead). */
@@ -145,14 +142,14 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Returns whether the file has to be read. It is `touched` if it seems to have nothing new: another mode, or a name that was changed and changed
-   * back. Throws what makes it unusable, or the system's error if an append that has failed cannot be undone.
+   * Returns whether the file has to be read, and `touched` if it seems to have nothing new: another mode, or a name that was changed and changed
+   * back. Throws what makes it unusable, or the system's error if a failed append cannot be undone.
    */
   async look(): Promise<'same' | 'touched' | 'edited'> {
     if (this.#state.is === 'half-written') {
       await this.#rollBack()
-      // An append and its roll-back had failed, and now the roll-back has worked, or has met an edit. The file is read before creations go on, since
-      // a disk that has failed may fail to read, too.
+      // An append and its roll-back had failed, and now the roll-back has worked, or met an edit. The file is read before creations go on: a disk
+      // that has failed may fail to read, too.
       this.#become({ is: 'unread' })
     }
     const state = this.#state
@@ -174,7 +171,7 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Reads the file. One that cannot stay as it is (a damaged end, missing ids, a failed sync) is rewritten durably and read once more, and then has
+   * Reads the file. If it cannot stay as it is (a damaged end, missing ids, a failed sync), rewrites it durably and reads it once more: then it has
    * to be as it was written. Throws a DataFileChanged when it has to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
@@ -231,9 +228,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed if that fails. If it cannot be tried,
-   * throws a DataFileChanged when the file has to be read first, or else the system's error. Only a person changes and removes pets, so anything but
-   * new pets is a TypeError.
+   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed. Before the append, throws a
+   * DataFileChanged when the file has to be read first, or the system's error. Only a person changes and removes pets, so anything but new pets is a
+   * TypeError.
    */
   async write(data: PetData): Promise<void> {
     const served = this.#served
@@ -255,7 +252,7 @@ export class DataFile implements Adapter<PetData> {
       this.highestGivenId = last.id
       return
     }
-    // 3. An editor may have read these pets while their bytes were in the file, and may save them at any time. So their ids count as given.
+    // 3. An editor may have read these pets while their bytes were there, and may save them at any time. So their ids count as given.
     const { error, writtenBytes, halfWritten } = outcome
     if (writtenBytes > 0) this.highestGivenId = last.id
     // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look or write.
@@ -288,13 +285,13 @@ export class DataFile implements Adapter<PetData> {
   /** Returns whether the disk is known to have so little room that pets soon find none. */
   isDiskFull(): boolean {
     const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#served?.target ?? this.#disk.path))
-    // A small file system, such as one in memory, may never have so much room, so a quarter of its size suffices there.
+    // A small file system, such as one in memory, may never have so much room.
     return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
   }
 
   /**
-   * Keeps the pets that are served, unless they are in the file, or kept already. Returns the names of the files that they are kept in, none if they
-   * need not be kept. Throws what PetKeeper.keep throws.
+   * Keeps the pets that are served, unless they are in the file, or kept already. Returns the names of the kept files, none if none is needed. Throws
+   * what PetKeeper.keep throws.
    */
   async keepPets(): Promise<readonly string[]> {
     const served = this.#served
@@ -308,8 +305,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Returns whether the file still has the pets that are served, even if it cannot be read now. A file that was read and found wrong does not, though
-   * it may have the old size and time.
+   * Returns whether the file still has the pets that are served, even if it cannot be read now. One that was read and is wrong may have its old size
+   * and time.
    */
   #isServedOnDisk({ identity }: Served): boolean {
     if (this.#state.is === 'unusable') return false
@@ -336,8 +333,7 @@ export class DataFile implements Adapter<PetData> {
       await this.#disk.syncFile()
     } catch (error) {
       if (errorCode(error) === 'ENOENT') throw new DataFileChanged()
-      // Linux may make a file system read-only after an error. What is there is served all the same; so is, on Windows, a file that may not be
-      // written.
+      // Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file that may not be written.
       this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
     }
     return !this.#hasFailedSync
@@ -396,10 +392,7 @@ export class DataFile implements Adapter<PetData> {
     return undefined
   }
 
-  /**
-   * Returns the path of a new file with the damaged bytes. If the folder may not be written, the rewrite that comes next would fail, too, so the
-   * error is the same.
-   */
+  /** Returns the path. If the folder may not be written, the rewrite that comes next would fail, too, so the error is the same. */
   async #saveDamaged(damaged: Buffer): Promise<string> {
     try {
       return await writeBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])

@@ -1,6 +1,6 @@
 /**
- * The disk under a data file, whatever the file contains, and the errors of both. Every call on the data file and on the files beside it, except for
- * the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
+ * The disk under a data file, whatever the file contains, and the errors of both. Each call on the data file and the files beside it, but not on the
+ * lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -13,9 +13,7 @@ export type FileSystem = typeof nodeFs
 /** A virus scanner or an indexer on Windows may hold a file for so long. */
 const maxInUseMs = 1000
 
-/**
- * One state of a file, as far as `stat` tells; undefined for a missing file. It has the ctime, too, since `cp -p` and `touch` can set the mtime back.
- */
+/** One state of a file, as far as `stat` tells; undefined for a missing file. The ctime is needed, since `cp -p` and `touch` set the mtime back. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
 
 export interface DiskOptions {
@@ -40,7 +38,7 @@ export class Disk {
   constructor(path: string, options: DiskOptions = {}) {
     this.name = nameUnseen(path)
     this.path = resolve(path)
-    // Node puts this character in the place of bytes that are not UTF-8, so a file of another name would be created.
+    // Node puts this character in the place of bytes that are not UTF-8, and would create another file.
     if (this.path.includes('\uFFFD'))
       throw DataFileUnusable.ofFile(
         this.name,
@@ -78,8 +76,8 @@ export class Disk {
 
   /**
    * A link on the way to the data file may lead to a disk that is not mounted yet, or to a folder that was renamed. To make that folder anew would
-   * begin an empty store in another place, so the link is returned; undefined if there is none. If the file itself is a link, only its folder has to
-   * be there, since the file may still have to be made.
+   * begin an empty store in another place. Returns the link, or undefined if there is none. If the file itself is a link, only its folder has to be
+   * there: the file may be new.
    */
   findLostLink(): string | undefined {
     for (let path = this.path; path !== dirname(path); path = dirname(path)) {
@@ -116,10 +114,7 @@ export class Disk {
     return this.mayBeInUse(error) ? `it may not be written, or another program holds it: ${fault}` : fault
   }
 
-  /**
-   * On a new host, the file may still belong to the user of the old one. Returns the end of a message that says so, empty if it belongs to nobody
-   * else.
-   */
+  /** On a new host, the file may still belong to the user of the old one. Returns the end of a message about that, or nothing. */
   describeOwner(error: unknown): string {
     const own = process.geteuid?.()
     if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''
@@ -168,7 +163,7 @@ export class Disk {
     }
   }
 
-  /** Reads the data file. If there is none that can be read, `fault` says why. Throws a DataFileChanged when it was written to meanwhile. */
+  /** Reads the data file; `fault` says why there are no bytes. Throws a DataFileChanged when the file was written to meanwhile. */
   async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
     try {
       // Without O_NONBLOCK, the open of a pipe would wait for a writer (https://man7.org/linux/man-pages/man7/fifo.7.html).
@@ -210,7 +205,7 @@ export class Disk {
     })
   }
 
-  /** Makes the names in a folder durable. Windows has no call for that. If it fails for a folder elsewhere, that is said once. */
+  /** Makes the names in a folder durable, for which Windows has no call. Where another system cannot, that is said once. */
   async syncFolder(folder: string): Promise<void> {
     if (this.isWindows) return
     try {
@@ -257,9 +252,9 @@ export class Disk {
   }
 
   /**
-   * Returns why the data file may not be written, as far as that shows without a write; undefined also while it is missing. If `isSuspected`, the
-   * file is also opened for writing, since access(2) does not show `chattr +a`. That is not done at each look, since it wakes programs that watch the
-   * file (IN_CLOSE_WRITE in https://man7.org/linux/man-pages/man7/inotify.7.html).
+   * Returns why the data file may not be written, as far as that shows without a write; undefined also while it is missing. If `isSuspected`, opens
+   * it for writing, too, since access(2) does not show `chattr +a`. Not each look does so, since that wakes programs that watch the file
+   * (IN_CLOSE_WRITE in https://man7.org/linux/man-pages/man7/inotify.7.html).
    */
   findWriteError(isSuspected: boolean): unknown {
     const accessError = errorOf(() => this.fs.accessSync(this.path, constants.W_OK))

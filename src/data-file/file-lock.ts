@@ -1,6 +1,6 @@
 /**
- * Locks the data file, so that one server uses it. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes
- * both, however the process ends.
+ * Locks the data file for one server. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes both,
+ * however the process ends.
  */
 import crypto from 'node:crypto'
 import { once } from 'node:events'
@@ -49,9 +49,8 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
 }
 
 /**
- * Returns two addresses. One is that of the folder, which is the same through a bind mount; it has the birth time, since a new folder may get the
- * inode of one that was removed. The other is that of the path, with the mounts that it is seen through, since the folder may be moved while its
- * server goes on at the path.
+ * Returns the address of the folder, which is the same through a bind mount, and that of the path, with the mounts that it is seen through, since the
+ * folder may be moved while its server goes on at the path. A new folder may get the inode of one that was removed, but not its birth time.
  */
 function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })

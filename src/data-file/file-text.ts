@@ -19,7 +19,6 @@ import { DataFileUnusable } from './disk.ts'
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
 export const separator = ',\n    '
-/** This stands before the very first pet. */
 export const firstSeparator = separator.slice(1)
 
 /** An append has at most so many pets: a crash damages no more, and torn-end.ts counts on it. */
@@ -28,7 +27,6 @@ export const maxAppendPets = 128
 /** An id that is filled in takes at most so many bytes. */
 const maxIdBytes = `"id":${maxInt64},`.length
 
-/** At most so many faults are named. */
 const maxFaults = 10
 
 /** Throws a DataFileUnusable. */
@@ -47,7 +45,7 @@ export function formatPets(pets: readonly Pet[], isFirst: boolean): string {
   return lines.join('')
 }
 
-/** Yields the text in parts, which do not take as much memory as the pets. */
+/** Yields parts, which do not take as much memory as the pets. */
 export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
   yield Buffer.from('{\n  "pets": [')
   for (let i = 0; i < pets.length; i += 1000) {
@@ -192,7 +190,7 @@ export class FileText {
       return
     }
     this.petsEnd = reader.at
-    // This function is made once, and not for each of a million pets.
+    // This function is made once, not for each of a million pets.
     let index = 0
     const addFault = (fault: SeedFault, offset: number, firstAt?: number): void =>
       this.#addFault(formatSeedFault(index, fault), offset, firstAt)

@@ -1,6 +1,6 @@
 /**
  * While the data file cannot be used, the pets that are served are kept in a file beside it, `pets.json.kept-2026-11-27T09-00-00.000Z`. Here these
- * files are written and, at a start, found and told of. A file of another name, such as `pets.json.kept-old`, is a person's.
+ * files are written and, at a start, found and told of. Any other name, such as `pets.json.kept-old`, is a person's.
  */
 import { basename, dirname, join } from 'node:path'
 import { nameUnseen } from '../json/json.ts'
@@ -26,7 +26,6 @@ interface KeptFile {
 
 /** Writes and removes the kept files of this run. */
 export class PetKeeper {
-  /** Whether pets are being kept at this moment. */
   isKeeping = false
   readonly #disk: Disk
   #paths: readonly string[] = []
@@ -56,7 +55,6 @@ export class PetKeeper {
     return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
   }
 
-  /** Makes the next `keep` try again at once. */
   forgetFailure(): void {
     this.#failure = undefined
   }
@@ -78,8 +76,8 @@ async function writeKeptFiles(
   servedTarget: string,
   pets: readonly Pet[],
 ): Promise<readonly string[]> {
-  // A start names the file with the latest time as the one that was kept last. The clock may have been set back since the last one was written, so
-  // the new time is always later.
+  // A start names the file with the latest time as the one kept last. The clock may have been set back since the last was written, so the new time is
+  // always later.
   const time = Math.max(clock.now(), (findKeptFiles(disk).at(-1)?.time ?? 0) + 1)
   const paths: string[] = []
   const failures: unknown[] = []
@@ -141,13 +139,13 @@ export function sayKeptFiles(disk: Disk): void {
   }
 }
 
-/** If there are kept pets, the returned error also says what to do to go on with these, or with the file. */
+/** If there are kept pets, the error also says what to do to go on with these or the file. */
 export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
-    // A run may have been ended while it wrote its pets to a kept file on a slow disk. Who followed "delete it to start without any" would lose them,
-    // since a start removes that unfinished file.
+    // A run may have been ended while it wrote a kept file on a slow disk. Who followed "delete it to start without any" would lose these pets, since
+    // a start removes the unfinished file.
     const half = disk.places
       .map(temporaryName)
       .find((path) => attempt(() => disk.statIdentity(path)) !== undefined)

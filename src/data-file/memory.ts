@@ -10,8 +10,8 @@ const minPetBytes = 27
 
 interface MemoryLimits {
   /**
-   * The limit of a container or a systemd unit, if that is less than the machine has; otherwise Infinity. What is free does not matter, since caches
-   * count as used.
+   * The limit of a container or a systemd unit, if that is less than the machine has; otherwise Infinity. It is not what is free, since caches count
+   * as used.
    */
   readonly processBytes: number
   /** The limit of Node's heap, which `--max-old-space-size` sets. */
@@ -19,8 +19,7 @@ interface MemoryLimits {
 }
 
 function findMemoryLimits(): MemoryLimits {
-  // Without a limit, the system and the version of Node decide whether it is 0, undefined (https://github.com/nodejs/node/pull/52039) or a huge
-  // number.
+  // Without a limit it is 0, undefined (before https://github.com/nodejs/node/pull/52039) or, on some systems, a huge number.
   const constrainedBytes = process.constrainedMemory() || Infinity
   return {
     processBytes: constrainedBytes < totalmem() ? constrainedBytes : Infinity,

@@ -37,7 +37,6 @@ async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, l
   await disk.withFile(path, 'wx', use, 0o600)
 }
 
-/** Yields the same bytes in parts of at most `maxWriteBytes`. */
 function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
   for (const part of parts) {
     for (let at = 0; at < part.length; at += maxWriteBytes) {
@@ -46,7 +45,7 @@ function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
   }
 }
 
-/** Gives the file the owner, group and mode of `like`, as far as we may. If it cannot get the group, its own group gets no rights. */
+/** Gives the file the owner, group and mode of `like`, as far as we may. If it cannot get that group, its group gets no rights. */
 function giveRights(disk: Disk, descriptor: number, like: Stats): void {
   let mode = like.mode & 0o7777
   // Only root may give a file away, but its owner may give it to a group that he is in; -1 leaves an id as it is
@@ -83,7 +82,7 @@ export type RewriteOutcome =
   | { readonly is: 'durable' }
   | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
-/** Puts a new file in the place of `expected`, which is undefined if there was no file. If another one is there by now, leaves that. */
+/** Puts a new file in the place of `expected`, which is undefined if there was none. If another one is there by now, leaves that. */
 export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer): Promise<RewriteOutcome> {
   const { target } = disk
   const oldPath = oldName(target)
@@ -95,7 +94,7 @@ export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer):
     if (old !== undefined) disk.close(await disk.open(target, 'r+'))
     // 2. Remove what an earlier rewrite has left, so that the old file is the one that is moved now.
     if (disk.statIdentity(oldPath) !== undefined) disk.fs.unlinkSync(oldPath)
-    // 3. Make the new file and its name durable: a start that finds the old and the new file, but none at the path, restores the old one.
+    // 3. Make the new file and its name durable: a start that finds both names, but no file at the path, restores the old file.
     await writeNewFile(disk, newPath, [next], old)
     await disk.syncFolder(dirname(target))
     if (expected !== undefined) {
@@ -174,8 +173,8 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
 }
 
 /**
- * Removes what a rewrite has left, once there is a valid and durable file at the path. The old file goes first: as long as it lies beside the new
- * one, a start restores it if the data file is missing.
+ * Removes what a rewrite has left, once a valid and durable file is at the path. The old file goes first: while it lies beside the new one, a start
+ * without a data file restores it.
  */
 export function removeLeftovers(disk: Disk): void {
   for (const name of [oldName, newName, temporaryName]) disk.remove(name(disk.target))
@@ -197,7 +196,10 @@ export async function writeBeside(
   })
 }
 
-/** Returns such as `2026-11-27T09-00-00.000Z`: on Windows, no name has a colon (https://learn.microsoft.com/windows/win32/fileio/naming-a-file). */
+/**
+ * Returns a text such as `2026-11-27T09-00-00.000Z`: on Windows, no name has a colon
+ * (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
+ */
 export function formatTime(time: number): string {
   return new Date(time).toISOString().replaceAll(':', '-')
 }

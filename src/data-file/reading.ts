@@ -19,7 +19,7 @@ import { findPetsFault, findSizeFault } from './memory.ts'
 import { canRestoreOldFile } from './new-files.ts'
 import { type Damage, findDamage } from './torn-end.ts'
 
-/** A file that keeps changing is read again for so long: first while the server runs, then at a start. */
+/** A file that keeps changing is read again for so long, while the server runs or at a start. */
 const maxEditWaitMs = 1500
 const maxStartWaitMs = 30_000
 
@@ -55,7 +55,7 @@ export function measureFile(disk: Disk): number {
 /** Throws a DataFileChanged or a system error. */
 export async function readText(disk: Disk, highestGivenId: Int64): Promise<FoundText> {
   const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read()
-  // If there is a fault, such as pets that do not fit into the memory, none of the text is read.
+  // If there is a fault, such as pets that do not fit into the memory, no pet is read.
   const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)

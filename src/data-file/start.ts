@@ -1,6 +1,6 @@
 /**
- * Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. `--check` is here, too, which looks
- * at the file as a start does and changes nothing, and so is the writing of a new file for an export.
+ * Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. Also has `--check`, which looks at
+ * the file as a start does and changes nothing, and the writing of a new file for an export.
  */
 import { type Int64, nameUnseen } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'

@@ -71,7 +71,6 @@ export function findDamage(fileText: FileText): Damage | undefined {
   if (tail.length > constants.MAX_STRING_LENGTH) return undefined
   // This is most likely an editor's save that was cut off: a repair would make an empty store of it.
   if (petsEnd > 0 && pets.length === 0 && tail.length < closing.length) return undefined
-  // This has a character for each byte.
   const text = tail.toString('latin1')
   // Without its `[`, a file is a person's mistake, unless a hole is at its very beginning.
   if (petsEnd === 0 && !text.startsWith('\0')) return undefined
@@ -87,14 +86,11 @@ export function findDamage(fileText: FileText): Damage | undefined {
   })
   if (cause === undefined) return undefined
   const damage = { cause, ...takeOut(fileText, text, found) }
-  // Behind the damage, an id may stand that stands before it, too.
+  // An id may stand both before the damage and behind it, which a person has to mend.
   return new FileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
-/**
- * Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if there are more pets than one append can
- * hold.
- */
+/** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if one append cannot hold so many. */
 function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefined {
   const found: FoundPet[] = []
   // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends the name: then `,` or `}` follows.
@@ -120,9 +116,7 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
   return found.length > maxAppendPets ? undefined : found
 }
 
-/**
- * Returns whether a fault comes from a hole. If the hole has cut an escape, the fault is at its backslash; if it has cut a number, at its beginning.
- */
+/** Returns whether a fault comes from a hole. That of an escape that was cut is at its backslash, that of a number at its beginning. */
 function isAtNul(text: string, at: number): boolean {
   const cut = /(?:\\u?[\dA-Fa-f]{0,3}|-?[\d.eE+-]*)\0/y
   cut.lastIndex = at
@@ -170,12 +164,12 @@ function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
   return hasWholeEnd && isCopied && areCopied && (gaps.length === 1 || isEndOfCopy(last))
 }
 
-/** Returns whether the tail is as an append from this position on. Only the prefix of an append is compared, and no more than the tail has of it. */
+/** Returns whether the tail is as an append from this position on. Only the prefix is compared, as far as the tail has it. */
 function isAppendFrom(at: number, text: string, prefix: string): boolean {
   return prefix.startsWith(text.slice(at, prefix.length), at)
 }
 
-/** Returns whether each byte is that of the old end or of the append, as it is while the append is written over the end. */
+/** Returns whether each byte is that of the old end, or of an append that is written over it. */
 function isMixture(part: string, prefix: string): boolean {
   return part !== '' && [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
 }
@@ -192,8 +186,8 @@ function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
 }
 
 /**
- * Returns whether the tail has holes: NULs from one border of sectors to another. Bytes behind the old end that were never written read as NULs, too,
- * and these may begin in the middle of a sector.
+ * Returns whether the tail has holes: NULs from one border of sectors to another. Behind the old end, bytes that were never written read as NULs,
+ * too, from the middle of a sector on.
  */
 function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   const holes = [...text.matchAll(/\0+/g)]
@@ -231,7 +225,6 @@ const isPartOfEnd = (gap: string): boolean => /^[\s\]}]*$/.test(gap)
 const isCutOff = (gap: string): boolean =>
   isPartOfEnd(gap) || appendPrefix.startsWith(gap.slice(0, appendPrefix.length))
 
-/** Returns what stands before each pet, and behind the last. */
 function gapsBetween(text: string, found: readonly FoundPet[]): readonly string[] {
   const starts = [...found.map(({ start }) => start), text.length]
   return starts.map((start, index) => text.slice(found[index - 1]?.end ?? 0, start))

@@ -2,7 +2,6 @@
 import * as v from 'valibot'
 import { describe } from './json.ts'
 
-/** Returns the message for a value that is not what the words name. */
 export function expectedMessage(words: string) {
   return ({ input }: { readonly input: unknown }): string => `expected ${words}, got ${describe(input)}`
 }

@@ -30,12 +30,12 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/** Returns how many bytes a byte order mark takes at the beginning of a text (RFC 8259 section 8.1: it may be ignored). */
+/** Returns the length of a byte order mark at the beginning of a text, which may be ignored (RFC 8259 section 8.1). */
 export function byteOrderMarkLength(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
 }
 
-/** Returns the place of a byte in a UTF-8 text, which may be one line of 100 MB. Both numbers begin at 1, and the column counts characters. */
+/** Returns the place of a byte in a UTF-8 text, which may be one line of 100 MB. It begins at 1, the column in characters. */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
@@ -96,7 +96,7 @@ export class JsonReader {
     return true
   }
 
-  /** Before each member or item: goes up to it, past the comma. After the last, takes the bracket, and returns false. */
+  /** Goes up to the next member or item, past the comma. After the last, takes the bracket, and returns false. */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     if (first) return !this.accept(close)
     const isMore = this.accept(',')
@@ -278,7 +278,7 @@ export type Int64 = number | bigint
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)
 
-/** A number that is kept as a text, since its value would be rounded (see parseNumber). */
+/** Keeps the text of a number that a double would falsify (see parseNumber). */
 export class InexactNumber {
   readonly text: string
   constructor(text: string) {

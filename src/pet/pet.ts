@@ -25,7 +25,7 @@ export interface SeedPet extends NewPet {
 /** A pet that was checked. Its id may still be missing. */
 export type CheckedSeed = SeedPet & PetWithoutId
 
-/** Makes each missing id the next one above `highestId`. A pet is undefined if no id is left for it. */
+/** Makes each missing id the next one above `highestId`. Where none is left, the pet is undefined. */
 export function fillIds(seeds: readonly CheckedSeed[], highestId: Int64): readonly (Pet | undefined)[] {
   let last = highestId
   return seeds.map((seed) => {
@@ -57,7 +57,7 @@ const memberTexts: EachMember<(pet: Pet) => string> = {
   status: ({ status }) => `,"status":"${status}"`,
 }
 
-// The type of Object.keys has all strings.
+// TypeScript takes the keys for any strings.
 export const petMembers = Object.keys(memberTexts) as readonly (keyof Pet)[]
 const formatMembers = Object.values(memberTexts)
 

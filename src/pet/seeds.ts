@@ -36,8 +36,8 @@ export class SeedList {
   }
 
   /**
-   * Fills in the missing ids. The pets come by ascending id; `noIdLeft` is the first seed that gets none; `hasAscendingIds`: all came with ids, in
-   * order.
+   * Fills in the missing ids. The pets come by ascending id; `noIdLeft` is the first seed that gets none; `hasAscendingIds`: whether all were written
+   * so.
    */
   complete(highestId: Int64) {
     const seeds = this.#withoutId.map(({ seed }) => seed)

@@ -19,10 +19,7 @@ import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
-/**
- * A stop may still be keeping pets so long after the requests in flight had to be finished. Then it says so, before the program ends itself
- * (maxStopMs).
- */
+/** A stop that still keeps pets says so, this long after the requests in flight had to be finished, before the program ends itself (maxStopMs). */
 const sayUnkeptMs = 600
 
 /** After so many edits in a row, a creation is refused. */
@@ -171,7 +168,7 @@ export class FileStore implements Store {
     const added = results.filter(
       (pet): pet is Pet => pet !== undefined && this.#index.get(pet.id) === undefined,
     )
-    // There may be no id left, or all pets may be listed.
+    // If no id is left, there is nothing to add.
     if (added.length === 0) return
     pets.push(...added)
     try {

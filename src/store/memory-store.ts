@@ -1,4 +1,4 @@
-/** The store in memory. Its pets are those that it was given, and those that were created since. It knows no file. */
+/** The store in memory has the pets that it was given, and those that were created since. It knows no file. */
 import { describe, type Int64 } from '../json/json.ts'
 import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds } from '../pet/seeds.ts'

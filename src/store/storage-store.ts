@@ -26,7 +26,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
   const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
   /** This has when a kind of call failed (`clock.performanceNow()`), if none has succeeded since. With a full disk, reads still work. */
   const failedAt = new Map<'reads' | 'creations', number>()
-  /** A client may send a bad pet again and again, and the log is told once. */
+  /** A client may send a bad pet again and again. The log is told of a new reason only. */
   let lastRefusal = ''
 
   /** A database refuses a whole group for one bad pet. Then each is tried by itself. */

@@ -16,7 +16,7 @@ import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
 import { failureKnownMs } from './store.ts'
 
-/** The log is told of a disk that is nearly full at most so often. */
+/** The log is told of a nearly full disk at most so often. */
 const tellFullMs = 60_000
 
 const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
@@ -74,7 +74,6 @@ export class Trouble {
     return error instanceof DataFileUnusable ? error.summary : undefined
   }
 
-  /** Returns why no pet, or not every pet, can be created. */
   get code(): 'read_only' | 'storage_failed' | undefined {
     const found = this.#find()
     // What the log was told before a save began still holds.
