@@ -78,7 +78,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route
   }
 
-  /** Finds the route of a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
+  /** Serves a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
   function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
     try {
       const methods = findMatch(target)?.resource ?? {}
@@ -147,7 +147,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${describeBug(error)}`)
   }
 
-  /** Tells onResponse of the reply, and returns it as it is sent. */
   function complete(reply: Reply, handled: Handled): Reply {
     log(reply, handled)
     return toSent(reply, handled)

@@ -51,7 +51,6 @@ const comparedBytes = 256
  */
 const maxGapMs = 250
 
-/** Returns the bytes to write at `petsEnd`. */
 export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
   return Buffer.from(formatPets(pets, isFirst) + closingBrackets.toString())
 }

@@ -78,7 +78,7 @@ interface Served {
   readonly target: string
 }
 
-/** Says that an append was tried and has failed; `cause` is the system's error or a DataFileChanged. */
+/** An append was tried and has failed; `cause` is the system's error or a DataFileChanged. */
 export class AppendFailed extends Error {
   /** Whether its pets may be in the file, or in an editor that has read them there. */
   readonly mayBeStored: boolean
@@ -195,8 +195,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * A wrong file that was copied over ours may be so large that reading it ends the process. So the pets are kept before a file is read that
-   * is much larger than theirs or, where they cannot be kept, only a file is read that surely fits beside them.
+   * A wrong file that was copied over ours may be so large that reading it ends the process. So the pets are kept before a much larger file is read.
+   * Where they cannot be kept, only a file is read that surely fits beside them.
    */
   async #keepBeforeLargeRead(fileBytes: number): Promise<void> {
     const servedBytes = Number(this.#served?.identity?.size ?? 0n)
@@ -210,7 +210,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Returns what the file was rewritten with. Throws `unusable` if a person has to mend it, or a DataFileChanged when it has to be read again. */
+  /** Returns what the file was rewritten with, or throws `unusable`. Throws a DataFileChanged when the file has to be read again. */
   async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
     const { identity } = found
     const remedy = await findRemedy(this.#disk, found, this.#served === undefined)

@@ -163,7 +163,7 @@ export class Disk {
     }
   }
 
-  /** Reads the data file; `fault` says why there are no bytes. Throws a DataFileChanged when the file was written to meanwhile. */
+  /** Reads the data file. If no regular file is there, `fault` says so. Throws a DataFileChanged when it was written to meanwhile. */
   async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
     try {
       // Without O_NONBLOCK, the open of a pipe would wait for a writer (https://man7.org/linux/man-pages/man7/fifo.7.html).
@@ -253,7 +253,7 @@ export class Disk {
 
   /**
    * Returns why the data file may not be written, as far as that shows without a write; undefined also while it is missing. If `isSuspected`, opens
-   * it for writing, too, since access(2) does not show `chattr +a`. Not each look does so, since that wakes programs that watch the file
+   * it for writing, too, since access(2) does not show `chattr +a`. That is not done at each look, since it wakes programs that watch the file
    * (IN_CLOSE_WRITE in https://man7.org/linux/man-pages/man7/inotify.7.html).
    */
   findWriteError(isSuspected: boolean): unknown {

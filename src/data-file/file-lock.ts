@@ -85,7 +85,7 @@ async function listen(path: string): Promise<FileLock> {
  * removes the sockets that have refused it: those of dead servers, or of starts that listen only now, and will see it.
  */
 async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
-  // The name of the file is hashed, since the address of a socket has at most 107 bytes (https://man7.org/linux/man-pages/man7/unix.7.html).
+  // The name of the file is hashed, since the address of a socket has at most 107 bytes (unix(7)).
   const prefix = `.petstore-lock-${idOf(basename(disk.target))}-`
   const own = `${prefix}${crypto.randomUUID()}`
   const refusing: string[] = []

@@ -24,7 +24,6 @@ interface KeptFile {
   readonly place: string
 }
 
-/** Writes and removes the kept files of this run. */
 export class PetKeeper {
   isKeeping = false
   readonly #disk: Disk
@@ -68,8 +67,8 @@ export class PetKeeper {
 }
 
 /**
- * Writes the pets durably beside the path as it was given, and beside the file that it led to when they were read: a link may be removed, or
- * lead elsewhere since. One of the two suffices. Returns the paths, or throws the system's error.
+ * Writes the pets durably beside the path as it was given, and beside the file that it led to when they were read: a link may lead elsewhere since,
+ * or nowhere. One of the two suffices. Returns the paths, or throws the system's error.
  */
 async function writeKeptFiles(
   disk: Disk,

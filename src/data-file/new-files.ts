@@ -139,8 +139,8 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
 }
 
 /**
- * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored. If the new file is not beside it, or if there
- * are kept pets, pets may have been confirmed since the old file was moved: then throws a DataFileUnusable that names it.
+ * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored. Without the new file beside it, or beside
+ * kept pets, the old file may lack pets that were confirmed since: then throws a DataFileUnusable that names it.
  */
 export function canRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
   const { target } = disk

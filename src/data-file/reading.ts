@@ -55,7 +55,7 @@ export function measureFile(disk: Disk): number {
 /** Throws a DataFileChanged or a system error. */
 export async function readText(disk: Disk, highestGivenId: Int64): Promise<FoundText> {
   const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read()
-  // If there is a fault, such as pets that do not fit into the memory, no pet is read.
+  // Pets that do not fit into the memory are not read.
   const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)

@@ -1,7 +1,6 @@
 /**
  * Finds the damage that a crash, a lost sector or a copy during an append has left, and what can be done without guessing: the damaged bytes are
- * taken out, and every whole pet stays, before them and behind. Some mistakes
- * of a person look the same, and are mended in the same way.
+ * taken out, and every whole pet stays, before them and behind. Some mistakes of a person look the same, and are mended in the same way.
  *
  * The *tail* is what follows the last pet before the damage. An append overwrites it; that of the server has 7 bytes:
  *
@@ -38,7 +37,7 @@ export interface Damage {
   readonly damaged: Buffer
   /** Whether no whole pet stands behind the damage. */
   readonly isAtEnd: boolean
-  /** Says which ids may have been in the damaged bytes. */
+  /** Which ids may have been in the damaged bytes. */
   readonly missingWords: string
 }
 
@@ -60,7 +59,7 @@ const closing = closingBrackets.toString()
 const appendPrefix = `${separator}{"id":`
 const firstAppendPrefix = `${firstSeparator}{"id":`
 
-/** In a copy, the rest of an append follows our closing brackets in this way. */
+/** In a copy, the rest of an append follows our closing brackets so. */
 const copyJoint = closing + appendPrefix.slice(closing.length)
 
 export function findDamage(fileText: FileText): Damage | undefined {
@@ -152,7 +151,7 @@ function findCause(traces: Traces): Damage['cause'] | undefined {
 }
 
 /**
- * Returns whether the file was copied during an append. A whole old end, which may be a person's, then hides the beginning of the append, but not all
+ * Returns whether the file was copied during an append. Then a whole old end, which may be a person's, hides the beginning of the append, but not all
  * of its prefix. The append is whole, or it was still being written, and the copy ends where a page does. Further appends may have been read in the
  * same way.
  */

@@ -57,7 +57,7 @@ const memberTexts: EachMember<(pet: Pet) => string> = {
   status: ({ status }) => `,"status":"${status}"`,
 }
 
-// TypeScript takes the keys for any strings.
+// To TypeScript, the keys are just strings.
 export const petMembers = Object.keys(memberTexts) as readonly (keyof Pet)[]
 const formatMembers = Object.values(memberTexts)
 

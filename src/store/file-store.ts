@@ -168,7 +168,7 @@ export class FileStore implements Store {
     const added = results.filter(
       (pet): pet is Pet => pet !== undefined && this.#index.get(pet.id) === undefined,
     )
-    // If no id is left, there is nothing to add.
+    // If no id is left, or all are listed, there is nothing to add.
     if (added.length === 0) return
     pets.push(...added)
     try {

@@ -3,7 +3,10 @@ import type { Int64 } from '../json/json.ts'
 import { isSamePet, petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './store.ts'
 
-/** The array is not copied: its owner, such as lowdb, appends to it, and showAdded() lists what was appended. */
+/**
+ * Works on the array of its owner, without a copy. DataFile, lowdb and this class share one: a store appends to it, and showAdded() lists what was
+ * appended.
+ */
 export class PetIndex {
   /** By ascending id. Those beyond #size are on their way to the disk, and not to be seen yet. */
   readonly #pets: readonly Pet[]
