@@ -148,6 +148,17 @@ describe('fetch', () => {
     assert.equal(store.countPets(), 1)
   })
 
+  test('says what to do where a test runner has taken the global Response away', async (t) => {
+    const store = await create(t)
+    const { Response } = globalThis
+    t.after(() => Object.assign(globalThis, { Response }))
+    Object.assign(globalThis, { Response: undefined })
+    await assert.rejects(
+      call(store, '/v1/pets'),
+      /no global Response here; in Jest, use the test environment "node"/,
+    )
+  })
+
   test('is told of without an address, since a Request has none', async (t) => {
     const told: RequestLog[] = []
     const store = await create(t, { onResponse: (entry: RequestLog) => told.push(entry) })

@@ -8,6 +8,7 @@ import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
+import { writeDataFile } from '../src/data-file/start.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
@@ -189,6 +190,17 @@ test('restores the file that a killed process had moved aside, and says so', asy
     [...lines],
     [`${path}: restored: a crash had interrupted the server while it rewrote this file`],
   )
+})
+
+test('an export restores the file that a killed process had moved aside, and is refused', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  interruptRewrite(path)
+  await assert.rejects(
+    writeDataFile(path, async () => []),
+    /exists already; export to a new file/,
+  )
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
 })
 
 test('leaves the file aside when it cannot be restored', async () => {
