@@ -89,11 +89,11 @@ export class AppendFailed extends Error {
   }
 }
 
-export function mustBeRewritten(disk: Disk, obstacle: string): DataFileUnusable {
+export function rewriteRefusal(disk: Disk, obstacle: string): DataFileUnusable {
   return DataFileUnusable.ofFile(disk.name, `has to be rewritten, but ${obstacle}`)
 }
 
-export function cannotRewrite(disk: Disk, error: unknown): string {
+export function describeRewriteFailure(disk: Disk, error: unknown): string {
   return `it or its folder cannot be written: ${disk.describeFailure(error)}`
 }
 
@@ -360,7 +360,7 @@ export class DataFile implements Adapter<PetData> {
       if (isChanged(error)) this.#changedRewrites++
       const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
       if (obstacle === undefined) throw error
-      const unusable = mustBeRewritten(this.#disk, obstacle.words)
+      const unusable = rewriteRefusal(this.#disk, obstacle.words)
       const identity = this.#disk.statIdentity()
       this.#become({ is: 'unusable', identity, error: unusable, lacksRight: !obstacle.isOfFile })
       throw unusable
@@ -388,7 +388,7 @@ export class DataFile implements Adapter<PetData> {
     if (code === 'EBUSY' && !this.#disk.isWindows)
       return { words: 'is a mount of its own; mount its folder instead', isOfFile: true }
     if (isWriteRefused(error) || this.#disk.mayBeInUse(error))
-      return { words: cannotRewrite(this.#disk, error), isOfFile: false }
+      return { words: describeRewriteFailure(this.#disk, error), isOfFile: false }
     return undefined
   }
 
@@ -398,7 +398,7 @@ export class DataFile implements Adapter<PetData> {
       return await writeBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
     } catch (error) {
       const obstacle = this.#findObstacle(error)
-      throw obstacle === undefined ? error : mustBeRewritten(this.#disk, obstacle.words)
+      throw obstacle === undefined ? error : rewriteRefusal(this.#disk, obstacle.words)
     }
   }
 

@@ -5,7 +5,13 @@
 import { type Int64, nameUnseen } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
-import { cannotRewrite, DataFile, describeReadOnly, mustBeRewritten, type PetData } from './data-file.ts'
+import {
+  describeRewriteFailure,
+  DataFile,
+  describeReadOnly,
+  rewriteRefusal,
+  type PetData,
+} from './data-file.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from './disk.ts'
 import { DataFileInUse, type FileLock, lockFile } from './file-lock.ts'
 import { FileText, formatFile, parseFileText } from './file-text.ts'
@@ -97,7 +103,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
-  if (error !== undefined) throw mustBeRewritten(disk, cannotRewrite(disk, error))
+  if (error !== undefined) throw rewriteRefusal(disk, describeRewriteFailure(disk, error))
   // Ids that are filled in come last, and are higher than all others.
   const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
   const repair = remedy && describeRepair(remedy)

@@ -191,14 +191,15 @@ export class FileStore implements Store {
       if (found !== 'same') this.#reindex(found === 'edited')
     } catch (error) {
       const refusal = toRefusal(error, mayBeStored)
-      if (refusal instanceof PetStoreError) await this.#trouble.lookFailed(error, () => this.#keepPets())
-      else await this.#keepPets()
+      if (refusal instanceof PetStoreError)
+        await this.#trouble.lookFailed(error, () => this.#keepAndDescribe())
+      else await this.#keepAndDescribe()
       throw refusal
     }
   }
 
   /** Keeps the pets, and returns what became of them as the end of a message. */
-  async #keepPets(): Promise<string> {
+  async #keepAndDescribe(): Promise<string> {
     try {
       const names = await this.#file.keepPets()
       return names.length === 0 ? '' : `, and are kept in ${names.join(' and ')} until then`
