@@ -235,3 +235,14 @@ test('refuses, as a start does, a file that has to be rewritten and cannot be', 
   await assert.rejects(openDataFile(path, { fileSystem }), expected)
   await assert.rejects(checkDataFile(path, { fileSystem }), expected)
 })
+
+test('refuses a file that fits into the memory of this process, and its pets do not', async (t) => {
+  const pet = '{"name":"","categoryId":1}'
+  const path = makeDataFile(`{"pets":[${`${pet},`.repeat(99_999)}${pet}]}`)
+  const limitBytes = 6 * 2 ** 20
+  assert.ok(statSync(path).size < limitBytes)
+  t.mock.method(process, 'constrainedMemory', () => limitBytes)
+  await assert.rejects(checkDataFile(path), {
+    message: `${path}: takes 11 MiB of memory at least, and this process may have 6 MiB`,
+  })
+})
