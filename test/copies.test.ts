@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { parseFileText } from '../src/data-file/file-text.ts'
 import { openFileStore } from '../src/store/file-store.ts'
-import { makeFastFolder, newPet, openStore } from './file-system.ts'
+import { isValidFile, makeFastFolder, newPet, openStore } from './file-system.ts'
 import { isThorough } from './support.ts'
 
 const run = promisify(execFile)
@@ -30,7 +30,7 @@ test('every copy opens, with every pet that was acknowledged before it began', a
   await Promise.all(clients)
   let repairedCount = 0
   for (const { path, acknowledged } of copies) {
-    if (!isValid(path)) repairedCount++
+    if (!isValidFile(readFileSync(path, 'utf8'))) repairedCount++
     const copy = await openFileStore(path)
     const copied = copy.list({ limit: copy.size }).pets
     assert.deepEqual(copied.slice(0, acknowledged), store.list({ limit: acknowledged }).pets, path)
@@ -41,15 +41,6 @@ test('every copy opens, with every pet that was acknowledged before it began', a
   }
   t.diagnostic(`${copyCount} copies, ${repairedCount} of them repaired`)
 })
-
-function isValid(path: string): boolean {
-  try {
-    parseFileText(path, readFileSync(path))
-    return true
-  } catch {
-    return false
-  }
-}
 
 test('a copy that caught a creation halfway can be put back while the store runs', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
@@ -64,6 +55,21 @@ test('a copy that caught a creation halfway can be put back while the store runs
   // Mia was not there yet when the copy began.
   const names = store.list({ limit: 9 }).pets.map(({ name }) => name)
   assert.deepEqual(names, ['Rex', 'Kit'])
+})
+
+test('a copy that caught a creation halfway can be put back after a mistake, for which the pets were kept', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  const { store, lines } = await openStore(t, path)
+  await store.create(newPet('Rex'))
+  const first = readFileSync(path)
+  await store.create(newPet('Mia'))
+  const copy = Buffer.concat([first, readFileSync(path).subarray(first.length)])
+  writeFileSync(path, '{')
+  await lines.next(/are kept in/)
+  writeFileSync(path, copy)
+  await lines.next(/repaired: /)
+  assert.equal((await store.create(newPet('Kit'))).name, 'Kit')
+  assert.equal(store.whyNoCreation(), undefined)
 })
 
 test('a copy that is put back with cp while the store runs is served', async (t) => {

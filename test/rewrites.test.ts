@@ -7,8 +7,8 @@ import { EventEmitter, once } from 'node:events'
 import nodeFs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { DataFileUnusable, type FileSystem } from '../src/data-file/disk.ts'
-import { writeDataFile } from '../src/data-file/start.ts'
+import { DataFileUnusable, Disk, type FileSystem } from '../src/data-file/disk.ts'
+import { refuseMissing, writeDataFile } from '../src/data-file/start.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
@@ -201,6 +201,24 @@ test('an export restores the file that a killed process had moved aside, and is 
   )
   assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
   assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+})
+
+test('an import takes a missing file for one to be restored, as a start does, and otherwise says so', () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  assert.throws(() => refuseMissing(new Disk(path)), { message: `${path}: is missing` })
+  interruptRewrite(path)
+  refuseMissing(new Disk(path))
+  nodeFs.unlinkSync(`${path}.petstore-new`)
+  assert.throws(
+    () => refuseMissing(new Disk(path)),
+    /is missing, and pets\.json\.petstore-old, .* may lack pets/,
+  )
+  nodeFs.unlinkSync(`${path}.petstore-old`)
+  nodeFs.writeFileSync(`${path}.kept-2026-11-27T09-00-00.000Z`, edited)
+  assert.throws(
+    () => refuseMissing(new Disk(path)),
+    /is missing\n.*pets\.json\.kept-\S+, which was kept last, has 2 pets/,
+  )
 })
 
 test('leaves the file aside when it cannot be restored', async () => {

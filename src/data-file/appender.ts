@@ -25,7 +25,7 @@ export interface HalfWritten {
 
 /**
  * `error` is a DataFileChanged if somebody else has written the file. `halfWritten`: what is in it, if the append failed after the first call that
- * changes it. `writtenBytes`: how many bytes of the new end have reached it.
+ * changes it. `writtenBytes`: how many bytes of the new end have reached it. `hasSyncFailed`: `error` is that of the sync.
  */
 export type AppendOutcome =
   | { readonly is: 'durable'; readonly end: FileEnd }
@@ -34,12 +34,18 @@ export type AppendOutcome =
       readonly error: unknown
       readonly writtenBytes: number
       readonly halfWritten: HalfWritten | undefined
+      readonly hasSyncFailed: boolean
     }
 
 /** `error` is a DataFileChanged if somebody else has written the file, or may have. */
 export type RollBackOutcome =
   | { readonly is: 'durable'; readonly end: FileEnd }
-  | { readonly is: 'failed'; readonly error: unknown; readonly halfWritten: HalfWritten }
+  | {
+      readonly is: 'failed'
+      readonly error: unknown
+      readonly halfWritten: HalfWritten
+      readonly hasSyncFailed: boolean
+    }
 
 const comparedBytes = 256
 
@@ -78,6 +84,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
   const { closing, petsEnd } = end
   let file: OpenEnd | undefined
   let isTouched = false
+  let isSyncing = false
   let writtenBytes = 0
   let identity: Identity
   try {
@@ -92,7 +99,9 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     // 3. Look: nobody else has written meanwhile.
     if (file.wasStopped() || !file.endsIn(bytes)) throw new DataFileChanged()
     // 4. Sync. That takes milliseconds, in which the file can be edited.
+    isSyncing = true
     await file.sync()
+    isSyncing = false
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
     return { is: 'durable', end: endAfter(end, bytes, identity) }
@@ -100,7 +109,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     // Even a write that fails may have changed the file.
     const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
     const halfWritten = isTouched ? { bytes, identity: left } : undefined
-    return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten }
+    return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten, hasSyncFailed: isSyncing }
   } finally {
     file?.close()
   }
@@ -111,6 +120,7 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
   const { closing, petsEnd } = end
   let file: OpenEnd | undefined
   let isTouched = false
+  let isSyncing = false
   let identity: Identity
   try {
     // 1. Look: the file is as the append has left it.
@@ -128,7 +138,9 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
     // 3. Look: nobody else has written meanwhile.
     if (file.wasStopped() || !file.endsIn(closing)) throw new DataFileChanged()
     // 4. Sync.
+    isSyncing = true
     await file.sync()
+    isSyncing = false
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
     // 6. Somebody may have edited the beginning of the file since the append. Only a known identity shows that: without one, it has to be read.
@@ -137,7 +149,12 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
   } catch (error) {
     const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
     const stillHalfWritten = isTouched ? { bytes: halfWritten.bytes, identity: left } : halfWritten
-    return { is: 'failed', error: toChanged(error), halfWritten: stillHalfWritten }
+    return {
+      is: 'failed',
+      error: toChanged(error),
+      halfWritten: stillHalfWritten,
+      hasSyncFailed: isSyncing,
+    }
   } finally {
     file?.close()
   }

@@ -5,11 +5,11 @@
  * | State        | What is known                                         | A write             | A look, twice a second |
  * | ------------ | ----------------------------------------------------- | ------------------- | ---------------------- |
  * | unread       | somebody else has written it, or nothing was read yet | waits for a read    | it has to be read      |
- * | served       | the file is as it was last read or written here       | appends             | if it differs: unread  |
+ * | known        | the file is as it was last read or written here       | appends             | if it differs: unread  |
  * | half-written | a failed append may have left some bytes in the file  | rolls it back first | rolls it back: unread  |
  * | unusable     | as it is, it cannot be used                           | waits for a read    | if it differs, or may be rewritten now: unread |
  *
- * A read leads from unread to served or to unusable. The file stays unread if it cannot be read now, or is too large to be read. Only #become
+ * A read leads from unread to known or to unusable. The file stays unread if it cannot be read now, or is too large to be read. Only #become
  * changes the state.
  */
 import { basename, dirname } from 'node:path'
@@ -23,7 +23,7 @@ import {
   DataFileChanged,
   DataFileUnusable,
   type Disk,
-  hasSameContent,
+  seemsUnedited,
   type Identity,
   isSame,
   systemFailure,
@@ -53,7 +53,7 @@ const maxFileBytes = 2 ** 31 - 1
 
 type State =
   | { readonly is: 'unread' }
-  | { readonly is: 'served'; readonly end: FileEnd }
+  | { readonly is: 'known'; readonly end: FileEnd }
   | { readonly is: 'half-written'; readonly end: FileEnd; readonly halfWritten: HalfWritten }
   | {
       readonly is: 'unusable'
@@ -87,18 +87,6 @@ export class AppendFailed extends Error {
     super('the pets could not be appended', { cause })
     this.mayBeStored = mayBeStored
   }
-}
-
-export function rewriteRefusal(disk: Disk, obstacle: string): DataFileUnusable {
-  return DataFileUnusable.ofFile(disk.name, `has to be rewritten, but ${obstacle}`)
-}
-
-export function describeRewriteFailure(disk: Disk, error: unknown): string {
-  return `it or its folder cannot be written: ${disk.describeFailure(error)}`
-}
-
-export function describeReadOnly(reason: string): string {
-  return `cannot be written: ${reason}; pets can be listed, but not added`
 }
 
 export class DataFile implements Adapter<PetData> {
@@ -136,7 +124,7 @@ export class DataFile implements Adapter<PetData> {
 
   #become(state: State): void {
     this.#state = state
-    if (state.is !== 'served') return
+    if (state.is !== 'known') return
     if (this.#served !== undefined) this.#served.identity = state.end.identity
     this.#keeper.discard()
   }
@@ -160,9 +148,9 @@ export class DataFile implements Adapter<PetData> {
       this.#become({ is: 'unread' })
       return 'edited'
     }
-    if (state.is === 'served' && isSame(now, state.end.identity)) return 'same'
+    if (state.is === 'known' && isSame(now, state.end.identity)) return 'same'
     this.#become({ is: 'unread' })
-    return hasSameContent(now, this.#served?.identity) ? 'touched' : 'edited'
+    return seemsUnedited(now, this.#served?.identity) ? 'touched' : 'edited'
   }
 
   /** Throws a DataFileUnusable or a system error. */
@@ -213,7 +201,7 @@ export class DataFile implements Adapter<PetData> {
   /** Returns what the file was rewritten with, or throws `unusable`. Throws a DataFileChanged when the file has to be read again. */
   async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
     const { identity } = found
-    const remedy = await findRemedy(this.#disk, found, this.#served === undefined)
+    const remedy = await findRemedy(this.#disk, found, this.#served === undefined, this.#keeper.paths)
     if (remedy === 'restore') {
       const isRestored = await restoreOldFile(this.#disk)
       if (isRestored)
@@ -241,19 +229,20 @@ export class DataFile implements Adapter<PetData> {
     // 1. Bring the file into a state that is known.
     await this.#rollBack()
     const state = this.#state
-    if (state.is !== 'served') throw new DataFileChanged()
+    if (state.is !== 'known') throw new DataFileChanged()
     const bytes = formatAppend(added, served.count === 0)
     if (state.end.petsEnd + bytes.length > maxFileBytes) throw systemFailure('EFBIG')
     // 2. Append.
     const outcome = await append(this.#disk, state.end, bytes)
     if (outcome.is === 'durable') {
-      this.#become({ is: 'served', end: outcome.end })
+      this.#become({ is: 'known', end: outcome.end })
       served.count += added.length
       this.highestGivenId = last.id
       return
     }
     // 3. An editor may have read these pets while their bytes were there, and may save them at any time. So their ids count as given.
-    const { error, writtenBytes, halfWritten } = outcome
+    const { error, writtenBytes, halfWritten, hasSyncFailed } = outcome
+    if (hasSyncFailed) this.#noteFailedSync(error)
     if (writtenBytes > 0) this.highestGivenId = last.id
     // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look or write.
     if (isChanged(error)) this.#become({ is: 'unread' })
@@ -264,13 +253,19 @@ export class DataFile implements Adapter<PetData> {
     throw new AppendFailed(error, writtenBytes > 0)
   }
 
-  /** Leads from half-written to served or, if somebody else has written the file, to unread. Throws the system's error if it cannot. */
+  /** Leads from half-written to known or, if somebody else has written the file, to unread. Throws the system's error if it cannot. */
   async #rollBack(): Promise<void> {
     if (this.#state.is !== 'half-written') return
     const { end } = this.#state
     const outcome = await rollBack(this.#disk, end, this.#state.halfWritten)
-    if (outcome.is === 'durable') this.#become({ is: 'served', end: outcome.end })
-    else if (isChanged(outcome.error)) this.#become({ is: 'unread' })
+    if (outcome.is === 'durable') {
+      // The bytes of the sync that failed were ours alone, and have been written again.
+      this.#hasFailedSync = false
+      this.#become({ is: 'known', end: outcome.end })
+      return
+    }
+    if (outcome.hasSyncFailed) this.#noteFailedSync(outcome.error)
+    if (isChanged(outcome.error)) this.#become({ is: 'unread' })
     else {
       this.#become({ is: 'half-written', end, halfWritten: outcome.halfWritten })
       throw outcome.error
@@ -310,11 +305,15 @@ export class DataFile implements Adapter<PetData> {
    */
   #isServedOnDisk({ identity }: Served): boolean {
     if (this.#state.is === 'unusable') return false
-    return attempt(() => hasSameContent(this.#disk.statIdentity(), identity)) === true
+    return attempt(() => seemsUnedited(this.#disk.statIdentity(), identity)) === true
   }
 
   describeFailure(error: unknown): string {
     return this.#disk.describeFailure(error)
+  }
+
+  describeReadOnly(error: unknown): string {
+    return this.#disk.describeReadOnly(error)
   }
 
   async close(): Promise<void> {
@@ -333,10 +332,14 @@ export class DataFile implements Adapter<PetData> {
       await this.#disk.syncFile()
     } catch (error) {
       if (errorCode(error) === 'ENOENT') throw new DataFileChanged()
-      // Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file that may not be written.
-      this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
+      this.#noteFailedSync(error)
     }
     return !this.#hasFailedSync
+  }
+
+  /** Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file that may not be written. */
+  #noteFailedSync(error: unknown): void {
+    this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
   }
 
   #serve(identity: Identity, text: FileText): PetData {
@@ -346,7 +349,7 @@ export class DataFile implements Adapter<PetData> {
     // Nothing can fail from here on, so lowdb gets the same pets.
     const { pets } = text
     this.#served = { data: { pets }, count: pets.length, identity, target }
-    this.#become({ is: 'served', end: endOf(text, identity) })
+    this.#become({ is: 'known', end: endOf(text, identity) })
     const highestListedId = pets.at(-1)?.id ?? 0
     if (highestListedId > this.highestGivenId) this.highestGivenId = highestListedId
     return this.#served.data
@@ -360,7 +363,7 @@ export class DataFile implements Adapter<PetData> {
       if (isChanged(error)) this.#changedRewrites++
       const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
       if (obstacle === undefined) throw error
-      const unusable = rewriteRefusal(this.#disk, obstacle.words)
+      const unusable = this.#disk.rewriteRefusal(obstacle.words)
       const identity = this.#disk.statIdentity()
       this.#become({ is: 'unusable', identity, error: unusable, lacksRight: !obstacle.isOfFile })
       throw unusable
@@ -388,7 +391,7 @@ export class DataFile implements Adapter<PetData> {
     if (code === 'EBUSY' && !this.#disk.isWindows)
       return { words: 'is a mount of its own; mount its folder instead', isOfFile: true }
     if (isWriteRefused(error) || this.#disk.mayBeInUse(error))
-      return { words: describeRewriteFailure(this.#disk, error), isOfFile: false }
+      return { words: this.#disk.describeRewriteFailure(error), isOfFile: false }
     return undefined
   }
 
@@ -398,22 +401,22 @@ export class DataFile implements Adapter<PetData> {
       return await writeBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
     } catch (error) {
       const obstacle = this.#findObstacle(error)
-      throw obstacle === undefined ? error : rewriteRefusal(this.#disk, obstacle.words)
+      throw obstacle === undefined ? error : this.#disk.rewriteRefusal(obstacle.words)
     }
   }
 
   async #repair(identity: Identity, { damaged, missingWords, repaired }: Damage): Promise<Buffer> {
-    const isKept = damaged.length > 0
-    const keptPath = isKept ? await this.#saveDamaged(damaged) : ''
+    const hasDamage = damaged.length > 0
+    const tornPath = hasDamage ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
-      const isAsBefore = hasSameContent(this.#disk.statIdentity(), identity)
-      if (isKept && isAsBefore) this.#disk.remove(keptPath)
+      const isAsBefore = seemsUnedited(this.#disk.statIdentity(), identity)
+      if (hasDamage && isAsBefore) this.#disk.remove(tornPath)
       throw error
     })
     const why = 'a crash or the disk had damaged it, or it was copied while pets were created'
-    const kept = `${damaged.length} damaged bytes are kept in ${basename(keptPath)}`
+    const saved = `${damaged.length} damaged bytes are kept in ${basename(tornPath)}`
     this.#disk.say(
-      `repaired: ${isKept ? `${why}; ${kept}; ${missingWords}` : 'its closing brackets were missing'}`,
+      `repaired: ${hasDamage ? `${why}; ${saved}; ${missingWords}` : 'its closing brackets were missing'}`,
     )
     return repaired
   }

@@ -1,6 +1,6 @@
 /**
- * The disk under a data file, whatever the file contains, and the errors of both. Each call on the data file and the files beside it, but not on the
- * lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
+ * The disk under a data file, whatever the file contains, and the errors of both. Each call on the data file and the files beside it, but not
+ * those that make the sockets of the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -112,6 +112,18 @@ export class Disk {
   describeFailure(error: unknown): string {
     const fault = describeSystemError(error)
     return this.mayBeInUse(error) ? `it may not be written, or another program holds it: ${fault}` : fault
+  }
+
+  describeReadOnly(error: unknown): string {
+    return `cannot be written: ${this.describeFailure(error)}; pets can be listed, but not added`
+  }
+
+  describeRewriteFailure(error: unknown): string {
+    return `it or its folder cannot be written: ${this.describeFailure(error)}`
+  }
+
+  rewriteRefusal(obstacle: string): DataFileUnusable {
+    return DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${obstacle}`)
   }
 
   /** On a new host, the file may still belong to the user of the old one. Returns the end of a message about that, or nothing. */
@@ -309,11 +321,11 @@ function errorOf(call: () => unknown): unknown {
 const contentMembers = ['dev', 'ino', 'size', 'mtimeNs'] as const
 
 export function isSame(a: Identity, b: Identity): boolean {
-  return hasSameContent(a, b) && a?.ctimeNs === b?.ctimeNs
+  return seemsUnedited(a, b) && a?.ctimeNs === b?.ctimeNs
 }
 
 /** Compares all but the ctime, which a rename and another mode change. */
-export function hasSameContent(a: Identity, b: Identity): boolean {
+export function seemsUnedited(a: Identity, b: Identity): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 

@@ -26,8 +26,8 @@ interface KeptFile {
 
 export class PetKeeper {
   isKeeping = false
+  paths: readonly string[] = []
   readonly #disk: Disk
-  #paths: readonly string[] = []
   /** Why keeping has failed. Until `untilMs` (`clock.performanceNow()`) it is not tried again. */
   #failure: { readonly error: unknown; readonly untilMs: number } | undefined
 
@@ -38,12 +38,12 @@ export class PetKeeper {
   /** Keeps these pets, unless that was done already. Returns the names of the files. Throws the system's error, for 10 s without trying again. */
   async keep(servedTarget: string, pets: readonly Pet[]): Promise<readonly string[]> {
     const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
-    if (!this.#paths.some(isThere)) {
+    if (!this.paths.some(isThere)) {
       if (this.#failure !== undefined && clock.performanceNow() < this.#failure.untilMs)
         throw this.#failure.error
       this.isKeeping = true
       try {
-        this.#paths = await writeKeptFiles(this.#disk, servedTarget, pets)
+        this.paths = await writeKeptFiles(this.#disk, servedTarget, pets)
       } catch (error) {
         this.#failure = { error, untilMs: clock.performanceNow() + keepAgainMs }
         throw error
@@ -51,7 +51,7 @@ export class PetKeeper {
         this.isKeeping = false
       }
     }
-    return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
+    return this.paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
   }
 
   forgetFailure(): void {
@@ -60,8 +60,8 @@ export class PetKeeper {
 
   /** Removes the kept files when the pets are in the data file again, since the kept ones are older soon. */
   discard(): void {
-    for (const path of this.#paths) this.#disk.remove(path)
-    this.#paths = []
+    for (const path of this.paths) this.#disk.remove(path)
+    this.paths = []
     this.#failure = undefined
   }
 }

@@ -10,7 +10,7 @@ import type { Stats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode } from '../system/errors.ts'
-import { DataFileChanged, DataFileUnusable, hasSameContent } from './disk.ts'
+import { DataFileChanged, DataFileUnusable, seemsUnedited } from './disk.ts'
 import type { Disk, Identity } from './disk.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
@@ -102,7 +102,7 @@ export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer):
       await disk.retryWhileInUse(() => disk.fs.renameSync(target, oldPath))
       isMoved = true
       // 5. Look: if it is not the file that was read, it has an editor's save, and goes back. (The move has changed its ctime.)
-      if (!hasSameContent(disk.statIdentity(oldPath), expected)) throw new DataFileChanged()
+      if (!seemsUnedited(disk.statIdentity(oldPath), expected)) throw new DataFileChanged()
     }
     // 6. Link the new file at the path, unless an editor has created one there.
     const isLinked = await disk.retryWhileInUse(() => linkIfMissing(disk, newPath, target))

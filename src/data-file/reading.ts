@@ -76,12 +76,13 @@ async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Pr
 type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
- * Waits for the end of a save, and finds what to do. Throws a DataFileChanged if the save goes on, and what canRestoreOldFile throws.
+ * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept files of this run. Throws a
+ * DataFileChanged if the save goes on, and what canRestoreOldFile throws.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |
- * | was moved aside by a rewrite              | is restored               | is restored (#recover) |
- * | lies beside kept pets                     | is an error with a choice | is an error           |
+ * | was moved aside by a rewrite              | is restored               | is restored (data-file.ts) |
+ * | lies beside kept pets of an earlier run   | is an error with a choice | is an error           |
  * | is missing                                | is created                | is an error           |
  * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
  * | was copied during an append               | is repaired               | is repaired           |
@@ -91,9 +92,10 @@ export async function findRemedy(
   disk: Disk,
   { text, identity }: FoundText,
   isStart: boolean,
+  keptByUs: readonly string[] = [],
 ): Promise<Remedy> {
   await waitForSave(disk, identity, isStart)
-  const hasKeptPets = findKeptFiles(disk).length > 0
+  const hasKeptPets = findKeptFiles(disk).some(({ path }) => !keptByUs.includes(path))
   if (isStart && canRestoreOldFile(disk, hasKeptPets)) return 'restore'
   if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return 'create'

@@ -5,13 +5,7 @@
 import { type Int64, nameUnseen } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
-import {
-  describeRewriteFailure,
-  DataFile,
-  describeReadOnly,
-  rewriteRefusal,
-  type PetData,
-} from './data-file.ts'
+import { DataFile, type PetData } from './data-file.ts'
 import { DataFileUnusable, Disk, type DiskOptions } from './disk.ts'
 import { DataFileInUse, type FileLock, lockFile } from './file-lock.ts'
 import { FileText, formatFile, parseFileText } from './file-text.ts'
@@ -84,7 +78,7 @@ export async function checkDataFile(path: string, options?: DiskOptions): Promis
     const checked = await readUntilSettled(disk, true, () => checkOnce(disk))
     sayKeptFiles(disk)
     const writeError = disk.findWriteError(true)
-    if (writeError !== undefined) disk.say(describeReadOnly(disk.describeFailure(writeError)))
+    if (writeError !== undefined) disk.say(disk.describeReadOnly(writeError))
     return checked
   } catch (error) {
     throw toStartRefusal(disk, error)
@@ -103,7 +97,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
   const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
-  if (error !== undefined) throw rewriteRefusal(disk, describeRewriteFailure(disk, error))
+  if (error !== undefined) throw disk.rewriteRefusal(disk.describeRewriteFailure(error))
   // Ids that are filled in come last, and are higher than all others.
   const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
   const repair = remedy && describeRepair(remedy)
@@ -112,6 +106,13 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
 
 function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
   return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missingWords}`
+}
+
+/** Throws a DataFileUnusable unless there is a file, or one that a start restores. */
+export function refuseMissing(disk: Disk): void {
+  const hasKeptPets = findKeptFiles(disk).length > 0
+  if (disk.statIdentity() !== undefined || canRestoreOldFile(disk, hasKeptPets)) return
+  throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
 }
 
 /**

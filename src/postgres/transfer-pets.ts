@@ -1,6 +1,6 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
-import { writeDataFile, openDataFile } from '../data-file/start.ts'
-import { DataFileUnusable, Disk, type DiskOptions } from '../data-file/disk.ts'
+import { openDataFile, refuseMissing, writeDataFile } from '../data-file/start.ts'
+import { Disk, type DiskOptions } from '../data-file/disk.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DatabaseUnusable, send, withClient } from './connections.ts'
 import type { Database } from './database.ts'
@@ -18,8 +18,7 @@ const insert = `
  */
 export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
   // A start would make a file that is missing.
-  const disk = new Disk(path, options)
-  if (disk.statIdentity() === undefined) throw DataFileUnusable.ofFile(disk.name, 'is missing')
+  refuseMissing(new Disk(path, options))
   return withClient(pool, async (client) => {
     // Other servers' creations wait for this row until the end.
     await send(client, 'BEGIN; SELECT FROM pet_counter FOR UPDATE')

@@ -10,7 +10,7 @@
  * | creation    | the disk has failed the last creation | when one succeeds, an edit was read, or a minute later |
  * | room        | the disk has no room for one          | when a look finds room; if looks cannot see it (a quota), after a success or a minute |
  */
-import { describeReadOnly, type DataFile } from '../data-file/data-file.ts'
+import type { DataFile } from '../data-file/data-file.ts'
 import { DataFileUnusable } from '../data-file/disk.ts'
 import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
@@ -128,7 +128,7 @@ export class Trouble {
   #find(): Finding | undefined {
     if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
     if (this.#writeError !== undefined) {
-      const fault = describeReadOnly(this.#file.describeFailure(this.#writeError))
+      const fault = this.#file.describeReadOnly(this.#writeError)
       return { kind: 'notWritable', words: `${this.#file.name}: ${fault}` }
     }
     const failure = this.#creationFailure
