@@ -297,6 +297,35 @@ test('says once that the storage fails, and once that it works again', async (t)
   ])
 })
 
+test('tells of an outage of reads hours after a creation that failed and was not tried again', async (t) => {
+  let ms = 0
+  t.mock.method(clock, 'performanceNow', () => ms)
+  const messages: string[] = []
+  let isDown = true
+  const failWhenDown = async <Result>(result: Result): Promise<Result> => {
+    if (isDown) throw new Error('the database is down')
+    return result
+  }
+  const store = createStorageStore(
+    {
+      list: () => failWhenDown({ pets: [], hasMore: false }),
+      get: () => failWhenDown(undefined),
+      create: () => failWhenDown([]),
+    },
+    (message) => messages.push(message),
+  )
+  await assert.rejects(store.create({ name: 'Max', categoryId: 1, status: 'sold' }))
+  ms += 3 * 3_600_000
+  await assert.rejects(async () => store.list({ limit: 1 }))
+  isDown = false
+  await store.list({ limit: 1 })
+  assert.deepEqual(messages, [
+    'the storage failed: the database is down; each request tries it again',
+    'the storage failed: the database is down; each request tries it again',
+    'the storage works again',
+  ])
+})
+
 const page = { pets: [rex, mia], total: 2, hasMore: false }
 const wrongResults: readonly [request: string, method: keyof PetStorage, result: unknown, why: RegExp][] = [
   ['/v1/pets', 'list', undefined, /the result: .*undefined/],

@@ -54,7 +54,7 @@ export const listPets: Operation = {
       const { version, dataFileError } = store
       if (earlier !== undefined && earlier.version === version && earlier.dataFileError === dataFileError)
         return earlier.reply
-      const reply = formatPage(store, await store.list(query), query, basePath)
+      const reply = formatPage(await store.list(query), query, basePath, dataFileError)
       // A storage has no version and is asked each time, since other servers may change it.
       if (version !== undefined && (reply.body?.length ?? 0) <= maxCachedLength) {
         if (replies.size >= maxCachedReplies) replies.clear()
@@ -70,7 +70,12 @@ const maxCachedReplies = 64
 /** A name can be long, so a reply with more characters is not kept. */
 const maxCachedLength = 65_536
 
-function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: string): Reply {
+function formatPage(
+  page: PetPage,
+  query: PetQuery,
+  basePath: string,
+  dataFileError: string | undefined,
+): Reply {
   const { pets, total, hasMore } = page
   const headers = total === undefined ? [] : ['X-Total-Count', String(total)]
   const last = pets.at(-1)
@@ -79,8 +84,7 @@ function formatPage(store: Store, page: PetPage, query: PetQuery, basePath: stri
     const next = `${basePath}/v1/pets?limit=${query.limit}${filter}&after=${last.id}`
     headers.push('Link', `<${next}>; rel="next"`)
   }
-  if (store.dataFileError !== undefined)
-    headers.push('X-Data-File-Error', escapeNonAscii(store.dataFileError))
+  if (dataFileError !== undefined) headers.push('X-Data-File-Error', escapeNonAscii(dataFileError))
   return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 

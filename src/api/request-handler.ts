@@ -111,12 +111,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`the listener is mounted ${fault}`)
   }
 
-  /** Returns the reply, unless the request is to fail on purpose: before the checks or, where the store was to act, after it. */
-  async function answerOrFail(arrival: Arrival, current: Handled): Promise<Reply> {
-    if (arrival.fault !== undefined) throw arrival.fault
-    if (isClosing) throw new HttpError('shutting_down')
-    const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
-    const failure = isDisturbed ? await disturbances.disturb(arrival) : undefined
+  /** Holds the request back, and lets it fail on purpose if it is to: before the checks or, where the store was to act first, after that. */
+  async function answerDisturbed(arrival: Arrival, current: InFlight): Promise<Reply> {
+    const failure = await disturbances.disturb(arrival)
     if (failure === undefined) return answer(arrival, current)
     if (failure.isAfter) {
       const reply = await answer(arrival, current)
@@ -126,7 +123,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /** Checks the framing, the path, the method and the key, in this order. The operation checks the rest. */
-  async function answer(arrival: Arrival, current: Handled): Promise<Reply> {
+  function answer(arrival: Arrival, current: InFlight): Reply | Promise<Reply> {
     checkFraming(arrival)
     const { resource, parameter, search } = findResource(arrival)
     const route = findRoute(resource, arrival)
@@ -147,18 +144,18 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     onError?.(`internal_error in ${method} ${findPath(target)}: ${describeBug(error)}`)
   }
 
-  function complete(reply: Reply, handled: Handled): Reply {
-    log(reply, handled)
-    return toSent(reply, handled)
+  function complete(reply: Reply, current: InFlight): Reply {
+    log(reply, current)
+    return toSent(reply, current)
   }
 
-  function log(reply: Reply, { client, start, arrival, key }: Handled): void {
+  function log(reply: Reply, { client, start, arrival, key }: InFlight): void {
     if (onResponse === undefined) return
     const query = formatValidQuery(/\?.*/s.exec(arrival?.target ?? '')?.[0] ?? '')
     onResponse(createRequestLog(reply, start, client, { query, key }, arrival))
   }
 
-  function toSent(reply: Reply, { arrival, route }: Handled): Reply {
+  function toSent(reply: Reply, { arrival, route }: InFlight): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     const headers = [...commonHeaders, ...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body
@@ -168,15 +165,16 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 
   /**
-   * These requests are being handled, the oldest first. A stop takes out those that it gives up. With a Set, a creation took a third more processor
+   * The requests that are being handled, the oldest first. A stop settles those that it gives up. With a Set, a creation took a third more processor
    * time (test/bench/builds.ts): V8 links each table that a Set or a Map has outgrown to the next (obsolete tables in
    * https://github.com/v8/v8/blob/main/src/objects/ordered-hash-table.h), so that the requests of dead tables live until the next full collection.
    */
-  const handled: Handled[] = []
+  const inFlight: InFlight[] = []
 
-  function takeOut(each: Handled): boolean {
-    const index = handled.indexOf(each)
-    if (index !== -1) handled.splice(index, 1)
+  /** Returns whether the request was still to be answered: a stop may have settled it already. */
+  function settle(each: InFlight): boolean {
+    const index = inFlight.indexOf(each)
+    if (index !== -1) inFlight.splice(index, 1)
     return index !== -1
   }
 
@@ -184,20 +182,23 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     async handle(arrival) {
       const start = clock.performanceNow()
       checkMount(arrival)
-      const current: Handled = { client: arrival.client, start, arrival, route: undefined, key: undefined }
-      handled.push(current)
+      const current: InFlight = { client: arrival.client, start, arrival, route: undefined, key: undefined }
+      inFlight.push(current)
       let reply: Reply
       try {
-        reply = await answerOrFail(arrival, current)
+        if (arrival.fault !== undefined) throw arrival.fault
+        if (isClosing) throw new HttpError('shutting_down')
+        const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
+        reply = await (isDisturbed ? answerDisturbed(arrival, current) : answer(arrival, current))
       } catch (error) {
         if (error === clientGone) {
-          takeOut(current)
+          settle(current)
           return abandoned
         }
         reply = toReply(error, arrival)
       }
       // A stop has given up on the request, and responded.
-      if (!takeOut(current)) return abandoned
+      if (!settle(current)) return abandoned
       const sent = complete(reply, current)
       if (reply === hanging) await disturbances.hang(arrival)
       return sent
@@ -206,8 +207,8 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return complete(refuseWith(code), { client, start: clock.performanceNow() })
     },
     giveUp(arrival, isWhole) {
-      const given = handled.find((each) => each.arrival === arrival)
-      if (given !== undefined) takeOut(given)
+      const given = inFlight.find((each) => each.arrival === arrival)
+      if (given !== undefined) settle(given)
       const mayHaveActed = arrival.method === 'POST' && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
       return complete(
@@ -225,7 +226,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     reset() {
       disturbances.reset()
       // This has no effect on a body that has arrived.
-      for (const { arrival } of handled) arrival?.stopBody(clientGone)
+      for (const { arrival } of inFlight) arrival?.stopBody(clientGone)
     },
   }
 }
@@ -262,7 +263,7 @@ interface Route {
 }
 
 /** A request, and what its checks have found, as far as they came. */
-interface Handled {
+interface InFlight {
   readonly client: Client
   /** By `clock.performanceNow()`. */
   readonly start: number

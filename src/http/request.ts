@@ -45,7 +45,7 @@ export interface Core {
   handle(arrival: Arrival): Promise<Reply>
   /** The reply to what could not be parsed. */
   refuse(code: HttpErrorCode, client: Client): Reply
-  /** The reply to a request that takes too long; `isWhole`: it has arrived in full. */
+  /** The reply to a request for which a stop no longer waits; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply
   /** Drops a request whose client has gone, if it is held back. Returns whether it was. */
   dropHeldBack(arrival: Arrival): boolean

@@ -39,7 +39,8 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
     if (search.includes('%')) {
       for (const part of search.slice(1).split(/[&=]/)) decode(part)
     }
-    const path = normalize(findPath(target))
+    // findPath would do for both forms, but costs more.
+    const path = normalize(isOriginForm ? target.slice(0, target.length - search.length) : findPath(target))
     const found = exact.get(path)
     if (found !== undefined) return { resource: found, parameter: '', search }
     for (const { start, end, resource } of templates) {

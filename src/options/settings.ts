@@ -19,7 +19,7 @@ export interface Setting {
   /** Makes the value of a text, or what the schema refuses. Without it, the text is the value. */
   readonly parse?: (text: string) => unknown
   /** What the text has to be, where the schema's words are about the value. */
-  readonly expectedText?: string
+  readonly textWords?: string
 }
 
 const logLevels = ['silent', 'info', 'requests'] as const
@@ -32,7 +32,7 @@ export const settings = {
     fallback: '3000',
     meaning: 'port to listen on; 0 picks a free one',
     schema: expectedInteger('an integer', 0, 65_535),
-    expectedText: 'a port from 0 to 65535',
+    textWords: 'a port from 0 to 65535',
     parse: (text: string) => (/^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : text),
   },
   host: {
@@ -93,7 +93,7 @@ export const settings = {
     meaning: `ms to delay /v1 responses: 300 or 200-800, at most ${maxDelayMs}`,
     schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
     parse: parseDelay,
-    expectedText: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
+    textWords: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
   fail: {
     variable: 'PETSTORE_FAIL',

@@ -221,7 +221,7 @@ function parseText({ schema, parse = String, fallback = '' }: Setting, text: str
 
 /** A text may be valid once its user and password are masked. Then the `others`, the faults of the whole text, do not show it. */
 function describeFaults(setting: Setting, masked: string, others: readonly v.BaseIssue<unknown>[]): string {
-  if (setting.expectedText !== undefined) return `expected ${setting.expectedText}, got ${describe(masked)}`
+  if (setting.textWords !== undefined) return `expected ${setting.textWords}, got ${describe(masked)}`
   const { issues = others } = parseText(setting, masked)
   const faults = issues.map(({ message, path }) => {
     const item = path?.[0]

@@ -140,9 +140,10 @@ export function describeChecked({ petCount, highestId, missingIdCount, repair }:
 async function serve(config: Config, database: Database | undefined, console: Console): Promise<void> {
   const { say, sayError, addTimes } = console
   const createdKey = config.apiKeys.length === 0 ? randomBytes(24).toString('base64url') : undefined
+  // The program alone has these. `settings` has the others.
   const { hints: _hints, log, database: _address, dataFile, ...settings } = config
   const options = {
-    // The compiler refuses a setting here that embedders do not have. Take it out in the line above, or add it to options/types.ts.
+    // The compiler refuses a setting here that embedders do not have. Name it among those above, or add it to options/types.ts.
     ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,

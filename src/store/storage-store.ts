@@ -24,10 +24,18 @@ const PageSchema = v.object({
 
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
   const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
-  /** This has when a kind of call failed (`clock.performanceNow()`), if none has succeeded since. With a full disk, reads still work. */
+  /**
+   * When each kind of call last failed (`clock.performanceNow()`), while none of that kind has succeeded since. The kinds are apart, because reads
+   * still work on a full disk.
+   */
   const failedAt = new Map<'reads' | 'creations', number>()
   /** A client may send a bad pet again and again. The log is told of a new reason only. */
   let lastRefusal = ''
+
+  function isCreationKnownToFail(): boolean {
+    const knownMs = clock.performanceNow() - (failedAt.get('creations') ?? -Infinity)
+    return knownMs < failureKnownMs
+  }
 
   /** A database refuses a whole group for one bad pet. Then each is tried by itself. */
   async function createAll(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | Error)[]> {
@@ -70,6 +78,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
         lastRefusal = reason
         throw new PetStoreError('storage_failed', `The pet was refused by the database; ${notStored}.`, error)
       }
+      // A creation may fail at nine and nobody try another: then it is not known of an outage at noon whether it is the same one.
+      if (!isCreationKnownToFail()) failedAt.delete('creations')
       if (failedAt.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
       failedAt.set(kind, clock.performanceNow())
       const isFull = code === 'insufficient_storage'
@@ -89,10 +99,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       return parseResult(v.optional(PetSchema), await call('reads', () => storage.get(id)))
     },
     create: (newPet) => queue.add(newPet),
-    whyNoCreation() {
-      const knownMs = clock.performanceNow() - (failedAt.get('creations') ?? -Infinity)
-      return knownMs < failureKnownMs ? 'storage_failed' : undefined
-    },
+    whyNoCreation: () => (isCreationKnownToFail() ? 'storage_failed' : undefined),
     /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
     close(deadline) {
       return new Promise((resolve) => {
