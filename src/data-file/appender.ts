@@ -7,7 +7,7 @@ import { closingBrackets, type FileText, formatPets } from './file-text.ts'
 
 /** The end of a file that is served, over which an append writes. */
 export interface FileEnd {
-  readonly identity: Identity
+  readonly identity: Identity | undefined
   /** The offset behind the last pet or, if there is none, behind the `[`. */
   readonly petsEnd: number
   /** The last bytes before `petsEnd`, as many as are compared. */
@@ -62,7 +62,7 @@ export function formatAppend(pets: readonly Pet[], isFirst: boolean): Buffer {
 }
 
 /** Copies the bytes, since a Buffer on a part of the text would keep all of it in memory. */
-export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity): FileEnd {
+export function endOf({ bytes, petsEnd, tail }: FileText, identity: Identity | undefined): FileEnd {
   const before = Buffer.from(bytes.subarray(Math.max(0, petsEnd - comparedBytes), petsEnd))
   return { identity, petsEnd, before, closing: Buffer.from(tail) }
 }
@@ -86,7 +86,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
   let isTouched = false
   let isSyncing = false
   let writtenBytes = 0
-  let identity: Identity
+  let identity: Identity | undefined
   try {
     // 1. Look: the file is as it was left. Where times are whole seconds, only its bytes show an edit.
     file = await OpenEnd.open(disk, end)
@@ -121,7 +121,7 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
   let file: OpenEnd | undefined
   let isTouched = false
   let isSyncing = false
-  let identity: Identity
+  let identity: Identity | undefined
   try {
     // 1. Look: the file is as the append has left it.
     file = await OpenEnd.open(disk, end)
@@ -237,9 +237,9 @@ class OpenEnd {
     if (isWindows) this.close()
     const found = this.#disk.statIdentity()
     const isSameFile = isWindows
-      ? found?.ino === written?.ino && found?.size === written?.size
+      ? found?.ino === written.ino && found.size === written.size
       : isSame(found, written)
-    if (!isSameFile) throw new DataFileChanged()
+    if (found === undefined || !isSameFile) throw new DataFileChanged()
     return found
   }
 

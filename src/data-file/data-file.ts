@@ -57,7 +57,7 @@ type State =
   | { readonly is: 'half-written'; readonly end: FileEnd; readonly halfWritten: HalfWritten }
   | {
       readonly is: 'unusable'
-      readonly identity: Identity
+      readonly identity: Identity | undefined
       readonly error: DataFileUnusable
       /** Only a right to write is lacking, which may come without another edit. */
       readonly lacksRight: boolean
@@ -73,7 +73,7 @@ interface Served {
   /** So many of the pets are in the file. Those behind them are being created. */
   count: number
   /** The identity of the file when it was last read or written here. */
-  identity: Identity
+  identity: Identity | undefined
   /** Where the path led when the file was read: a link may lead elsewhere since. */
   readonly target: string
 }
@@ -342,7 +342,7 @@ export class DataFile implements Adapter<PetData> {
     this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
   }
 
-  #serve(identity: Identity, text: FileText): PetData {
+  #serve(identity: Identity | undefined, text: FileText): PetData {
     const { target } = this.#disk
     removeLeftovers(this.#disk)
     this.#isOldAside = false
@@ -355,7 +355,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#served.data
   }
 
-  async #rewrite(expected: Identity, next: Buffer): Promise<Buffer> {
+  async #rewrite(expected: Identity | undefined, next: Buffer): Promise<Buffer> {
     const outcome = await rewriteFile(this.#disk, expected, next)
     if (outcome.is === 'failed') {
       const { error, isOldAside } = outcome
@@ -405,7 +405,10 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  async #repair(identity: Identity, { damaged, missingWords, repaired }: Damage): Promise<Buffer> {
+  async #repair(
+    identity: Identity | undefined,
+    { damaged, missingWords, repaired }: Damage,
+  ): Promise<Buffer> {
     const hasDamage = damaged.length > 0
     const tornPath = hasDamage ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {

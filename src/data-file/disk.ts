@@ -13,8 +13,8 @@ export type FileSystem = typeof nodeFs
 /** A virus scanner or an indexer on Windows may hold a file for so long. */
 const maxInUseMs = 1000
 
-/** One state of a file, as far as `stat` tells; undefined for a missing file. The ctime is needed, since `cp -p` and `touch` set the mtime back. */
-export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> | undefined
+/** One state of a file, as far as `stat` tells. The ctime is needed, since `cp -p` and `touch` set the mtime back. */
+export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>
 
 export interface DiskOptions {
   /** Takes messages for the person who runs the server. */
@@ -88,8 +88,10 @@ export class Disk {
     return undefined
   }
 
-  statIdentity(path = this.path): Identity {
-    return this.#identify(this.fs.statSync(path, { bigint: true, throwIfNoEntry: false }))
+  /** Undefined for a missing file. */
+  statIdentity(path = this.path): Identity | undefined {
+    const stats = this.fs.statSync(path, { bigint: true, throwIfNoEntry: false })
+    return stats && this.#identify(stats)
   }
 
   fstatIdentity(descriptor: number): Identity {
@@ -100,8 +102,8 @@ export class Disk {
    * On Windows, Node 22.12 to 22.16 and 24.0 to 24.1 give a file another device by its path than by a descriptor
    * (https://github.com/libuv/libuv/pull/4698). So the device is left out there.
    */
-  #identify(stats: BigIntStats | undefined): Identity {
-    return stats && this.isWindows ? { ...stats, dev: 0n } : stats
+  #identify(stats: BigIntStats): Identity {
+    return this.isWindows ? { ...stats, dev: 0n } : stats
   }
 
   /** Returns whether another program may hold the file, which only Windows lets it do. */
@@ -176,7 +178,7 @@ export class Disk {
   }
 
   /** Reads the data file. If no regular file is there, `fault` says so. Throws a DataFileChanged when it was written to meanwhile. */
-  async read(): Promise<{ bytes: Buffer; identity: Identity; fault?: string }> {
+  async read(): Promise<{ bytes: Buffer; identity: Identity | undefined; fault?: string }> {
     try {
       // Without O_NONBLOCK, the open of a pipe would wait for a writer (https://man7.org/linux/man-pages/man7/fifo.7.html).
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -320,12 +322,12 @@ function errorOf(call: () => unknown): unknown {
 
 const contentMembers = ['dev', 'ino', 'size', 'mtimeNs'] as const
 
-export function isSame(a: Identity, b: Identity): boolean {
+export function isSame(a: Identity | undefined, b: Identity | undefined): boolean {
   return seemsUnedited(a, b) && a?.ctimeNs === b?.ctimeNs
 }
 
 /** Compares all but the ctime, which a rename and another mode change. */
-export function seemsUnedited(a: Identity, b: Identity): boolean {
+export function seemsUnedited(a: Identity | undefined, b: Identity | undefined): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
 }
 

@@ -83,7 +83,11 @@ export type RewriteOutcome =
   | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
 /** Puts a new file in the place of `expected`, which is undefined if there was none. If another one is there by now, leaves that. */
-export async function rewriteFile(disk: Disk, expected: Identity, next: Buffer): Promise<RewriteOutcome> {
+export async function rewriteFile(
+  disk: Disk,
+  expected: Identity | undefined,
+  next: Buffer,
+): Promise<RewriteOutcome> {
   const { target } = disk
   const oldPath = oldName(target)
   const newPath = newName(target)

@@ -39,7 +39,7 @@ export async function readUntilSettled<T>(disk: Disk, isStart: boolean, read: ()
 
 export interface FoundText {
   readonly text: FileText
-  readonly identity: Identity
+  readonly identity: Identity | undefined
   /** Why it cannot be used as it is. */
   readonly unusable: DataFileUnusable | undefined
 }
@@ -63,7 +63,7 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
 }
 
 /** An editor may have emptied the file, and take its time to write it again. Throws a DataFileChanged when it has written. */
-async function waitForSave(disk: Disk, identity: Identity, isStart: boolean): Promise<void> {
+async function waitForSave(disk: Disk, identity: Identity | undefined, isStart: boolean): Promise<void> {
   const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
   const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
   for (const start = clock.performanceNow(); clock.performanceNow() - start < waitMs;) {
