@@ -138,7 +138,15 @@ export class FileStore implements Store {
   }
 
   /**
-   * A creation has met an edit, so that its `results` were not confirmed. Returns what it is to append now; pets that are listed stay as they are.
+   * Returns what a creation that met an edit is to append. Pets that are listed by now count as stored, and are not appended again. If 13 Rex and
+   * 14 Mia were half-written, which gives both ids:
+   *
+   * | The edited file lists  | Rex            | Mia            |
+   * | ---------------------- | -------------- | -------------- |
+   * | no pet above 12        | appended as 13 | appended as 14 |
+   * | 13 Rex                 | stored as 13   | appended as 14 |
+   * | 14 Mia                 | appended as 15 | stored as 14   |
+   * | 13 Kit, a person's own | appended as 15 | appended as 16 |
    */
   #giveIdsAgain(
     newPets: readonly PetWithoutId[],
