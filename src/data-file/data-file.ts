@@ -339,7 +339,7 @@ export class DataFile implements Adapter<PetData> {
 
   /** Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file that may not be written. */
   #noteFailedSync(error: unknown): void {
-    this.#hasFailedSync = errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)
+    if (errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)) this.#hasFailedSync = true
   }
 
   #serve(identity: Identity | undefined, text: FileText): PetData {
