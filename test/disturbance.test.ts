@@ -120,7 +120,10 @@ test('sends the responses to earlier requests of a connection before it drops on
   for (const url of [app.url, mounted]) {
     const received = await readToEnd(url, creation + formatRequest('GET /v1/pets'))
     assert.match(received, /^HTTP\/1.1 201 Created\r\n/)
-    assert.equal(received.match(/HTTP\/1.1/g)?.length, url === mounted ? 1 : 2)
+    assert.match(
+      received,
+      /\r\n\r\n\{.*\}HTTP\/1.1 [^{]*dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n/,
+    )
   }
 })
 

@@ -39,10 +39,14 @@ export function createListener(core: Core) {
     }
     const respond = (reply: Reply): void => {
       if (reply.status === 0) {
-        // A response has no socket before its turn on the connection, and another object in its place where Fastify injects the request.
         const { socket } = response
-        const isItsTurn = !('stream' in request) && !client.destroyed && socket instanceof Socket
-        return isItsTurn ? endUnusably(socket, reply) : breakOff()
+        if ('stream' in request || client.destroyed) breakOff()
+        else if (socket instanceof Socket) endUnusably(socket, reply)
+        // A response has no socket while another one is to be sent before it on the connection.
+        else if (socket === null) endUnusablyInTurn(response as ServerResponse)
+        // Fastify injects a request with another object in its place.
+        else breakOff()
+        return
       }
       try {
         // The responses of HTTP/2 have the same methods, but no Connection.
@@ -61,6 +65,13 @@ export function createListener(core: Core) {
 function endUnusably(socket: Socket, reply: Reply): void {
   socket.end(formatReply(reply, {})).resume()
   socket.setTimeout(lingerMs, () => socket.destroy())
+}
+
+/** Node writes a line for each of the two lengths. */
+function endUnusablyInTurn(response: ServerResponse): void {
+  response.setHeader('Content-Length', ['1', '2'])
+  response.setHeader('Connection', 'close')
+  response.writeHead(500, 'dropped').end()
 }
 
 /** Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list. */
