@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { parseFileText } from '../src/data-file/file-text.ts'
 import { openFileStore } from '../src/store/file-store.ts'
@@ -42,14 +42,21 @@ test('every copy opens, with every pet that was acknowledged before it began', a
   t.diagnostic(`${copyCount} copies, ${repairedCount} of them repaired`)
 })
 
-test('a copy that caught a creation halfway can be put back while the store runs', async (t) => {
+/** A store with two pets, and a copy that `cp` began before the second was created, and ended after that. */
+async function openWithCopy(t: TestContext) {
   const path = join(makeFastFolder(), 'pets.json')
   const { store, lines } = await openStore(t, path)
   await store.create(newPet('Rex'))
   const first = readFileSync(path)
   await store.create(newPet('Mia'))
   // `cp` has read to the end, and then what was appended in the meantime.
-  writeFileSync(path, Buffer.concat([first, readFileSync(path).subarray(first.length)]))
+  const copy = Buffer.concat([first, readFileSync(path).subarray(first.length)])
+  return { path, store, lines, copy }
+}
+
+test('a copy that caught a creation halfway can be put back while the store runs', async (t) => {
+  const { path, store, lines, copy } = await openWithCopy(t)
+  writeFileSync(path, copy)
   await lines.next(/repaired: /)
   await store.create(newPet('Kit'))
   // Mia was not there yet when the copy began.
@@ -58,12 +65,7 @@ test('a copy that caught a creation halfway can be put back while the store runs
 })
 
 test('a copy that caught a creation halfway can be put back after a mistake, for which the pets were kept', async (t) => {
-  const path = join(makeFastFolder(), 'pets.json')
-  const { store, lines } = await openStore(t, path)
-  await store.create(newPet('Rex'))
-  const first = readFileSync(path)
-  await store.create(newPet('Mia'))
-  const copy = Buffer.concat([first, readFileSync(path).subarray(first.length)])
+  const { path, store, lines, copy } = await openWithCopy(t)
   writeFileSync(path, '{')
   await lines.next(/are kept in/)
   writeFileSync(path, copy)

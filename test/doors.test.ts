@@ -365,6 +365,26 @@ test('takes a request of an adapter, without raw headers, and its body as text o
   }
 })
 
+test('tells onError of a dropped response that an app has wrapped so that it throws, and rejects nothing', async (t) => {
+  const errors: string[] = []
+  const store = await create(t, { fail: 'drop', onError: (message: string) => errors.push(message) })
+  const arrivals = new EventEmitter()
+  // The first request of the connection is the app's, and is not answered yet.
+  const url = await listen(t, (request, response) => {
+    if (request.method === 'GET') return
+    response.setHeader = () => {
+      throw new Error('wrapped')
+    }
+    arrivals.emit('dropped', store.listener(request, response))
+  })
+  const dropped = once(arrivals, 'dropped')
+  const client = await connectRaw(t, url)
+  client.write(formatRequest('GET /other') + formatRequest('POST /v1/pets', [], pet))
+  const [response]: unknown[] = await dropped
+  await response
+  assert.deepEqual(errors, ['internal_error in POST /v1/pets: Error'])
+})
+
 test('drops a request that an adapter hands on without its connection, and goes on', async (t) => {
   const store = await create(t, { fail: 'drop' })
   const url = await listenBehindAdapter(t, store, [])

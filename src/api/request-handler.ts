@@ -78,7 +78,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return route
   }
 
-  /** Serves a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
+  /** Finds the route of a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
   function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
     try {
       const methods = findMatch(target)?.resource ?? {}
@@ -118,7 +118,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     if (failure.isAfter) {
       const reply = await answer(arrival, current)
       if (reply.status >= 300) return reply
-    } else current.route = findRouteUnchecked(arrival)
+    } else {
+      current.route = findRouteUnchecked(arrival)
+    }
     return failOnPurpose(failure, arrival, everyMethod)
   }
 

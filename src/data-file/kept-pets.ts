@@ -58,7 +58,7 @@ export class PetKeeper {
     this.#failure = undefined
   }
 
-  /** Removes the kept files when the pets are in the data file again, since the kept ones are older soon. */
+  /** Removes the kept files when the pets are in the data file again, since the next creation would make them out of date. */
   discard(): void {
     for (const path of this.paths) this.#disk.remove(path)
     this.paths = []

@@ -15,7 +15,7 @@ import type { Disk, Identity } from './disk.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
-/** This differs from the name of a new data file, which tells a start that a rewrite was interrupted. */
+/** A start that finds no data file takes a file with the newName for an interrupted rewrite. So kept and torn files are written under this name. */
 export const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
 const maxWriteBytes = 65_536

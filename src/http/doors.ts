@@ -37,20 +37,21 @@ export function createListener(core: Core) {
       if ('stream' in request) request.stream.close(internalError)
       else response.destroy()
     }
+    const drop = (reply: Reply): void => {
+      const { socket } = response
+      if ('stream' in request || client.destroyed) breakOff()
+      else if (socket instanceof Socket) endUnusably(socket, reply)
+      // A response has no socket while another one is to be sent before it on the connection.
+      else if (socket === null) endUnusablyInTurn(response as ServerResponse)
+      // Fastify injects a request with another object in its place.
+      else breakOff()
+    }
     const respond = (reply: Reply): void => {
-      if (reply.status === 0) {
-        const { socket } = response
-        if ('stream' in request || client.destroyed) breakOff()
-        else if (socket instanceof Socket) endUnusably(socket, reply)
-        // A response has no socket while another one is to be sent before it on the connection.
-        else if (socket === null) endUnusablyInTurn(response as ServerResponse)
-        // Fastify injects a request with another object in its place.
-        else breakOff()
-        return
-      }
       try {
+        if (reply.status === 0) drop(reply)
         // The responses of HTTP/2 have the same methods, but no Connection.
-        sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
+        else
+          sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
       } catch (error) {
         // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
         core.reportError(error, arrival)

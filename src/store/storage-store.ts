@@ -78,7 +78,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
         lastRefusal = reason
         throw new PetStoreError('storage_failed', `The pet was refused by the database; ${notStored}.`, error)
       }
-      // A creation may fail at nine and nobody try another: then it is not known of an outage at noon whether it is the same one.
+      // A creation may have failed at nine, and nobody has tried another. Then an outage of reads at noon is told as a new one.
       if (!isCreationKnownToFail()) failedAt.delete('creations')
       if (failedAt.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
       failedAt.set(kind, clock.performanceNow())
