@@ -1,6 +1,6 @@
 /**
  * What clients can make the service hold to nobody's use: it lives through each attack with a small heap. And what it does for the pets when
- * their file is lost, it can do in the memory that it serves them with.
+ * their file is lost, it can do in little more memory than it serves them with.
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -15,7 +15,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { petLine } from './file-system.ts'
 import {
@@ -157,39 +157,53 @@ describe('memory stays small', { concurrency: false }, () => {
   })
 })
 
-test('keeps the pets of an emptied file in the smallest heap that serves them', async (t) => {
+test('keeps the pets of an emptied file in little more heap than serves them', async (t) => {
   const count = isThorough ? 100_000 : 60_000
   const text = formatDataFile(
     ...Array.from({ length: count }, (_, index) => petLine(index + 1, `Pet ${index}`)),
   )
-  let smallestMB = 0
-  // The smallest that serves them may do so by luck, so the pets are kept in the next one.
-  for (let heapMB = 14; heapMB < 200; heapMB = Math.ceil(heapMB * 1.2)) {
+  const start = async (heapMB: number) => {
     const folder = makeFolder()
     const path = join(folder, 'data/pets.json')
     mkdirSync(join(folder, 'data'))
     writeFileSync(path, text)
     const env = { PETSTORE_API_KEYS: key, NODE_OPTIONS: `--max-old-space-size=${heapMB}` }
-    const { child, ended, waitFor } = runProgram(t, folder, env)
-    const url = await waitFor(/listens on (http:\S+)\n/).then(
-      ([, address = '']) => address,
-      () => undefined,
-    )
-    if (url === undefined) continue
-    if (smallestMB > 0) {
-      t.diagnostic(`${heapMB} MB of heap, after ${smallestMB} MB were enough to serve`)
-      truncateSync(path)
-      await waitFor(/no pet can be added .* are kept in /)
-      const kept = readdirSync(join(folder, 'data')).find((name) => name.includes('.kept-')) ?? ''
-      assert.equal(readFileSync(join(folder, 'data', kept), 'utf8'), text)
-      return
-    }
-    const { status } = await send(url, '/v1/pets?limit=100').catch(() => ({ status: 0 }))
-    if (status === 200) smallestMB = heapMB
+    const program = runProgram(t, folder, env)
+    const serves = await program
+      .waitFor(/listens on (http:\S+)\n/)
+      .then(([, url = '']) => send(url, '/v1/pets?limit=100'))
+      .then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+    return { ...program, path, serves }
+  }
+  let servingMB = 14
+  for (; servingMB < 200; servingMB = Math.ceil(servingMB * 1.2)) {
+    const { child, ended, serves } = await start(servingMB)
     child.kill('SIGKILL')
     await ended
+    if (serves) break
   }
-  assert.fail('no heap serves them')
+  assert.ok(servingMB < 200, 'no heap serves them')
+  // Near its limit, a heap lasts or not by how far the collector got beside it. A copy of the pets' text would fail each time.
+  const heapMB = Math.ceil(servingMB * 1.2)
+  const failures: string[] = []
+  for (let tries = 0; tries < 3; tries++) {
+    const { output, waitFor, path, serves } = await start(heapMB)
+    truncateSync(path)
+    const keeps = serves && (await waitFor(/no pet can be added .* are kept in /).catch(() => undefined))
+    if (keeps) {
+      t.diagnostic(`${heapMB} MB of heap, after ${servingMB} MB were enough to serve`)
+      const kept = readdirSync(dirname(path)).find((name) => name.includes('.kept-')) ?? ''
+      assert.equal(readFileSync(join(dirname(path), kept), 'utf8'), text)
+      return
+    }
+    failures.push(output())
+  }
+  assert.fail(
+    `${servingMB} MB of heap are enough to serve, ${heapMB} MB not to keep:\n${failures.join('\n')}`,
+  )
 })
 
 const feature =
