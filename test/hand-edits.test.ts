@@ -162,6 +162,26 @@ test('begins no look for edits while another is under way', async (t) => {
   assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
 })
 
+test('leaves an edit alone that comes during the sync of a creation', async (t) => {
+  const path = makeDataFile([rex])
+  const { ino } = statSync(path)
+  const edited = `${formatDataFile(mia)} `
+  let isArmed = false
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (!isArmed || name !== 'fdatasync' || place !== path) return
+      isArmed = false
+      writeFileSync(path, edited)
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  isArmed = true
+  await Promise.allSettled([store.create(newPet('Kit'))])
+  await store.reset()
+  assert.deepEqual(namesIn(store)[0], 'Mia')
+  assert.equal(statSync(path).ino, ino, 'it was not rewritten')
+})
+
 test('reads it again after a touch, without a change, and says nothing of another mode', async (t) => {
   const path = makeDataFile([rex])
   const { store, lines } = await openStore(t, path)

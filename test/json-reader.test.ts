@@ -163,6 +163,11 @@ test('a number is read with its exponent and its zeros, or kept as the text that
   assert.deepEqual(parseJson(Buffer.from('[-0,-0.0]')), [0, 0])
 })
 
+test('names the character that is wrong, whatever comes behind it', () => {
+  const fault = new JsonFault('expected a value, got "x"', 1)
+  assert.throws(() => parseJson(Buffer.from([0x5b, 0x78, 0xff])), fault)
+})
+
 test('a byte that is not UTF-8 is found behind characters of any length, in a string and outside', () => {
   const codes = [0x61, 0x7f, 0x80, 0x7ff, 0x800, 0xffff, 0x10000, 0x10ffff]
   const characters = codes.map((code) => String.fromCodePoint(code))

@@ -84,7 +84,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
   const { closing, petsEnd } = end
   let file: OpenEnd | undefined
   let isTouched = false
-  let isSyncing = false
+  let hasSyncFailed = false
   let writtenBytes = 0
   let identity: Identity | undefined
   try {
@@ -99,9 +99,10 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     // 3. Look: nobody else has written meanwhile.
     if (file.wasStopped() || !file.endsIn(bytes)) throw new DataFileChanged()
     // 4. Sync. That takes milliseconds, in which the file can be edited.
-    isSyncing = true
-    await file.sync()
-    isSyncing = false
+    await file.sync().catch((error: unknown) => {
+      hasSyncFailed = true
+      throw error
+    })
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
     return { is: 'durable', end: endAfter(end, bytes, identity) }
@@ -109,7 +110,7 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
     // Even a write that fails may have changed the file.
     const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
     const halfWritten = isTouched ? { bytes, identity: left } : undefined
-    return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten, hasSyncFailed: isSyncing }
+    return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten, hasSyncFailed }
   } finally {
     file?.close()
   }
@@ -120,7 +121,7 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
   const { closing, petsEnd } = end
   let file: OpenEnd | undefined
   let isTouched = false
-  let isSyncing = false
+  let hasSyncFailed = false
   let identity: Identity | undefined
   try {
     // 1. Look: the file is as the append has left it.
@@ -138,9 +139,10 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
     // 3. Look: nobody else has written meanwhile.
     if (file.wasStopped() || !file.endsIn(closing)) throw new DataFileChanged()
     // 4. Sync.
-    isSyncing = true
-    await file.sync()
-    isSyncing = false
+    await file.sync().catch((error: unknown) => {
+      hasSyncFailed = true
+      throw error
+    })
     // 5. Look: it is still the file at the path.
     identity = file.closeAndFind(identity)
     // 6. Somebody may have edited the beginning of the file since the append. Only a known identity shows that: without one, it has to be read.
@@ -153,7 +155,7 @@ export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritte
       is: 'failed',
       error: toChanged(error),
       halfWritten: stillHalfWritten,
-      hasSyncFailed: isSyncing,
+      hasSyncFailed,
     }
   } finally {
     file?.close()
