@@ -94,17 +94,13 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
   const found: FoundPet[] = []
   // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends the name: then `,` or `}` follows.
   const start = /\{\s*"(?!\s*[,}])/g
-  let count = 0
   for (let match = start.exec(text); match !== null; match = start.exec(text)) {
-    count++
-    // The damaged pet, whose beginning may stand before the damage, is one more.
-    if (count > maxAppendPets + 1) return undefined
     const reader = new JsonReader(tail)
     reader.at = match.index
     let faults = 0
     try {
       const pet = readPet(reader, () => faults++)
-      if (pet === undefined || faults > 0) return undefined
+      if (pet === undefined || faults > 0 || found.length === maxAppendPets) return undefined
       found.push({ start: match.index, end: reader.at, id: pet.id })
       start.lastIndex = reader.at
     } catch (error) {
@@ -112,7 +108,7 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
       if (error.offset < tail.length && !isAtNul(text, error.offset)) return undefined
     }
   }
-  return found.length > maxAppendPets ? undefined : found
+  return found
 }
 
 /** Returns whether a fault comes from a hole. That of an escape that was cut is at its backslash, that of a number at its beginning. */
