@@ -1,17 +1,8 @@
 /** Exact JSON: held against JSON.parse for what it reads and refuses, and against BigInt for its integers. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  JsonFault,
-  JsonReader,
-  parseJson,
-  placeOf,
-  InexactNumber,
-  isInt64,
-  maxInt64,
-  minInt64,
-  parseNumber,
-} from '../src/json/json.ts'
+import { InexactNumber, isInt64, maxInt64, minInt64, parseNumber } from '../src/json/int64.ts'
+import { JsonFault, JsonReader, parseJson, placeOf } from '../src/json/json.ts'
 import { createRandom } from './support.ts'
 
 const seed = 20_301_205

@@ -1,7 +1,8 @@
 /** The fast reader of one pet takes what the schema takes, and nothing else. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { JsonReader, maxInt64, minInt64 } from '../src/json/json.ts'
+import { maxInt64, minInt64 } from '../src/json/int64.ts'
+import { JsonReader } from '../src/json/json.ts'
 import { checkSeed } from '../src/pet/pet-rules.ts'
 import { petMembers, petStatuses, type EachMember } from '../src/pet/pet.ts'
 import { readPlainPet } from '../src/pet/seeds.ts'

@@ -4,7 +4,8 @@
  */
 import * as v from 'valibot'
 import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
-import { describe, escapeNonAscii, parseId, type Int64 } from '../json/json.ts'
+import { parseId, type Int64 } from '../json/int64.ts'
+import { describe, escapeNonAscii } from '../json/words.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery, Store } from '../store/store.ts'

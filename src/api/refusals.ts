@@ -8,7 +8,7 @@ import type { Failure } from '../http/disturbance.ts'
 import type { Arrival } from '../http/request.ts'
 import { errorReply, HttpError, httpErrors, InvalidValues, type Reply } from '../http/response.ts'
 import { findPath } from '../http/router.ts'
-import { describe } from '../json/json.ts'
+import { describe } from '../json/words.ts'
 import { notStored, perhapsStored, type PetStoreError } from '../store/store.ts'
 
 export const errorCodes = {

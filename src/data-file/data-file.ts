@@ -14,7 +14,7 @@
  */
 import { basename, dirname } from 'node:path'
 import type { Adapter } from 'lowdb'
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode, isWriteRefused } from '../system/errors.ts'

@@ -4,7 +4,7 @@
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { nameUnseen } from '../json/json.ts'
+import { nameUnseen } from '../json/words.ts'
 import { clock, delay } from '../system/clock.ts'
 import { attempt, describeSystemError, errorCode, isWriteRefused } from '../system/errors.ts'
 

@@ -2,15 +2,9 @@
  * Reads the text of the data file, with everything that is wrong with it, and writes it. The pets come last, so that an append overwrites only the
  * closing brackets.
  */
-import {
-  byteOrderMarkLength,
-  JsonFault,
-  JsonReader,
-  maxInt64,
-  placeOf,
-  shorten,
-  type Int64,
-} from '../json/json.ts'
+import { maxInt64, type Int64 } from '../json/int64.ts'
+import { byteOrderMarkLength, JsonFault, JsonReader, placeOf } from '../json/json.ts'
+import { shorten } from '../json/words.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'

@@ -3,7 +3,7 @@
  * files are written and, at a start, found and told of. Any other name, such as `pets.json.kept-old`, is a person's.
  */
 import { basename, dirname, join } from 'node:path'
-import { nameUnseen } from '../json/json.ts'
+import { nameUnseen } from '../json/words.ts'
 import { formatPetCount, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt } from '../system/errors.ts'

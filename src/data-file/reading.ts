@@ -2,7 +2,7 @@
  * Reads the data file, waits for the end of a save, and finds what can be done about a file that cannot be used as it is. Changes nothing: a
  * start, a look while the server runs, and `--check` all ask here.
  */
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import { clock, delay } from '../system/clock.ts'
 import {
   DataFileChanged,

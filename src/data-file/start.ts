@@ -2,7 +2,8 @@
  * Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. Also has `--check`, which looks at
  * the file as a start does and changes nothing, and the writing of a new file for an export.
  */
-import { type Int64, nameUnseen } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
+import { nameUnseen } from '../json/words.ts'
 import type { Pet } from '../pet/pet.ts'
 import { errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
 import { DataFile, type PetData } from './data-file.ts'

@@ -17,7 +17,8 @@
  * A hole in an append that was never confirmed and one in pets that were confirmed long ago look the same. So no whole pet is taken out.
  */
 import { constants } from 'node:buffer'
-import { type Int64, JsonFault, JsonReader } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
+import { JsonFault, JsonReader } from '../json/json.ts'
 import type { Pet } from '../pet/pet.ts'
 import { readPet } from '../pet/seeds.ts'
 import {

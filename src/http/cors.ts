@@ -1,5 +1,5 @@
 /** CORS, without credentials (Fetch standard): which pages may read responses, and what a preflight lets through. */
-import { describe } from '../json/json.ts'
+import { describe } from '../json/words.ts'
 import type { Arrival } from './request.ts'
 import type { Reply } from './response.ts'
 

@@ -2,7 +2,7 @@
  * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation; what an error
  * code says to a client is for the core.
  */
-import { describe } from '../json/json.ts'
+import { describe } from '../json/words.ts'
 import { clock } from '../system/clock.ts'
 import { isPreflight } from './cors.ts'
 import { type Arrival, clientGone } from './request.ts'

@@ -1,5 +1,5 @@
 /** The request log: what is told of each response, and how the program prints it. It has no key, and no part of a query that means nothing here. */
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import { clock } from '../system/clock.ts'
 import type { Arrival, Client } from './request.ts'
 import type { Reply } from './response.ts'

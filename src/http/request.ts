@@ -1,7 +1,8 @@
 /** A request as the doors hand it to the core; whether it is well-formed, where the door does not check that; its body as JSON. */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { byteOrderMarkLength, describe, JsonFault, parseJson, placeOf } from '../json/json.ts'
+import { byteOrderMarkLength, JsonFault, parseJson, placeOf } from '../json/json.ts'
+import { describe } from '../json/words.ts'
 import { EmbeddingError } from '../system/errors.ts'
 import { maxBodyBytes } from './limits.ts'
 import { HttpError, type HttpErrorCode, type Reply } from './response.ts'

@@ -1,5 +1,5 @@
 /** A reply as a value, for each door to send; and the errors of HTTP itself. */
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import { clock } from '../system/clock.ts'
 import { maxHeadBytes } from './limits.ts'
 

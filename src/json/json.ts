@@ -1,5 +1,7 @@
-/** Exact JSON (RFC 8259), with the place of every error; 64-bit integers; and values in words, for messages. */
+/** Exact JSON (RFC 8259), with the place of every error. */
 import buffer from 'node:buffer'
+import { InexactNumber, parseNumber } from './int64.ts'
+import { nameCodePoint, unseen } from './words.ts'
 
 /**
  * The text is not JSON from this offset on. An offset at its length means that the text ends too soon: what is there is right, except perhaps its
@@ -272,101 +274,7 @@ export class JsonReader {
   }
 }
 
-/** From -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
-export type Int64 = number | bigint
-
-export const maxInt64 = 2n ** 63n - 1n
-export const minInt64 = -(2n ** 63n)
-
-/** Keeps the text of a number that a double would falsify (see parseNumber). */
-export class InexactNumber {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
-  }
-}
-
-export function isInt64(value: unknown): value is Int64 {
-  return typeof value === 'bigint' ? value >= minInt64 && value <= maxInt64 : Number.isSafeInteger(value)
-}
-
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
   return !Array.isArray(value) && !(value instanceof InexactNumber)
-}
-
-/** A bigint that a number can hold becomes that number. */
-export function normalizeInt64(value: Int64): Int64 {
-  const double = Number(value)
-  return Number.isSafeInteger(double) ? double : value
-}
-
-/** Returns undefined past 2^63-1. */
-export function nextInt64(value: Int64): Int64 | undefined {
-  const next = BigInt(value) + 1n
-  return next <= maxInt64 ? normalizeInt64(next) : undefined
-}
-
-/** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); returns undefined for anything else. */
-export function parseId(text: string): Int64 | undefined {
-  if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
-  if (text.length < 16) return Number(text)
-  const id = BigInt(text)
-  return id <= maxInt64 ? normalizeInt64(id) : undefined
-}
-
-/**
- * Reads a JSON number: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1). An integer beyond 2^53 is a bigint, one of 20 and
- * more digits an InexactNumber, and so is a fraction that a double would round to an integer. Other fractions are doubles.
- */
-export function parseNumber(text: string): number | bigint | InexactNumber {
-  const double = Number(text)
-  // No two numbers of 15 digits are the same double, unless they are too small for one: 1e-999 is 0.
-  const isExact = double !== 0 && Math.abs(double) <= Number.MAX_SAFE_INTEGER
-  if (text.length <= 15 && isExact) return double
-  const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
-  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
-  const digits = (whole + fraction).replace(/^0+/, '')
-  // Without the lookbehind, zeros that stand before another digit would take time by the square of their number.
-  const significant = digits.replace(/(?<!0)0+$/, '')
-  if (significant === '') return 0
-  const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
-  if (zeros < 0) return Number.isInteger(double) ? new InexactNumber(text) : double
-  // 20 digits are past 2^63; without this bound `1e999999999` would ask for a gigabyte of zeros.
-  if (significant.length + zeros > 19) return new InexactNumber(text)
-  const magnitude = BigInt(significant + '0'.repeat(zeros))
-  return normalizeInt64(text.startsWith('-') ? -magnitude : magnitude)
-}
-
-/** Describes a value in a few words: scalars as JSON, everything else by its kind. */
-export function describe(value: unknown): string {
-  if (value === undefined) return 'nothing'
-  if (value instanceof InexactNumber) return shorten(value.text)
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value === 'object' && value !== null) return 'an object'
-  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`
-  return shorten(typeof value === 'string' ? JSON.stringify(value) : String(value))
-}
-
-/** Returns at most 60 characters of the text, with a name for each that a person would not see. */
-export function shorten(text: string): string {
-  // The cut may separate the two halves of a surrogate pair.
-  return nameUnseen(text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text)
-}
-
-/** Returns the text with a name, such as `<U+001B>`, for each character that a person would not see, or that a terminal would obey. */
-export function nameUnseen(text: string): string {
-  return text.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
-}
-
-/** These characters show nothing or, except for the space itself, look like a space. */
-const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
-
-function nameCodePoint(character: string): string {
-  return `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
-}
-
-/** Makes each character that is not plain ASCII an escape as in JSON, such as `\u00e4`. */
-export function escapeNonAscii(text: string): string {
-  return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -4,8 +4,8 @@
  */
 import * as v from 'valibot'
 import { completeTimeouts, defaultTimeouts } from '../http/limits.ts'
-import { expected, expectedInteger, expectedMessage } from '../json/expected.ts'
-import { describe, isObject } from '../json/json.ts'
+import { isObject } from '../json/json.ts'
+import { expected, expectedInteger, expectedMessage, describe } from '../json/words.ts'
 import { readSeeds } from '../pet/seeds.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'

@@ -4,8 +4,14 @@ import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, readFailures } from '../http/disturbance.ts'
 import { findOriginFault } from '../http/cors.ts'
 import { httpErrors } from '../http/response.ts'
-import { expected, expectedInteger, expectedMessage, expectedText, expectedValid } from '../json/expected.ts'
-import { describe } from '../json/json.ts'
+import {
+  expected,
+  expectedInteger,
+  expectedMessage,
+  expectedText,
+  expectedValid,
+  describe,
+} from '../json/words.ts'
 import { storeErrorCodes } from '../store/store.ts'
 
 /** The entry's name in the table is that of the option. */

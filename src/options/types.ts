@@ -13,7 +13,7 @@ import type { PetStorage } from '../store/store.ts'
 
 export type { DelayMs, Disturbance } from '../http/disturbance.ts'
 export type { SomeTimeouts, Timeouts } from '../http/limits.ts'
-export type { Int64 } from '../json/json.ts'
+export type { Int64 } from '../json/int64.ts'
 export type { NewPet, Pet, PetStatus, PetWithoutId, SeedPet } from '../pet/pet.ts'
 export type { RequestLog } from '../http/request-log.ts'
 export type { PetPage, PetQuery, PetStorage } from '../store/store.ts'

@@ -1,7 +1,8 @@
 /** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
 import * as v from 'valibot'
-import { expected, expectedMessage, expectedValid } from '../json/expected.ts'
-import { isInt64, isObject, normalizeInt64, shorten, type Int64 } from '../json/json.ts'
+import { isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
+import { isObject } from '../json/json.ts'
+import { expected, expectedMessage, expectedValid, shorten } from '../json/words.ts'
 import {
   isPetMember,
   defaultStatus,

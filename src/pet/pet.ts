@@ -1,5 +1,5 @@
 /** A pet: its members and statuses (interface sections 2 and 3), its id, and its JSON text. */
-import { nextInt64, type Int64 } from '../json/json.ts'
+import { nextInt64, type Int64 } from '../json/int64.ts'
 
 /** Interface section 2. A missing status means `available`. */
 export interface NewPet {

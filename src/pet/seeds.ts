@@ -1,5 +1,6 @@
 /** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
-import { isInt64, type Int64, type JsonReader } from '../json/json.ts'
+import { isInt64, type Int64 } from '../json/int64.ts'
+import type { JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isId, isName, type SeedFault } from './pet-rules.ts'
 import { defaultStatus, fillIds, hasId, isPetMember, petMembers, petStatuses } from './pet.ts'
 import type { CheckedSeed, EachMember, Pet } from './pet.ts'

@@ -1,7 +1,7 @@
 /** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect. */
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
-import { describe } from '../json/json.ts'
+import { describe } from '../json/words.ts'
 import { describeSystemError } from '../system/errors.ts'
 
 const urlPattern =

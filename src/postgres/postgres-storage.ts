@@ -1,5 +1,5 @@
 /** Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements. */
-import { escapeNonAscii } from '../json/json.ts'
+import { escapeNonAscii } from '../json/words.ts'
 import { petStatuses, type EachMember, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 import { describeError, errorCode } from '../system/errors.ts'

@@ -7,7 +7,7 @@ import { AppendFailed, type DataFile, type PetData } from '../data-file/data-fil
 import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'

@@ -1,5 +1,5 @@
 /** Finds pets by id, and for each status, so that a page costs its length and a filter costs nothing. */
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import { isSamePet, petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './store.ts'
 

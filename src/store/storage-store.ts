@@ -1,7 +1,7 @@
 /** The store on an embedder's storage. It groups creations, checks the pets that come back, makes refusals of errors, and keeps no pets. */
 import * as v from 'valibot'
-import { expected } from '../json/expected.ts'
-import { isInt64, type Int64 } from '../json/json.ts'
+import { isInt64, type Int64 } from '../json/int64.ts'
+import { expected } from '../json/words.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'

@@ -1,5 +1,5 @@
 /** What the operations ask of a store, and what an embedder's database has to do; the errors by which a store refuses. */
-import type { Int64 } from '../json/json.ts'
+import type { Int64 } from '../json/int64.ts'
 import type { Pet, PetWithoutId, PetStatus } from '../pet/pet.ts'
 
 export interface Store {
