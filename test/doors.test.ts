@@ -50,6 +50,7 @@ const requests: readonly [method: string, path: string, status: number, init?: R
   ['POST', '/v1/pets', 201, { body: pet }],
   ['POST', '/v1/pets', 400, { body: '{"name":1}' }],
   ['POST', '/v1/pets', 400, { body: '' }],
+  ['POST', '/v1/pets', 400],
   ['POST', '/v1/pets', 413, { body: 'x'.repeat(65_537) }],
   ['POST', '/v1/pets', 415, { body: pet, headers: { ...json, 'content-type': 'text/plain' } }],
 ]
@@ -84,7 +85,6 @@ const read = async (stream: ClientHttp2Stream) => {
   return { status: Number(headers[constants.HTTP2_HEADER_STATUS]), headers, text: await readText(stream) }
 }
 
-/** Starts on a data file that is not valid, as if an editor were still saving it, and connects. */
 /** A start that has taken its port, and waits for the end of a save, and a client of it. `endSave` leaves the file as it is. */
 async function startEarly(t: TestContext) {
   const dataFile = join(makeFolder(), 'pets.json')

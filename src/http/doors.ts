@@ -142,9 +142,9 @@ async function readBody(
   const { body, bodyUsed } = request
   if (bodyUsed || body?.locked === true)
     throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
-  if (body === null) return Buffer.alloc(0)
-  // The body of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is missing.
-  if (typeof (body as Partial<typeof body> | undefined)?.getReader !== 'function') return readWhole(request)
+  // There may be no body; that of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is missing.
+  if (body === null || typeof (body as Partial<typeof body> | undefined)?.getReader !== 'function')
+    return readWhole(request)
   // Readable.fromWeb would take only the streams of Node itself.
   const reader = body.getReader()
   const stream = Readable.from(readChunks(reader)).on('error', onFault)
