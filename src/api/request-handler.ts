@@ -188,7 +188,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       inFlight.push(current)
       let reply: Reply
       try {
-        if (arrival.fault !== undefined) throw arrival.fault
+        if (arrival.body.fault !== undefined) throw arrival.body.fault
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
         reply = await (isDisturbed ? answerDisturbed(arrival, current) : answer(arrival, current))
@@ -227,8 +227,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     disturb: disturbances.change,
     reset() {
       disturbances.reset()
-      // This has no effect on a body that has arrived.
-      for (const { arrival } of inFlight) arrival?.stopBody(clientGone)
+      for (const { arrival } of inFlight) arrival?.body.stop(clientGone)
     },
   }
 }
@@ -237,7 +236,7 @@ async function readBody(arrival: Arrival): Promise<unknown> {
   checkBodyHead(arrival)
   arrival.askForBody?.()
   arrival.askForBody = undefined
-  return parseBody(await arrival.readBody())
+  return parseBody(await arrival.body.read())
 }
 
 /** Every response has these. */

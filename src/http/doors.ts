@@ -10,10 +10,10 @@ import {
   type Arrival,
   bodyTooLarge,
   clientGone,
-  collectBody,
   type Core,
   createArrival,
   readBefore,
+  RequestBody,
 } from './request.ts'
 import { formatReply, pairHeaders, type Reply } from './response.ts'
 
@@ -108,13 +108,12 @@ export function createFetch(core: Core) {
           return signal?.aborted === true
         },
       },
-      readBody: () => readBody(request, arrival, noteFault),
-      stopBody: () => {},
+      body: new RequestBody((body) => readBody(request, body, noteFault)),
     }
     return new Promise((resolve, reject) => {
       const abort = (): void => {
         core.dropHeldBack(arrival)
-        arrival.stopBody(clientGone)
+        arrival.body.stop(clientGone)
         reject(signal?.reason)
       }
       if (signal?.aborted === true) return abort()
@@ -136,7 +135,7 @@ export function createFetch(core: Core) {
 
 async function readBody(
   request: Request,
-  arrival: Arrival,
+  collected: RequestBody,
   onFault: (error: unknown) => void,
 ): Promise<Buffer> {
   const { body, bodyUsed } = request
@@ -148,7 +147,7 @@ async function readBody(
   // Readable.fromWeb would take only the streams of Node itself.
   const reader = body.getReader()
   const stream = Readable.from(readChunks(reader)).on('error', onFault)
-  return collectBody(stream, arrival).finally(() => {
+  return collected.collect(stream).finally(() => {
     stream.destroy()
     // Node up to 24 throws where a stream is cancelled in the turn in which it ends (https://github.com/nodejs/node/issues/54205).
     clock.setImmediate(() => reader.cancel().catch(() => {}))

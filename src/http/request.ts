@@ -30,14 +30,9 @@ export interface Arrival {
   readonly hostLines: number
   readonly authorizationLines: number
   readonly client: Client
-  /** Rejects with an HttpError, with clientGone if the body never ended, or with an EmbeddingError. */
-  readBody: () => Promise<Buffer>
-  /** Sends 100 Continue if the client waits for it. To be called before readBody. */
+  readonly body: RequestBody
+  /** Sends 100 Continue if the client waits for it. To be called before the body is read. */
   askForBody?: (() => void) | undefined
-  /** Makes readBody reject. */
-  stopBody: (reason: Error) => void
-  /** What the door has found wrong. */
-  fault?: Error
 }
 
 /** The service as the doors see it. */
@@ -79,8 +74,7 @@ export function createArrival(message: Message, version: string | undefined, cli
     if (name === 'host') hostLines++
     else if (name === 'authorization') authorizationLines++
   }
-  let body: Promise<Buffer> | undefined
-  const arrival: Arrival = {
+  return {
     method,
     target,
     originalTarget,
@@ -90,16 +84,8 @@ export function createArrival(message: Message, version: string | undefined, cli
     hostLines,
     authorizationLines,
     client,
-    readBody: () => (body ??= collectBody(message, arrival)),
-    stopBody: () => {},
+    body: new RequestBody((body) => body.collect(message)),
   }
-  return arrival
-}
-
-/** Fails a request with a fault that the door has found in its body. */
-export function failBody(arrival: Arrival, fault: Error): void {
-  arrival.fault = fault
-  arrival.stopBody(fault)
 }
 
 /** These errors of Node's parser are not bad syntax. */
@@ -149,9 +135,8 @@ export function bodyTooLarge(): HttpError {
 }
 
 /** Throws where the head is enough to refuse the body. */
-export function checkBodyHead(arrival: Arrival): void {
-  const { headers } = arrival
-  if (arrival.fault !== undefined) throw arrival.fault
+export function checkBodyHead({ headers, body }: Arrival): void {
+  if (body.fault !== undefined) throw body.fault
   const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
   if (!jsonType.test(type)) {
     const fault = `Content-Type: expected application/json, got ${describe(type)}`
@@ -164,49 +149,74 @@ export function checkBodyHead(arrival: Arrival): void {
   if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
 }
 
-/**
- * Collects the bytes of a body. A client may send it in chunks of one byte, for each of which Node keeps a Buffer of some 400 bytes until it is
- * read. So each is taken as it is parsed, and copied into one buffer.
- */
-export function collectBody(stream: Readable, arrival: Pick<Arrival, 'stopBody'>): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    // An app may have read an empty body, which has then ended, but gave no data.
-    const isRead = stream.readableDidRead || stream.readableEnded
-    if (isRead || typeof stream.readableEncoding === 'string') {
-      const fault = isRead ? readBefore : 'the body was given an encoding before'
-      throw new EmbeddingError(`${fault}; mount the listener ahead of body parsers such as express.json()`)
-    }
-    let bytes: Buffer = noBytes
-    let size = 0
-    const stop = (reason: Error): void => {
-      bytes = noBytes
-      size = maxBodyBytes + 1
-      reject(reason)
-    }
-    arrival.stopBody = stop
-    const stopGone = (): void => stop(clientGone)
-    stream.on('data', (part: string | Uint8Array) => {
-      // Some adapters give text, or plain bytes.
-      const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part)
-      // What still comes is dropped: a client that is cut off while it sends may never see the response.
-      if (size > maxBodyBytes) return
-      const start = size
-      size += chunk.length
-      if (size > maxBodyBytes) return stop(bodyTooLarge())
-      if (start === 0) bytes = chunk
-      if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
-      if (start > 0) chunk.copy(bytes, start)
-    })
-    // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
-    for (const event of ['aborted', 'error', 'close']) stream.on(event, stopGone)
-    stream.on('end', () => resolve(bytes.subarray(0, size)))
-    // Until the first read, Node keeps what it has parsed, in spite of the listener (addChunk in
-    // https://github.com/nodejs/node/blob/main/lib/internal/streams/readable.js).
-    stream.read(0)
-  })
-}
-
 const noBytes = Buffer.alloc(0)
+
+/** The body of a request: the core reads it; the core and the door can stop it. */
+export class RequestBody {
+  /** The reason of the last stop: an operation that has not read the body by then does not act. */
+  fault: Error | undefined
+  #bytes: Promise<Buffer> | undefined
+  #fail: (reason: Error) => void = () => {}
+  readonly #begin: (body: RequestBody) => Promise<Buffer>
+
+  /** `begin` is called by the first `read`, and calls `collect`. */
+  constructor(begin: (body: RequestBody) => Promise<Buffer>) {
+    this.#begin = begin
+  }
+
+  /** Rejects with an HttpError, with clientGone if the body never ended, with the reason of a stop, or with an EmbeddingError. */
+  read(): Promise<Buffer> {
+    return (this.#bytes ??= this.#begin(this))
+  }
+
+  /** Makes `read` reject, unless the body has arrived. */
+  stop(reason: Error): void {
+    this.fault = reason
+    this.#fail(reason)
+  }
+
+  /**
+   * A client may send a body in chunks of one byte, for each of which Node keeps a Buffer of some 400 bytes until it is read. So each is taken as it is
+   * parsed, and copied into one buffer.
+   */
+  collect(stream: Readable): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      // An app may have read an empty body, which has then ended, but gave no data.
+      const isRead = stream.readableDidRead || stream.readableEnded
+      if (isRead || typeof stream.readableEncoding === 'string') {
+        const fault = isRead ? readBefore : 'the body was given an encoding before'
+        throw new EmbeddingError(`${fault}; mount the listener ahead of body parsers such as express.json()`)
+      }
+      let bytes: Buffer = noBytes
+      let size = 0
+      const fail = (reason: Error): void => {
+        bytes = noBytes
+        size = maxBodyBytes + 1
+        reject(reason)
+      }
+      this.#fail = fail
+      const failGone = (): void => fail(clientGone)
+      stream.on('data', (part: string | Uint8Array) => {
+        // Some adapters give text, or plain bytes.
+        const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part)
+        // What still comes is dropped: a client that is cut off while it sends may never see the response.
+        if (size > maxBodyBytes) return
+        const start = size
+        size += chunk.length
+        if (size > maxBodyBytes) return fail(bodyTooLarge())
+        if (start === 0) bytes = chunk
+        if (size > bytes.length) bytes = Buffer.concat([bytes], Math.max(size, 2 * bytes.length))
+        if (start > 0) chunk.copy(bytes, start)
+      })
+      // In HTTP/2, 'end' comes behind 'aborted', as if the body were whole.
+      for (const event of ['aborted', 'error', 'close']) stream.on(event, failGone)
+      stream.on('end', () => resolve(bytes.subarray(0, size)))
+      // Until the first read, Node keeps what it has parsed, in spite of the listener (addChunk in
+      // https://github.com/nodejs/node/blob/main/lib/internal/streams/readable.js).
+      stream.read(0)
+    })
+  }
+}
 
 /** Throws malformed_json. */
 export function parseBody(bytes: Buffer): unknown {

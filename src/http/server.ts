@@ -15,7 +15,7 @@ import {
   nodeLimits,
   type SomeTimeouts,
 } from './limits.ts'
-import { clientGone, createArrival, failBody, findParserCode, type Arrival, type Core } from './request.ts'
+import { clientGone, createArrival, findParserCode, type Arrival, type Core } from './request.ts'
 import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
@@ -100,7 +100,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     if (!hasBody) return
     // After the last response, nobody waits for what still comes.
     if (!socket.writable) return void request.resume()
-    arrival.readBody().catch(() => {})
+    arrival.body.read().catch(() => {})
     if (!mayBeRead(socket)) socket.pause()
   }
 
@@ -161,7 +161,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     // The fault is in the head of another request. Node's own listener would come first, and close if the client has closed its half
     // (resOnFinish in https://github.com/nodejs/node/blob/main/lib/_http_server.js).
     else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
-    else failBody(last.arrival, new HttpError(code))
+    else last.arrival.body.stop(new HttpError(code))
   }
 
   /**
@@ -173,7 +173,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
     socket.end(last ? formatReply(last, STATUS_CODES) : '').once('close', () => clock.clearTimeout(timer))
     const [, ...waiting] = connections.get(socket) ?? []
-    for (const { arrival } of waiting) arrival.stopBody(clientGone)
+    for (const { arrival } of waiting) arrival.body.stop(clientGone)
     socket.resume()
   }
 
@@ -196,7 +196,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     },
     /** Fails the bodies of all requests, so that each that has not reached the store is dropped, with its connection. */
     dropWaiting(): void {
-      for (const { arrival } of [...connections.values()].flat()) failBody(arrival, clientGone)
+      for (const { arrival } of [...connections.values()].flat()) arrival.body.stop(clientGone)
     },
     /** Responds within closeMs to the first request of each connection, and closes. If nobody serves yet, it closes at once. */
     async close(): Promise<void> {
