@@ -11,7 +11,6 @@ import { checkBodyHead, checkFraming, clientGone, parseBody } from '../http/requ
 import type { Arrival, Client, Core } from '../http/request.ts'
 import { HttpError, InvalidValues, errorReply, textReply, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
-import { failureCodes } from '../options/settings.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { builtPage } from '../page/load-page.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
@@ -38,7 +37,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const { apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins, exposedHeaders)
-  const disturbances = createDisturbances(options, failureCodes)
+  const disturbances = createDisturbances(options)
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths stand here for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */

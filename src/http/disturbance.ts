@@ -51,27 +51,42 @@ const itemPattern = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS):)?(after:)?([4
 const expectedItems =
   'expected items such as 503 (from 400 to 599), unauthorized, drop, hang, prefer, POST:503 or after:drop, or none alone, which ends failures'
 
-/** `codes` are the error codes that an item may name, and `faults` is what is wrong with the text. */
-export function readFailures(text: string, codes: readonly string[]) {
-  const faults: string[] = []
-  if (text === 'none') return { failures: noFailures, faults }
+/** Splits a text such as `10%:500,prefer`. `percent` is undefined if it names no share. */
+function splitFailures(text: string) {
   const [, percent, list = ''] = /^(?:(-?[\d.]+)%(?:$|:(?=.)))?(.*)$/s.exec(text) ?? []
-  const share = Number(percent ?? 100) / 100
-  if (!(share > 0 && share <= 1))
-    faults.push(`expected a share above 0% and up to 100%, or none, which ends failures, got "${percent}%"`)
   const isUsual = list === '' && percent !== undefined
   const texts = isUsual ? ['500', '503'] : list.split(',').map((item) => item.trim())
-  const items: Failure[] = []
-  for (const item of texts.filter((each) => each !== 'prefer')) {
-    const [, method, after, outcome = ''] = itemPattern.exec(item) ?? []
+  const items = texts.filter((each) => each !== 'prefer')
+  return { percent, share: Number(percent ?? 100) / 100, items, mayBeAsked: texts.includes('prefer') }
+}
+
+/** Returns what is wrong with a text, if anything. `codes` are the error codes that an item may name. */
+export function findFailuresFault(text: string, codes: readonly string[]): string | undefined {
+  if (text === 'none') return undefined
+  const { percent, share, items } = splitFailures(text)
+  const faults: string[] = []
+  if (!(share > 0 && share <= 1))
+    faults.push(`expected a share above 0% and up to 100%, or none, which ends failures, got "${percent}%"`)
+  for (const item of items) {
+    const { outcome } = parseItem(item)
     const isKnown = /^\d|^drop$|^hang$/.test(outcome) || codes.includes(outcome)
     if (!isKnown) faults.push(`${expectedItems}, got ${describe(item)}`)
-    items.push({ method, isAfter: after !== undefined, outcome, isAskedFor: false })
   }
   if (percent !== undefined && items.length === 0)
     faults.push(`expected failures for the share, as in 10%:503,prefer, got ${describe(text)}`)
-  const failures: Failures = { share, items, mayBeAsked: texts.includes('prefer') }
-  return { failures, faults }
+  return faults.length === 0 ? undefined : faults.join('; ')
+}
+
+function parseItem(item: string): Failure {
+  const [, method, after, outcome = ''] = itemPattern.exec(item) ?? []
+  return { method, isAfter: after !== undefined, outcome, isAskedFor: false }
+}
+
+/** The caller has checked the text. */
+function parseFailures(text: string): Failures {
+  if (text === 'none') return noFailures
+  const { share, items, mayBeAsked } = splitFailures(text)
+  return { share, items: items.map(parseItem), mayBeAsked }
 }
 
 /** An item for GET concerns HEAD, too. */
@@ -105,10 +120,8 @@ function chooseFailure({ share, items, mayBeAsked }: Failures, arrival: Arrival)
 }
 
 /** The caller has checked the texts and numbers. */
-export function createDisturbances(atStart: Disturbance, codes: readonly string[]) {
-  const parse = (text: string | undefined) =>
-    text === undefined ? undefined : readFailures(text, codes).failures
-  const initial = { failures: parse(atStart.fail) ?? noFailures, delayMs: atStart.delayMs ?? 0 }
+export function createDisturbances(atStart: Disturbance) {
+  const initial = { failures: parseFailures(atStart.fail ?? 'none'), delayMs: atStart.delayMs ?? 0 }
   let base = initial
   /** Each change holds for the next requests that it concerns. What it does not name is that of the base. */
   const queue: { failures: Failures | undefined; delayMs: DelayMs | undefined; requestsLeft: number }[] = []
@@ -144,7 +157,7 @@ export function createDisturbances(atStart: Disturbance, codes: readonly string[
   return {
     /** Changes what is named. With `requests`, the change waits for those. Throws a TypeError if too many changes wait. */
     change({ fail, delayMs, requests }: Disturbance): void {
-      const failures = parse(fail)
+      const failures = fail === undefined ? undefined : parseFailures(fail)
       if (requests === undefined) {
         base = { failures: failures ?? base.failures, delayMs: delayMs ?? base.delayMs }
         return

@@ -1,7 +1,7 @@
 /** The settings, one entry each, for the variables and arguments of the program, `--help`, and the options that embedding code passes. */
 import * as v from 'valibot'
 import { findKeyFault } from '../http/bearer-auth.ts'
-import { maxDelayMs, type DelayMs, readFailures } from '../http/disturbance.ts'
+import { maxDelayMs, type DelayMs, findFailuresFault } from '../http/disturbance.ts'
 import { findOriginFault } from '../http/cors.ts'
 import { httpErrors } from '../http/response.ts'
 import {
@@ -106,7 +106,9 @@ export const settings = {
     argument: 'fail',
     fallback: 'none',
     meaning: 'failures under /v1 on purpose: 10%, POST:503, prefer …',
-    schema: expectedValid('failures such as 10% or 10%:500,503,drop', findFailFault),
+    schema: expectedValid('failures such as 10% or 10%:500,503,drop', (text) =>
+      findFailuresFault(text, failureCodes),
+    ),
   },
   log: {
     variable: 'PETSTORE_LOG',
@@ -153,12 +155,7 @@ export function maskUser(text: string): string {
 }
 
 /** An item of `fail` may name these error codes: all but `read_only`, which is of `/healthz` alone. */
-export const failureCodes: readonly string[] = [...Object.keys(httpErrors), ...storeErrorCodes]
-
-function findFailFault(text: string): string | undefined {
-  const { faults } = readFailures(text, failureCodes)
-  return faults.length === 0 ? undefined : faults.join('; ')
-}
+const failureCodes: readonly string[] = [...Object.keys(httpErrors), ...storeErrorCodes]
 
 function isDelay(value: unknown): boolean {
   const [minimum, maximum, ...others] = Array.isArray(value) ? value : [value, value]
