@@ -15,7 +15,7 @@ import {
   readBefore,
   RequestBody,
 } from './request.ts'
-import { formatReply, pairHeaders, type Reply } from './response.ts'
+import { pairHeaders, type Reply, unusableHead } from './response.ts'
 
 /** RFC 9113 section 7 has this code. Loading node:http2 for its name would slow the start. */
 const internalError = 2
@@ -37,10 +37,10 @@ export function createListener(core: Core) {
       if ('stream' in request) request.stream.close(internalError)
       else response.destroy()
     }
-    const drop = (reply: Reply): void => {
+    const drop = (): void => {
       const { socket } = response
       if ('stream' in request || client.destroyed) breakOff()
-      else if (socket instanceof Socket) endUnusably(socket, reply)
+      else if (socket instanceof Socket) endUnusably(socket)
       // A response has no socket while another one is to be sent before it on the connection.
       else if (socket === null) endUnusablyInTurn(response as ServerResponse)
       // Fastify injects a request with another object in its place.
@@ -48,7 +48,7 @@ export function createListener(core: Core) {
     }
     const respond = (reply: Reply): void => {
       try {
-        if (reply.status === 0) drop(reply)
+        if (reply.status === 0) drop()
         // The responses of HTTP/2 have the same methods, but no Connection.
         else
           sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
@@ -63,8 +63,8 @@ export function createListener(core: Core) {
 }
 
 /** Reads on what the client sends: a reset would make it lose the unusable head, and a browser would send its request again. */
-function endUnusably(socket: Socket, reply: Reply): void {
-  socket.end(formatReply(reply, {})).resume()
+function endUnusably(socket: Socket): void {
+  socket.end(unusableHead).resume()
   socket.setTimeout(lingerMs, () => socket.destroy())
 }
 

@@ -40,7 +40,7 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
  * some take a single byte for a response. So a request that is dropped gets a head with two lengths, which every client has to refuse (RFC
  * 9112 section 6.3).
  */
-const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
+export const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
 
 /** Makes the text of the last response of an HTTP/1 connection. */
 export function formatReply({ status, headers, body = '' }: Reply, phrases: NodeJS.Dict<string>): string {
