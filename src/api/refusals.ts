@@ -54,14 +54,11 @@ const dropped: Reply = {
   closes: true,
 }
 
-/** This stands there if the request is to hang. */
-export const hanging: Reply = { ...dropped }
-
 /** Returns the reply of a failure on purpose. `methods` are all that any path takes. */
 export function failOnPurpose(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
   const { outcome, isAskedFor, isAfter } = failure
   if (outcome === 'drop') return dropped
-  if (outcome === 'hang') return hanging
+  if (outcome === 'hang') return { ...dropped, hangs: true }
   // Any other outcome is a known code, since settings take no others.
   if (!/^\d/.test(outcome))
     return { ...rehearse(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }

@@ -18,7 +18,7 @@ import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery, type Handler, operations } from './operations.ts'
-import { errorCodes, failOnPurpose, formatAllow, hanging, methodNotAllowed, refuseWith } from './refusals.ts'
+import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refuseWith } from './refusals.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -201,7 +201,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       // A stop has given up on the request, and responded.
       if (!settle(current)) return abandoned
       const sent = complete(reply, current)
-      if (reply === hanging) await disturbances.hang(arrival)
+      if (reply.hangs === true) await disturbances.hang(arrival)
       return sent
     },
     refuse(code, client) {

@@ -18,6 +18,8 @@ export interface Reply {
   readonly id?: Int64
   /** Nothing that follows on its HTTP/1 connection is answered. */
   readonly closes?: boolean
+  /** The request hangs: a door gets the reply only when the client has gone, or at a stop or a reset. */
+  readonly hangs?: boolean
 }
 
 /** Adds Content-Type and Content-Length to `headers`. */
