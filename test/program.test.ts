@@ -22,11 +22,10 @@ import type { Readable } from 'node:stream'
 import { text as readText } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
-import { printEntries } from '../src/http/request-log.ts'
 import { formatUrl, ListenError } from '../src/http/address.ts'
 import { type Setting, settings } from '../src/options/settings.ts'
 import { formatCommand, readArguments, parseConfig } from '../src/program/config.ts'
-import { formatStartText } from '../src/program/console.ts'
+import { formatEntry, formatStartText } from '../src/program/console.ts'
 import { buildOnce } from './built.ts'
 import {
   cleanEnvironment,
@@ -663,7 +662,6 @@ test('logs one line per request: who did what, and how it ended, with neither ke
 })
 
 test('puts what is noted of a request in one order, poll last', () => {
-  const lines: string[] = []
   const request = {
     client: '::1',
     method: 'POST',
@@ -680,9 +678,8 @@ test('puts what is noted of a request in one order, poll last', () => {
     isGone: true,
     isPoll: true,
   }
-  printEntries((line) => lines.push(line))({ ...request, ...notes, code: 'storage_failed' })
   const expected = 'storage_failed on purpose key=62af87 id=1152921504606846976 gone poll'
-  assert.deepEqual(lines, [`::1 POST /v1/pets 503 1.3 ms ${expected}`])
+  assert.equal(formatEntry({ ...request, ...notes }), `::1 POST /v1/pets 503 1.3 ms ${expected}`)
 })
 
 test('prints only errors when it is to be silent', async (t) => {

@@ -1,4 +1,4 @@
-/** The request log: what is told of each response, and how the program prints it. It has no key, and no part of a query that means nothing here. */
+/** The request log: what is told of each response. It has no key, and no part of a query that means nothing here. */
 import type { Int64 } from '../json/int64.ts'
 import { clock } from '../system/clock.ts'
 import type { Arrival, Client } from './request.ts'
@@ -52,37 +52,5 @@ export function createRequestLog(
     isPoll: headers?.['x-petstore-page'] === 'poll',
     isGone: destroyed,
     milliseconds: clock.performanceNow() - start,
-  }
-}
-
-/**
- * Makes an onResponse that prints lines such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll` comes last, for `grep -v
- * 'poll$'`.
- */
-export function printEntries(say: (line: string) => void): (entry: RequestLog) => void {
-  return ({
-    client,
-    method,
-    path,
-    query,
-    status,
-    milliseconds,
-    code,
-    isOnPurpose,
-    key,
-    id,
-    isGone,
-    isPoll,
-  }) => {
-    const notes = [
-      code,
-      isOnPurpose && 'on purpose',
-      key !== undefined && `key=${key}`,
-      id !== undefined && `id=${id}`,
-      isGone && 'gone',
-      isPoll && 'poll',
-    ]
-    const request = `${client} ${method} ${path}${query} ${status} ${milliseconds.toFixed(1)} ms`
-    say([request, ...notes.filter((note) => typeof note === 'string')].join(' '))
   }
 }

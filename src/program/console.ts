@@ -1,12 +1,13 @@
 /**
- * What the program prints: the start text, and lines. A stopped terminal (Ctrl-S, a stalled ssh) and a pipe that nobody reads hold up no
- * response and no stop: lines beyond a bound are dropped, and a line says how many.
+ * What the program prints: the start text, the request log, and other lines. A stopped terminal (Ctrl-S, a stalled ssh) and a pipe that nobody
+ * reads hold up no response and no stop: lines beyond a bound are dropped, and a line says how many.
  */
 import { constants, existsSync, fstatSync, openSync, readdirSync, statSync, writeSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { Writable } from 'node:stream'
 import { fingerprint } from '../http/bearer-auth.ts'
 import { formatUrl } from '../http/address.ts'
+import type { RequestLog } from '../http/request-log.ts'
 import { isLoopback, type Config } from './config.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock, delay } from '../system/clock.ts'
@@ -95,6 +96,23 @@ function createTerminal(fd: number): Writable {
       }
     },
   })
+}
+
+/**
+ * Formats a line of the request log, such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll` comes last, for `grep -v 'poll$'`.
+ */
+export function formatEntry(entry: RequestLog): string {
+  const { client, method, path, query, status, milliseconds, code, key, id } = entry
+  const notes = [
+    code,
+    entry.isOnPurpose && 'on purpose',
+    key !== undefined && `key=${key}`,
+    id !== undefined && `id=${id}`,
+    entry.isGone && 'gone',
+    entry.isPoll && 'poll',
+  ]
+  const request = `${client} ${method} ${path}${query} ${status} ${milliseconds.toFixed(1)} ms`
+  return [request, ...notes.filter((note) => typeof note === 'string')].join(' ')
 }
 
 /**

@@ -7,8 +7,7 @@ import { checkDataFile, type CheckedFile } from '../data-file/start.ts'
 import { DataFileUnusable } from '../data-file/disk.ts'
 import { ListenError } from '../http/address.ts'
 import { defaultTimeouts } from '../http/limits.ts'
-import { printEntries } from '../http/request-log.ts'
-import type { PetStoreServerOptions, StorageServer } from '../options/types.ts'
+import type { PetStoreServerOptions, RequestLog, StorageServer } from '../options/types.ts'
 import { nameUnseen } from '../json/words.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { formatPetCount } from '../pet/pet.ts'
@@ -27,7 +26,7 @@ import {
   readArguments,
   parseConfig,
 } from './config.ts'
-import { formatSettings, formatStartText, openConsole } from './console.ts'
+import { formatEntry, formatSettings, formatStartText, openConsole } from './console.ts'
 
 /** A close cuts off the requests in flight after closeMs (5 s). src/program/README.md promises that the process ends within 6 s. */
 const maxStopMs = defaultTimeouts.closeMs + 800
@@ -148,7 +147,7 @@ async function serve(config: Config, database: Database | undefined, console: Co
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,
     onError: sayError,
-    ...(log === 'requests' && { onResponse: printEntries(say) }),
+    ...(log === 'requests' && { onResponse: (entry: RequestLog) => say(formatEntry(entry)) }),
   }
   const announce = (server: StorageServer, source: string): void => {
     stopOnSignals(server, console)
