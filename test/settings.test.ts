@@ -192,6 +192,10 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
     String.raw`PETSTORE_DATA_FILE: expected the path of a file, got "\"my pets.json\"": leave out the quotes around it`,
   ],
   [
+    { PETSTORE_DATA_FILE: '"me@home.json"' },
+    String.raw`PETSTORE_DATA_FILE: expected the path of a file, got "…@home.json\"": leave out the quotes around it`,
+  ],
+  [
     { PETSTORE_CORS_ORIGINS: 'https://a.test,https://b.test/,https://c.test/shop,localhost:5173' },
     'PETSTORE_CORS_ORIGINS: expected an origin such as https://example.org, got "https://b.test/"; write https://b.test; ' +
       'expected an origin such as https://example.org, got "https://c.test/shop"; write https://c.test; ' +

@@ -175,11 +175,13 @@ export function parseConfig(
     return { name: variable, text: env[variable]?.trim() ?? '' }
   }
   const lines = [...argumentFaults]
+  const faulty: string[] = []
   const entries = Object.entries<Setting>(settings).map(([option, setting]) => {
     const { name, text } = find(setting)
     const result = parseText(setting, text)
     if (result.success) return [option, result.output]
-    lines.push(`${name}: ${describeFaults(setting, maskUser(text), result.issues)}`)
+    faulty.push(option)
+    lines.push(`${name}: ${describeFaults(setting, text, result.issues)}`)
     return [option, parseText(setting, '').output]
   })
   // Each value is one that the setting's own schema made.
@@ -210,7 +212,7 @@ export function parseConfig(
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)
   lines.push(...findUnknownVariables(env))
-  const isFile = address === undefined && parseText(settings.dataFile, file.text).success
+  const isFile = address === undefined && !faulty.includes('dataFile')
   if (lines.length > 0) throw new ConfigError(lines.join('\n'), isFile ? values.dataFile : undefined)
   return { ...values, database: address, hints }
 }
@@ -219,11 +221,18 @@ function parseText({ schema, parse = String, fallback = '' }: Setting, text: str
   return v.safeParse(schema, parse(text || fallback))
 }
 
-/** A text may be valid once its user and password are masked. Then the `others`, the faults of the whole text, do not show it. */
-function describeFaults(setting: Setting, masked: string, others: readonly v.BaseIssue<unknown>[]): string {
+/**
+ * A fault quotes the text, which may be the URL of another setting, with a password. So it is looked for anew in the text without its user and
+ * password.
+ */
+function describeFaults(setting: Setting, text: string, issues: readonly v.BaseIssue<unknown>[]): string {
+  const masked = maskUser(text)
   if (setting.textWords !== undefined) return `expected ${setting.textWords}, got ${describe(masked)}`
-  const { issues = others } = parseText(setting, masked)
-  const faults = issues.map(({ message, path }) => {
+  const again = parseText(setting, masked)
+  // What is wrong with a path may have been taken out, too, as the first quote of `"me@home.json"`. The faults of the whole text are safe to tell
+  // then, since findPathFault quotes it without user and password by itself.
+  const told = again.success ? issues : again.issues
+  const faults = told.map(({ message, path }) => {
     const item = path?.[0]
     // A key is a secret, so its number is shown.
     const isKey = setting === settings.apiKeys && Array.isArray(item?.input)
