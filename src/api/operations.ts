@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
-import { parseId, type Int64 } from '../json/int64.ts'
+import { parseId } from '../json/int64.ts'
 import { describe, escapeNonAscii } from '../json/words.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
@@ -89,22 +89,30 @@ function formatPage(
   return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
-/** These are the parameters of a list, in the order of the request log and of messages. `parse` returns undefined for what is not valid. */
-const listParameters = {
+type ListQuery = Required<PetQuery>
+
+interface ListParameter<Value> {
+  /** Returns undefined for what is not valid. */
+  readonly parse: (text: string) => Value | undefined
+  readonly expected: string
+}
+
+/** These are the parameters of a list, in the order of the request log and of messages. */
+const listParameters: { readonly [Name in keyof ListQuery]: ListParameter<ListQuery[Name]> } = {
   limit: {
     parse: parseLimit,
     expected: `an integer from ${pageSizes.minimum} to ${pageSizes.maximum}`,
   },
   status: {
-    parse: (text: string) => petStatuses.find((each) => each === text),
+    parse: (text) => petStatuses.find((each) => each === text),
     expected: petStatusChoice,
   },
   after: {
     // 0 is not an id; it stands for the first page, so that a client can start its loop with it.
-    parse: (text: string): Int64 | undefined => (text === '0' ? 0 : parseId(text)),
+    parse: (text) => (text === '0' ? 0 : parseId(text)),
     expected: 'the id of a pet or 0',
   },
-} as const
+}
 
 /** Returns what is given and valid, such as `?limit=20&status=sold`, for the request log. `search` is a query with its `?`. */
 export function formatValidQuery(search: string): string {
@@ -118,23 +126,20 @@ export function formatValidQuery(search: string): string {
 
 function parsePetQuery(query: URLSearchParams): PetQuery {
   const errors: FieldError[] = []
-  const read = <T>(
-    name: keyof typeof listParameters,
-    parse: (text: string) => T | undefined,
-  ): T | undefined => {
+  const read = <Name extends keyof ListQuery>(name: Name): ListQuery[Name] | undefined => {
     const texts = query.getAll(name)
     const text = texts[0]
     if (text === undefined) return undefined
+    const { parse, expected } = listParameters[name]
     const value = parse(text)
-    const { expected } = listParameters[name]
     if (texts.length > 1) errors.push({ field: name, message: `is given ${texts.length} times` })
     else if (value === undefined)
       errors.push({ field: name, message: `expected ${expected}, got ${describe(text)}` })
     return value
   }
-  const limit = read('limit', listParameters.limit.parse)
-  const status = read('status', listParameters.status.parse)
-  const after = read('after', listParameters.after.parse)
+  const limit = read('limit')
+  const status = read('status')
+  const after = read('after')
   if (errors.length > 0) throw new InvalidValues('invalid_parameter', errors)
   return { limit: limit ?? pageSizes.default, status, after }
 }
