@@ -22,7 +22,7 @@ export const errorCodes = {
 type ErrorCode = keyof typeof errorCodes
 
 /** Without a message, or with an empty one, the reply has the usual one. */
-export function refuseWith(code: ErrorCode, message = ''): Reply {
+export function refusalReply(code: ErrorCode, message = ''): Reply {
   const { status, message: usual } = errorCodes[code]
   return errorReply({ code, status, message: message || usual })
 }
@@ -83,18 +83,18 @@ function rehearse(code: ErrorCode, arrival: Arrival, isAfter: boolean, methods: 
     }
     case 'not_found': {
       const petId = /\/v1\/pets\/([^/]+)$/.exec(unescape(findPath(target)))?.[1]
-      return petId === undefined ? refuseWith(code) : errorReply(petNotFound(petId))
+      return petId === undefined ? refusalReply(code) : errorReply(petNotFound(petId))
     }
     case 'data_file_invalid':
-      return refuseWith(code, `The data file is not valid (it is refused on purpose)${outcome}`)
+      return refusalReply(code, `The data file is not valid (it is refused on purpose)${outcome}`)
     case 'storage_failed':
     case 'insufficient_storage':
-      return refuseWith(code, errorCodes[code].message.replace(/\.$/, outcome))
+      return refusalReply(code, errorCodes[code].message.replace(/\.$/, outcome))
     case 'invalid_body':
       return errorReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
     case 'invalid_parameter':
       return errorReply(new InvalidValues(code, [{ field: 'limit', message: 'is refused on purpose' }]))
     default:
-      return refuseWith(code)
+      return refusalReply(code)
   }
 }

@@ -18,7 +18,7 @@ import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery, type Handler, operations } from './operations.ts'
-import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refuseWith } from './refusals.ts'
+import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refusalReply } from './refusals.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type RequestHandlerOptions = { readonly store: Store } & Pick<
@@ -136,9 +136,9 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   /** Returns what the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
     if (error instanceof HttpError) return errorReply(error)
-    if (error instanceof PetStoreError) return refuseWith(error.code, error.message)
+    if (error instanceof PetStoreError) return refusalReply(error.code, error.message)
     reportError(error, arrival)
-    return refuseWith('internal_error')
+    return refusalReply('internal_error')
   }
 
   function reportError(error: unknown, { method, target }: Arrival): void {
@@ -205,7 +205,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       return sent
     },
     refuse(code, client) {
-      return complete(refuseWith(code), { client, start: clock.performanceNow() })
+      return complete(refusalReply(code), { client, start: clock.performanceNow() })
     },
     giveUp(arrival, isWhole) {
       const given = inFlight.find((each) => each.arrival === arrival)
@@ -312,11 +312,11 @@ async function describeHealth(store: Store, ready: readonly string[]): Promise<R
   try {
     await store.list({ limit: 1 })
   } catch (error) {
-    if (error instanceof PetStoreError) return refuseWith('storage_failed', error.message)
+    if (error instanceof PetStoreError) return refusalReply('storage_failed', error.message)
     throw error
   }
   const fault = value === 'write' ? store.whyNoCreation() : undefined
-  return fault === undefined ? healthy : refuseWith(fault)
+  return fault === undefined ? healthy : refusalReply(fault)
 }
 
 function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handler {

@@ -61,8 +61,9 @@ const noneLeft = '53300'
 /** The first request in the line waits this long for a connection of ours before it asks for a new one, in milliseconds. */
 const askAgainMs = 200
 
-interface Place {
-  /** When it gives up (`clock.performanceNow()`). */
+/** A request in the line. */
+interface Waiting {
+  /** When it no longer waits (`clock.performanceNow()`). */
   readonly endMs: number
   readonly give: (client: PostgresClient) => void
   readonly refuse: (error: unknown) => void
@@ -75,7 +76,7 @@ interface Place {
  */
 export function waitInLine(pool: PostgresPool): Connections {
   const limitMs = pool.options.connectionTimeoutMillis || Infinity
-  const line: Place[] = []
+  const line: Waiting[] = []
 
   async function serveLine(): Promise<void> {
     while (line.length > 0) {

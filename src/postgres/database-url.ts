@@ -52,13 +52,13 @@ export function readDatabaseUrl(setting: string, text: string, env: NodeJS.Proce
   }
   const read = (name: string, variable: string, fallback = ''): string =>
     unescape(parts?.[name] ?? '') || env[variable] || fallback
-  const placeOf = (name: ParameterName): string =>
+  const sourceOf = (name: ParameterName): string =>
     given.get(name) ? `${setting}: ${name}` : parameters[name][0]
   const readParameter = (name: ParameterName): string => {
     const [variable, fallback, pattern] = parameters[name]
     const value = given.get(name) || env[variable] || fallback
     const isValid = new RegExp(`^(?:${pattern})$`, 's').test(value)
-    if (!isValid) faults.push(`${placeOf(name)}: expected ${words[name] ?? pattern.replaceAll('|', ', ')}`)
+    if (!isValid) faults.push(`${sourceOf(name)}: expected ${words[name] ?? pattern.replaceAll('|', ', ')}`)
     return value
   }
 
@@ -75,11 +75,11 @@ export function readDatabaseUrl(setting: string, text: string, env: NodeJS.Proce
     if (ssl !== false && certificate !== 'system') ssl = { ca: readFileSync(certificate) }
   } catch (error) {
     const what = `${describe(certificate)}: cannot be read: ${describeSystemError(error)}`
-    faults.push(`${placeOf('sslrootcert')}: ${what}`)
+    faults.push(`${sourceOf('sslrootcert')}: ${what}`)
   }
 
   const [shownUser, shownHost, shownDatabase] = [user, host, database].map(encodeURIComponent)
-  const place = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
+  const shownAddress = `${shownUser}@${host.includes(':') ? `[${host}]` : shownHost}:${port}/${shownDatabase}`
   const rest = `${ssl ? '&sslmode=verify-full' : ''}${options && `&options=${encodeURIComponent(options)}`}`
   const binding = readParameter('channel_binding')
   const unread = unreadVariables.filter((variable) => env[variable])
@@ -103,7 +103,7 @@ export function readDatabaseUrl(setting: string, text: string, env: NodeJS.Proce
     },
     password: read('password', 'PGPASSWORD'),
     session: readParameter('target_session_attrs'),
-    shown: `postgres://${place}${rest.replace('&', '?')}`,
+    shown: `postgres://${shownAddress}${rest.replace('&', '?')}`,
     notes,
   }
 }

@@ -25,8 +25,8 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     // systemd says where the journal adds a time (https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#%24JOURNAL_STREAM).
     // A shell that it has started inherits the variable, but not the stream.
     const journal = env['JOURNAL_STREAM']
-    const place = journal === undefined ? undefined : fstatSync(standard.fd)
-    const isJournal = place !== undefined && journal === `${place.dev}:${place.ino}`
+    const stats = journal === undefined ? undefined : fstatSync(standard.fd)
+    const isJournal = stats !== undefined && journal === `${stats.dev}:${stats.ino}`
     let dropped = 0
     const print = (message: string, isTimed = hasTimes): void => {
       const time = isTimed && !isJournal ? `${new Date(clock.now()).toISOString()} ` : ''
