@@ -24,28 +24,18 @@ export interface HalfWritten {
 }
 
 /**
- * `error` is a DataFileChanged if somebody else has written the file. `halfWritten`: what is in it, if the append failed after the first call that
- * changes it. `writtenBytes`: how many bytes of the new end have reached it. `hasSyncFailed`: `error` is that of the sync.
+ * `error` is a DataFileChanged if somebody else has written the file, or may have. `hasWritten`: a byte of the new end has reached it. `halfWritten`:
+ * what is in it now; undefined if it was not changed. `hasSyncFailed`: `error` is that of the sync.
  */
-export type AppendOutcome =
-  | { readonly is: 'durable'; readonly end: FileEnd }
-  | {
-      readonly is: 'failed'
-      readonly error: unknown
-      readonly writtenBytes: number
-      readonly halfWritten: HalfWritten | undefined
-      readonly hasSyncFailed: boolean
-    }
+interface Failed {
+  readonly is: 'failed'
+  readonly error: unknown
+  readonly hasWritten: boolean
+  readonly halfWritten: HalfWritten | undefined
+  readonly hasSyncFailed: boolean
+}
 
-/** `error` is a DataFileChanged if somebody else has written the file, or may have. */
-export type RollBackOutcome =
-  | { readonly is: 'durable'; readonly end: FileEnd }
-  | {
-      readonly is: 'failed'
-      readonly error: unknown
-      readonly halfWritten: HalfWritten
-      readonly hasSyncFailed: boolean
-    }
+export type EndOutcome = { readonly is: 'durable'; readonly end: FileEnd } | Failed
 
 const comparedBytes = 256
 
@@ -80,22 +70,52 @@ function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
  * Somebody may empty the file (`: > pets.json`) between the look and the write, which then fills it with NULs up to its place. So what lies
  * before that place is compared too, before the write and after it.
  */
-export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<AppendOutcome> {
-  const { closing, petsEnd } = end
+export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<EndOutcome> {
+  // Where times are whole seconds, only the bytes of a file show an edit.
+  const isAsLeft = (file: OpenEnd) => isSame(file.identify(), end.identity) && file.endsIn(end.closing)
+  // A cut removes what an editor adds at this very moment, so it is made only if the old end is longer than the new one.
+  const isCut = end.closing.length > bytes.length
+  const outcome = await writeEnd(disk, end, bytes, { isAsLeft, isCut, appended: bytes })
+  return outcome.is === 'failed' ? outcome : { is: 'durable', end: endAfter(end, bytes, outcome.identity) }
+}
+
+/** Writes the closing brackets again that were there before the append. */
+export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritten): Promise<EndOutcome> {
+  const { bytes: appended, identity } = halfWritten
+  const isAsLeft = (file: OpenEnd) =>
+    identity === 'unknown' ? file.endsInMixtureOf(end.closing, appended) : isSame(file.identify(), identity)
+  const outcome = await writeEnd(disk, end, end.closing, { isAsLeft, isCut: true, appended })
+  if (outcome.is === 'failed') return outcome
+  if (identity !== 'unknown') return { is: 'durable', end: { ...end, identity: outcome.identity } }
+  // Somebody may have edited the beginning of the file since the append. Only a known identity shows that: without one, it has to be read.
+  const error = new DataFileChanged()
+  return { is: 'failed', error, hasWritten: true, halfWritten: undefined, hasSyncFailed: false }
+}
+
+/** Writes `bytes` behind the last pet, for an append of the bytes `appended`, or to undo it. */
+async function writeEnd(
+  disk: Disk,
+  end: FileEnd,
+  bytes: Buffer,
+  { isAsLeft, isCut, appended }: { isAsLeft: (file: OpenEnd) => boolean; isCut: boolean; appended: Buffer },
+): Promise<{ readonly is: 'durable'; readonly identity: Identity } | Failed> {
   let file: OpenEnd | undefined
-  let isTouched = false
+  let mayBeChanged = false
+  let hasWritten = false
   let hasSyncFailed = false
-  let writtenBytes = 0
-  let identity: Identity | undefined
+  let written: Identity | undefined
   try {
-    // 1. Look: the file is as it was left. Where times are whole seconds, only its bytes show an edit.
+    // 1. Look: the file is as it was left.
     file = await OpenEnd.open(disk, end)
-    if (!isSame(file.identify(), end.identity) || !file.endsIn(closing)) throw new DataFileChanged()
-    // 2. Write. The file is cut only if its old end is longer than the new one, since a cut removes what an editor adds at this very moment.
-    isTouched = true
-    if (closing.length > bytes.length) file.cut(petsEnd + bytes.length)
-    while (writtenBytes < bytes.length) writtenBytes += file.writeSome(bytes, writtenBytes)
-    identity = file.identify()
+    if (!isAsLeft(file)) throw new DataFileChanged()
+    // 2. Write.
+    mayBeChanged = true
+    if (isCut) file.cut(end.petsEnd + bytes.length)
+    for (let done = 0; done < bytes.length;) {
+      done += file.writeSome(bytes, done)
+      hasWritten = true
+    }
+    written = file.identify()
     // 3. Look: nobody else has written meanwhile.
     if (file.wasStopped() || !file.endsIn(bytes)) throw new DataFileChanged()
     // 4. Sync. That takes milliseconds, in which the file can be edited.
@@ -104,59 +124,12 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<A
       throw error
     })
     // 5. Look: it is still the file at the path.
-    identity = file.closeAndFind(identity)
-    return { is: 'durable', end: endAfter(end, bytes, identity) }
+    return { is: 'durable', identity: file.findWritten(written) }
   } catch (error) {
     // Even a write that fails may have changed the file.
-    const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
-    const halfWritten = isTouched ? { bytes, identity: left } : undefined
-    return { is: 'failed', error: toChanged(error), writtenBytes, halfWritten, hasSyncFailed }
-  } finally {
-    file?.close()
-  }
-}
-
-/** Writes the closing brackets again that were there before the append. */
-export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritten): Promise<RollBackOutcome> {
-  const { closing, petsEnd } = end
-  let file: OpenEnd | undefined
-  let isTouched = false
-  let hasSyncFailed = false
-  let identity: Identity | undefined
-  try {
-    // 1. Look: the file is as the append has left it.
-    file = await OpenEnd.open(disk, end)
-    const isUntouched =
-      halfWritten.identity === 'unknown'
-        ? file.endsInMixtureOf(closing, halfWritten.bytes)
-        : isSame(file.identify(), halfWritten.identity)
-    if (!isUntouched) throw new DataFileChanged()
-    // 2. Write.
-    isTouched = true
-    file.cut(petsEnd + closing.length)
-    for (let done = 0; done < closing.length;) done += file.writeSome(closing, done)
-    identity = file.identify()
-    // 3. Look: nobody else has written meanwhile.
-    if (file.wasStopped() || !file.endsIn(closing)) throw new DataFileChanged()
-    // 4. Sync.
-    await file.sync().catch((error: unknown) => {
-      hasSyncFailed = true
-      throw error
-    })
-    // 5. Look: it is still the file at the path.
-    identity = file.closeAndFind(identity)
-    // 6. Somebody may have edited the beginning of the file since the append. Only a known identity shows that: without one, it has to be read.
-    if (halfWritten.identity === 'unknown') throw new DataFileChanged()
-    return { is: 'durable', end: { ...end, identity } }
-  } catch (error) {
-    const left = identity ?? file?.identifyUnlessStopped() ?? 'unknown'
-    const stillHalfWritten = isTouched ? { bytes: halfWritten.bytes, identity: left } : halfWritten
-    return {
-      is: 'failed',
-      error: toChanged(error),
-      halfWritten: stillHalfWritten,
-      hasSyncFailed,
-    }
+    const identity = written ?? file?.identifyUnlessStopped() ?? 'unknown'
+    const halfWritten = mayBeChanged ? { bytes: appended, identity } : undefined
+    return { is: 'failed', error: toChanged(error), hasWritten, halfWritten, hasSyncFailed }
   } finally {
     file?.close()
   }
@@ -234,7 +207,7 @@ class OpenEnd {
    * Returns the identity of the file at the path. Throws a DataFileChanged if it is another file, or was written since it had the identity `written`.
    * Windows has the times of a file for certain only when it is closed (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
    */
-  closeAndFind(written: Identity): Identity {
+  findWritten(written: Identity): Identity {
     const { isWindows } = this.#disk
     if (isWindows) this.close()
     const found = this.#disk.statIdentity()

@@ -241,23 +241,23 @@ export class DataFile implements Adapter<PetData> {
       return
     }
     // 3. An editor may have read these pets while their bytes were there, and may save them at any time. So their ids count as given.
-    const { error, writtenBytes, halfWritten, hasSyncFailed } = outcome
+    const { error, hasWritten, halfWritten, hasSyncFailed } = outcome
     if (hasSyncFailed) this.#noteFailedSync(error)
-    if (writtenBytes > 0) this.highestGivenId = last.id
+    if (hasWritten) this.highestGivenId = last.id
     // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look or write.
     if (isChanged(error)) this.#become({ is: 'unread' })
     else if (halfWritten !== undefined) {
       this.#become({ is: 'half-written', end: state.end, halfWritten })
       await this.#rollBack().catch(() => {})
     }
-    throw new AppendFailed(error, writtenBytes > 0)
+    throw new AppendFailed(error, hasWritten)
   }
 
   /** Leads from half-written to known or, if somebody else has written the file, to unread. Throws the system's error if it cannot. */
   async #rollBack(): Promise<void> {
     if (this.#state.is !== 'half-written') return
-    const { end } = this.#state
-    const outcome = await rollBack(this.#disk, end, this.#state.halfWritten)
+    const { end, halfWritten } = this.#state
+    const outcome = await rollBack(this.#disk, end, halfWritten)
     if (outcome.is === 'durable') {
       // The bytes of the sync that failed were ours alone, and have been written again.
       this.#hasFailedSync = false
@@ -267,7 +267,7 @@ export class DataFile implements Adapter<PetData> {
     if (outcome.hasSyncFailed) this.#noteFailedSync(outcome.error)
     if (isChanged(outcome.error)) this.#become({ is: 'unread' })
     else {
-      this.#become({ is: 'half-written', end, halfWritten: outcome.halfWritten })
+      this.#become({ is: 'half-written', end, halfWritten: outcome.halfWritten ?? halfWritten })
       throw outcome.error
     }
   }
