@@ -5,7 +5,7 @@
  * Whatever is left must open with every acknowledged pet, and take the next. (One kind of file may be refused; see `Refusable`.)
  */
 import assert from 'node:assert/strict'
-import nodeFs from 'node:fs'
+import nodeFs, { constants } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
@@ -58,6 +58,24 @@ async function record(
   await work(recorder)
   return recorder
 }
+
+const modelledFlags = new Set<unknown>(['r', 'r+', 'wx', constants.O_RDONLY | constants.O_NONBLOCK])
+
+/** These calls leave nothing that a crash could lose. Any other that is not modelled fails the test. */
+const withoutTrace = new Set<string>([
+  'accessSync',
+  'closeSync',
+  'fchmodSync',
+  'fchownSync',
+  'fstatSync',
+  'lstatSync',
+  'readFileSync',
+  'readSync',
+  'readdirSync',
+  'realpathSync',
+  'statSync',
+  'statfsSync',
+])
 
 class Recorder implements Recording {
   readonly root: string
@@ -132,6 +150,7 @@ class Recorder implements Recording {
     const [first, second, third, fourth, fifth] = args
     const file = this.#opened.get(first)
     if (name === 'openSync') {
+      assert.ok(modelledFlags.has(second), `openSync with ${String(second)} is not modelled`)
       let opened: number | string = this.#current.get(place) ?? place
       if (second === 'wx') {
         opened = this.files.push(Buffer.alloc(0)) - 1
@@ -149,13 +168,13 @@ class Recorder implements Recording {
       this.#rename([place, undefined], [to, this.#current.get(place)])
     } else if (name === 'linkSync') {
       this.#rename([relative(this.root, String(second)), this.#current.get(place)])
-    } else if (name === 'unlinkSync' && this.#current.has(place)) {
+    } else if (name === 'unlinkSync') {
       this.#rename([place, undefined])
     } else if (name === 'mkdirSync') {
       this.#rename([place, folderNumber])
     } else if ((name === 'fsync' || name === 'fdatasync') && file !== undefined) {
       this.entries.push({ kind: 'sync', target: file, since: this.#syncing.get(second) ?? 0 })
-    }
+    } else assert.ok(withoutTrace.has(name), `${name} is not modelled`)
   }
 
   #rename(...names: readonly (readonly [string, number | undefined])[]): void {
