@@ -51,6 +51,9 @@ interface Fault {
   readonly code: string
 }
 
+/** What was called in any test of this file. */
+const called = new Set<CallName>()
+
 class FaultyDisk {
   #faults: readonly Fault[] = []
   readonly #counts = new Map<CallName, number>()
@@ -72,6 +75,7 @@ class FaultyDisk {
       const { name } = call
       const count = (this.#counts.get(name) ?? 0) + 1
       this.#counts.set(name, count)
+      called.add(name)
       const fault = this.#faults.find(
         ({ name: failing, from, isLasting }) =>
           failing === name && (isLasting ? count >= from : count === from),
@@ -98,21 +102,28 @@ function leaveWhatItLeaves({ name, args }: Call, code: string): void {
     nodeFs.writeSync(Number(descriptor), bytes, Number(offset), Number(length) >> 1, Number(position))
 }
 
+/** The last test of this file holds that there are no others. */
 const everyCall: readonly CallName[] = [
   'accessSync',
   'closeSync',
   'fchmodSync',
+  'fchownSync',
   'fdatasync',
   'fstatSync',
   'fsync',
   'ftruncateSync',
   'linkSync',
+  'lstatSync',
+  'mkdirSync',
   'openSync',
   'readFileSync',
   'readSync',
+  'readdirSync',
+  'readlinkSync',
   'realpathSync',
   'renameSync',
   'statSync',
+  'statfsSync',
   'unlinkSync',
   'writeSync',
 ]
@@ -292,15 +303,35 @@ function assertServed(path: string, store: FileStore, names: readonly string[] |
   assert.deepEqual(file.pets, pets)
 }
 
+function makeParent(path: string): void {
+  nodeFs.mkdirSync(dirname(path))
+}
+
+function makeLinkToMissing(path: string): void {
+  makeParent(path)
+  nodeFs.symlinkSync('linked.json', path)
+}
+
 test('says in one plain line why it cannot open, and leaves the file byte for byte, on any fault', async () => {
   const folder = makeFastFolder()
   let number = 0
-  for (const text of [lines, withoutIds, `${lines.slice(0, -20)}`, undefined]) {
+  const makeFile = (text: string) => (path: string) => {
+    makeParent(path)
+    nodeFs.writeFileSync(path, text)
+    makeOld(path)
+  }
+  const texts = [lines, withoutIds, lines.slice(0, -20)]
+  const starts: readonly { text?: string; prepare: (path: string) => void }[] = [
+    ...texts.map((text) => ({ text, prepare: makeFile(text) })),
+    { prepare: makeParent },
+    // The folder is missing, too.
+    { prepare: () => {} },
+    { prepare: makeLinkToMissing },
+  ]
+  for (const { text, prepare } of starts) {
     await forEachFault(share(faultKinds, 8), async (fault) => {
       const path = join(folder, String(number++), 'pets.json')
-      nodeFs.mkdirSync(dirname(path))
-      if (text !== undefined) nodeFs.writeFileSync(path, text)
-      if (text !== undefined) makeOld(path)
+      prepare(path)
       const disk = new FaultyDisk()
       disk.arm(fault)
       let isWhole = true
@@ -946,4 +977,8 @@ test('says in one sentence that no folder can be made, up to the topmost', async
   await assert.rejects(openFileStore('/nowhere/data/pets.json', { fileSystem }), {
     message: '/nowhere/data/pets.json: cannot be opened or created: no such file or directory (ENOENT)',
   })
+})
+
+test('makes each call fail that the program has made in the tests of this file, and no other', () => {
+  assert.deepEqual([...called].toSorted(), [...everyCall].toSorted())
 })

@@ -119,8 +119,7 @@ function createLazyTimes(onClose = (): void => {}): { fileSystem: FileSystem; op
   let times: Pick<BigIntStats, 'mtimeNs' | 'ctimeNs'> | undefined
   const fileSystem = watchFileSystem({
     before({ name, path }) {
-      if (name === 'writeSync' && basename(path) === 'pets.json')
-        times ??= nodeFs.statSync(path, { bigint: true })
+      if (name === 'writeSync' && basename(path) === 'pets.json') times ??= statSync(path, { bigint: true })
       return undefined
     },
     after({ name, path, args: [descriptor, flags] }, result) {
@@ -283,6 +282,8 @@ for (const platform of ['darwin', 'freebsd', 'netbsd', 'openbsd'] as const)
     const { store } = await openStore(t, path, fileSystem, platform)
     const options = { fileSystem, platform }
     await assert.rejects(openFileStore(path, options), /: is in use by another server;/)
+    // Servers of other users have to be able to open it.
+    assert.equal(nodeFs.statSync(`${path}.petstore-lock`).mode & 0o777, 0o644 & ~process.umask())
     await openStore(t, other, fileSystem, platform)
     await store.close()
     await openStore(t, path, fileSystem, platform)
