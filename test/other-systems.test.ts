@@ -119,7 +119,8 @@ function createLazyTimes(onClose = (): void => {}): { fileSystem: FileSystem; op
   let times: Pick<BigIntStats, 'mtimeNs' | 'ctimeNs'> | undefined
   const fileSystem = watchFileSystem({
     before({ name, path }) {
-      if (name === 'writeSync' && basename(path) === 'pets.json') times ??= statSync(path, { bigint: true })
+      if (name === 'writeSync' && basename(path) === 'pets.json')
+        times ??= nodeFs.statSync(path, { bigint: true })
       return undefined
     },
     after({ name, path, args: [descriptor, flags] }, result) {
