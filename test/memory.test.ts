@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
+import { inspect } from 'node:util'
 import { petLine } from './file-system.ts'
 import {
   assertRefusal,
@@ -327,8 +328,10 @@ describe(
       const option = '--max-old-space-size=64'
       // Versions of Node add more or less to it for new objects. A pet takes 80 bytes of the heap at least.
       const script = 'v8.getHeapStatistics().heap_size_limit'
-      const { stdout } = spawnSync(process.execPath, [option, '-p', script], { encoding: 'utf8' })
-      const bytes = (1.1 * Number(stdout) * pet.length) / 80
+      const limit = spawnSync(process.execPath, [option, '-p', script], { encoding: 'utf8' })
+      const heapBytes = Number(limit.stdout)
+      assert.ok(heapBytes > 0, inspect(limit))
+      const bytes = (1.1 * heapBytes * pet.length) / 80
       const pets = repeatTo(bytes, '{"pets":[', `${pet},`, `${pet}]}`)
       const output = await assertKept(t, pets, { NODE_OPTIONS: option }, [])
       assert.match(

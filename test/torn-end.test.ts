@@ -7,7 +7,7 @@ import { constants } from 'node:buffer'
 import { describe, test } from 'node:test'
 import { closingBrackets, FileText, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
-import { type Damage, findDamage } from '../src/data-file/torn-end.ts'
+import { findDamage } from '../src/data-file/torn-end.ts'
 import type { Pet } from '../src/options/types.ts'
 import { isValidFile, petLine } from './file-system.ts'
 import { formatDataFile, share } from './support.ts'
@@ -22,14 +22,12 @@ const head = `${empty}\n    ${petLine(1, 'Rex')}`
 const append = formatAppend([pet(2)], false).toString()
 
 /** How many pets stay, where the damage begins and what it is; undefined when it is not repaired. */
-function repair(
-  text: string | Buffer,
-): { count: number; petsEnd: number; cause: Damage['cause'] } | undefined {
+function repair(text: string | Buffer): { count: number; petsEnd: number; isOfCopy: boolean } | undefined {
   const torn = new FileText(Buffer.from(text))
   const damage = findDamage(torn)
   if (damage === undefined) return undefined
   const { pets } = parseFileText('pets.json', damage.repaired)
-  return { count: pets.length, petsEnd: torn.petsEnd, cause: damage.cause }
+  return { count: pets.length, petsEnd: torn.petsEnd, isOfCopy: damage.isOfCopy }
 }
 
 /** A text whose first pet ends so many bytes before a sector does. */
@@ -46,7 +44,7 @@ test('repairs an append that is cut off at any byte', () => {
     const expected = {
       count: isWhole ? 2 : 1,
       petsEnd: head.length + (isWhole ? wholePet : 0),
-      cause: isWhole || length === 0 ? 'brackets' : 'append',
+      isOfCopy: false,
     }
     assert.deepEqual(repair(text), expected, JSON.stringify(text.toString()))
   }
@@ -67,7 +65,7 @@ test('gives a file its closing brackets that lacks them, or a part of them, in a
   for (const tail of ['', '\n', ' ', '\n  ]', ']', '\r\n\t]\r\n', '\n\n\n\n\n\n\n\n\n]']) {
     assert.deepEqual(
       repair(head + tail),
-      { count: 1, petsEnd: head.length, cause: 'brackets' },
+      { count: 1, petsEnd: head.length, isOfCopy: false },
       JSON.stringify(tail),
     )
   }
@@ -113,7 +111,7 @@ test('keeps each whole pet of a copy whose parts were read between appends', () 
     }
     parts.push(last.subarray(length))
     count += Math.max(0, versions.length - 1 - read - 1)
-    assert.deepEqual(repair(Buffer.concat(parts)), { count, petsEnd: head.length, cause: 'copy' }, `${step}`)
+    assert.deepEqual(repair(Buffer.concat(parts)), { count, petsEnd: head.length, isOfCopy: true }, `${step}`)
   }
 })
 
@@ -136,8 +134,8 @@ test('cuts a copy that ends in the middle of an append where a page ends, and in
       formatAppend([{ ...pet(2), name: 'x'.repeat(5000) }], false)
         .toString()
         .slice(7)
-    const cause = length === 4096 ? 'copy' : undefined
-    assert.equal(repair(text.slice(0, length))?.cause, cause)
+    const isOfCopy = length === 4096 ? true : undefined
+    assert.equal(repair(text.slice(0, length))?.isOfCopy, isOfCopy)
   }
 })
 
@@ -145,7 +143,7 @@ test("keeps the pet of a copy that has a person's closing brackets and then the 
   for (const theirs of [']}', ']}\n', '\n]\n}\n', '\r\n]\r\n}\r\n', '\n    ]\n}\n']) {
     assert.deepEqual(
       repair(head + theirs + append.slice(theirs.length)),
-      { count: append.indexOf('{') < theirs.length ? 1 : 2, petsEnd: head.length, cause: 'copy' },
+      { count: append.indexOf('{') < theirs.length ? 1 : 2, petsEnd: head.length, isOfCopy: true },
       JSON.stringify(theirs),
     )
   }
@@ -169,7 +167,7 @@ test('leaves more pets than one append can hold alone behind a hole', () => {
     const lines = Array.from({ length: count }, (_, index) => `,\n    ${petLine(index + 2, 'x')}`)
     return start + lines.join('') + closing
   }
-  assert.deepEqual(repair(torn(maxAppendPets)), { count: maxAppendPets + 1, petsEnd: 512, cause: 'append' })
+  assert.deepEqual(repair(torn(maxAppendPets)), { count: maxAppendPets + 1, petsEnd: 512, isOfCopy: false })
   assert.equal(repair(torn(maxAppendPets + 1)), undefined)
 })
 
@@ -256,7 +254,7 @@ function holeBefore(pets: readonly Pet[], index: number, part: string) {
 
 test('takes out a hole that begins behind the sign, the dot or the e of a number', () => {
   const pets = Array.from({ length: 60 }, (_, index) => ({ ...pet(index + 1), categoryId: -7 }))
-  assert.equal(holeBefore(pets, 20, '7,"status"')?.cause, 'append')
+  assert.equal(holeBefore(pets, 20, '7,"status"')?.isOfCopy, false)
   const part = '0,"status"'
   for (const number of ['1.0', '1e0']) {
     const filler = 'x'.repeat(512)
@@ -268,18 +266,18 @@ test('takes out a hole that begins behind the sign, the dot or the e of a number
     const moved = text.replace(filler, 'x'.repeat(512 + 512 - (at % 512)))
     const from = moved.indexOf(part, moved.indexOf('"id":2'))
     assert.equal(from % 512, 0)
-    assert.equal(findDamage(new FileText(Buffer.from(moved).fill(0, from)))?.cause, 'append', number)
+    assert.equal(findDamage(new FileText(Buffer.from(moved).fill(0, from)))?.isOfCopy, false, number)
   }
 })
 
 test('takes out a hole in a pet behind which 128 whole ones stand, and none before more', () => {
-  for (const [behind, cause] of [
-    [maxAppendPets, 'append'],
+  for (const [behind, isOfCopy] of [
+    [maxAppendPets, false],
     [maxAppendPets + 1, undefined],
   ] as const) {
     const pets = Array.from({ length: behind + 20 }, (_, index) => pet(index + 1))
     const long = { ...pet(20), name: 'y'.repeat(800) }
-    assert.equal(holeBefore(pets.with(19, long), 19, 'yyy')?.cause, cause, `${behind}`)
+    assert.equal(holeBefore(pets.with(19, long), 19, 'yyy')?.isOfCopy, isOfCopy, `${behind}`)
   }
 })
 
@@ -346,7 +344,7 @@ test('reads a hole, and what looks like one, in time that is proportional to it'
   const measure = (count: number): number => {
     const text = new FileText(Buffer.from(`${start}${'"name":"{x'.repeat(count)}`))
     const before = performance.now()
-    assert.equal(findDamage(text)?.cause, 'append')
+    assert.equal(findDamage(text)?.isOfCopy, false)
     return performance.now() - before
   }
   measure(1000)

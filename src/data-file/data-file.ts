@@ -17,23 +17,16 @@ import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
-import { attempt, errorCode, isWriteRefused } from '../system/errors.ts'
+import { attempt, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
-import {
-  DataFileChanged,
-  DataFileUnusable,
-  type Disk,
-  seemsUnedited,
-  type Identity,
-  isSame,
-  systemFailure,
-} from './disk.ts'
+import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
+import { DataFileChanged, DataFileUnusable, isChanged } from './faults.ts'
 import type { FileLock } from './file-lock.ts'
 import { type FileText, formatFile } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
 import { canBeReadAtOnce } from './memory.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
-import { findRemedy, type FoundText, isChanged, measureFile, readText, readUntilSettled } from './reading.ts'
+import { findRemedy, type FoundText, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './torn-end.ts'
 
 /** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After so many in a row, the file is unusable. */

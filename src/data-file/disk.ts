@@ -1,12 +1,13 @@
 /**
- * The disk under a data file, whatever the file contains, and the errors of both. Each call on the data file and the files beside it, but not
+ * The disk under a data file, whatever the file contains. Each call on the data file and the files beside it, but not
  * those that make the sockets of the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { nameUnseen } from '../json/words.ts'
-import { clock, delay } from '../system/clock.ts'
-import { attempt, describeSystemError, errorCode, isWriteRefused } from '../system/errors.ts'
+import { tryAgain } from '../system/clock.ts'
+import { attempt, describeSystemError, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
+import { DataFileChanged, DataFileUnusable } from './faults.ts'
 
 export type FileSystem = typeof nodeFs
 
@@ -74,20 +75,6 @@ export class Disk {
     return attempt(() => this.fs.statSync(path).isDirectory()) === true
   }
 
-  /**
-   * A link on the way to the data file may lead to a disk that is not mounted yet, or to a folder that was renamed. To make that folder anew would
-   * begin an empty store in another place. Returns the link, or undefined if there is none. If the file itself is a link, only its folder has to be
-   * there: the file may be new.
-   */
-  findLostLink(): string | undefined {
-    for (let path = this.path; path !== dirname(path); path = dirname(path)) {
-      if (this.fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue
-      const needed = path === this.path ? dirname(this.target) : path
-      if (this.statIdentity(needed) === undefined) return path
-    }
-    return undefined
-  }
-
   /** Undefined for a missing file. */
   statIdentity(path = this.path): Identity | undefined {
     const stats = this.fs.statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -126,25 +113,6 @@ export class Disk {
 
   rewriteRefusal(obstacle: string): DataFileUnusable {
     return DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${obstacle}`)
-  }
-
-  /** On a new host, the file may still belong to the user of the old one. Returns the end of a message about that, or nothing. */
-  describeOwner(error: unknown): string {
-    const own = process.geteuid?.()
-    if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''
-    for (let path = this.path; ; path = dirname(path)) {
-      // The user is undefined if the path is missing, or in a folder that may not be searched.
-      const uid = attempt(() => this.fs.statSync(path).uid)
-      if (uid === undefined && dirname(path) !== path) continue
-      if (uid === undefined || uid === own) return ''
-      return `; ${nameUnseen(path)} belongs to user ${uid}, and the server runs as user ${own}: chown ${own} ${nameUnseen(path)}`
-    }
-  }
-
-  /** Returns whether no file can be created, though there may be room. */
-  lacksInodes(): boolean {
-    const stats = attempt(() => this.fs.statfsSync(dirname(this.target)))
-    return stats !== undefined && stats.files > 0 && stats.ffree === 0
   }
 
   retryWhileInUse<T>(call: () => T | Promise<T>): Promise<T> {
@@ -307,10 +275,6 @@ export class Disk {
   }
 }
 
-export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC'): Error {
-  return Object.assign(new Error(code), { code })
-}
-
 function errorOf(call: () => unknown): unknown {
   try {
     call()
@@ -329,49 +293,4 @@ export function isSame(a: Identity | undefined, b: Identity | undefined): boolea
 /** Compares all but the ctime, which a rename and another mode change. */
 export function seemsUnedited(a: Identity | undefined, b: Identity | undefined): boolean {
   return contentMembers.every((member) => a?.[member] === b?.[member])
-}
-
-export class DataFileUnusable extends Error {
-  /** Clients see it, too, so it names no path. */
-  readonly summary: string
-  /** What to do about it, as the end of the message, at a start that finds no kept pets. */
-  readonly startRemedy: string
-  /** Somebody still writes the file: it may be right in a moment. */
-  readonly isBeingSaved: boolean
-  constructor(message: string, summary: string, { startRemedy = '', isBeingSaved = false } = {}) {
-    super(message)
-    this.summary = summary
-    this.startRemedy = startRemedy
-    this.isBeingSaved = isBeingSaved
-  }
-
-  static ofFile(path: string, what: string): DataFileUnusable {
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
-  }
-
-  static stillBeingSaved(path: string): DataFileUnusable {
-    const what = 'is being written, again and again'
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, { isBeingSaved: true })
-  }
-}
-
-/** Somebody else has written the file or is writing it, or it was put back. It has to be read again before anything is reported. */
-export class DataFileChanged extends Error {}
-
-export const lookAgainMs = 40
-
-export async function tryAgain<T>(
-  maxMs: number,
-  mayPass: (error: unknown) => boolean,
-  call: () => T | Promise<T>,
-): Promise<T> {
-  const deadline = clock.performanceNow() + maxMs
-  for (;;) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!mayPass(error) || clock.performanceNow() > deadline) throw error
-    }
-    await delay(lookAgainMs)
-  }
 }

@@ -8,7 +8,8 @@ import { chmodSync, closeSync, constants, openSync, readdirSync, statSync } from
 import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
 import { attempt, describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
-import { DataFileUnusable, type Disk } from './disk.ts'
+import type { Disk } from './disk.ts'
+import { DataFileUnusable } from './faults.ts'
 
 export type FileLock = () => Promise<void>
 

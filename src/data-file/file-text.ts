@@ -8,8 +8,9 @@ import { shorten } from '../json/words.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
-import { DataFileUnusable } from './disk.ts'
+import { DataFileUnusable } from './faults.ts'
 
+export const openingBrackets = Buffer.from('{\n  "pets": [')
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
 
 export const separator = ',\n    '
@@ -41,7 +42,7 @@ export function formatPets(pets: readonly Pet[], isFirst: boolean): string {
 
 /** Yields parts, which do not take as much memory as the pets. */
 export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
-  yield Buffer.from('{\n  "pets": [')
+  yield openingBrackets
   for (let i = 0; i < pets.length; i += 1000) {
     yield Buffer.from(formatPets(pets.slice(i, i + 1000), i === 0))
   }

@@ -10,8 +10,8 @@ import type { Stats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode } from '../system/errors.ts'
-import { DataFileChanged, DataFileUnusable, seemsUnedited } from './disk.ts'
-import type { Disk, Identity } from './disk.ts'
+import { type Disk, type Identity, seemsUnedited } from './disk.ts'
+import { DataFileChanged, DataFileUnusable } from './faults.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
@@ -146,19 +146,15 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
  * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored. Without the new file beside it, or beside
  * kept pets, the old file may lack pets that were confirmed since: then throws a DataFileUnusable that names it.
  */
-export function canRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
+export function findInterruptedRewrite(disk: Disk, hasKeptPets: boolean): boolean {
   const { target } = disk
-  const isOldAlone =
-    disk.statIdentity(target) === undefined && disk.statIdentity(oldName(target)) !== undefined
-  if (!isOldAlone) return false
-  const isInterrupted = disk.statIdentity(newName(target)) !== undefined
-  if (isInterrupted && !hasKeptPets) return true
+  const oldPath = oldName(target)
+  if (disk.statIdentity(target) !== undefined || disk.statIdentity(oldPath) === undefined) return false
+  if (disk.statIdentity(newName(target)) !== undefined && !hasKeptPets) return true
   const name = basename(target)
   const remedy = `rename it to ${name} to go on with its pets, or to another name to go on without them`
-  throw DataFileUnusable.ofFile(
-    disk.name,
-    `is missing, and ${name}.petstore-old, which an earlier run has moved aside, may lack pets; ${remedy}`,
-  )
+  const fault = `${basename(oldPath)}, which an earlier run has moved aside, may lack pets; ${remedy}`
+  throw DataFileUnusable.ofFile(disk.name, `is missing, and ${fault}`)
 }
 
 /** Gives the file the name `target`, unless that is taken. Returns whether it was free. */

@@ -3,20 +3,13 @@
  * start, a look while the server runs, and `--check` all ask here.
  */
 import type { Int64 } from '../json/int64.ts'
-import { clock, delay } from '../system/clock.ts'
-import {
-  DataFileChanged,
-  DataFileUnusable,
-  type Disk,
-  type Identity,
-  isSame,
-  lookAgainMs,
-  tryAgain,
-} from './disk.ts'
+import { clock, delay, tryAgain } from '../system/clock.ts'
+import { type Disk, type Identity, isSame } from './disk.ts'
+import { DataFileChanged, DataFileUnusable, isChanged } from './faults.ts'
 import { FileText } from './file-text.ts'
 import { findKeptFiles } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory.ts'
-import { canRestoreOldFile } from './new-files.ts'
+import { findInterruptedRewrite } from './new-files.ts'
 import { type Damage, findDamage } from './torn-end.ts'
 
 /** A file that keeps changing is read again for so long, while the server runs or at a start. */
@@ -25,8 +18,7 @@ const maxStartWaitMs = 30_000
 
 /** Nobody is still saving a file that was left alone for so long. */
 const settleMs = 400
-
-export const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
+const lookAgainMs = 40
 
 /** Reads again after each DataFileChanged. Throws a DataFileUnusable if that goes on for too long. */
 export async function readUntilSettled<T>(disk: Disk, isStart: boolean, read: () => Promise<T>): Promise<T> {
@@ -54,8 +46,9 @@ export function measureFile(disk: Disk): number {
 
 /** Throws a DataFileChanged or a system error. */
 export async function readText(disk: Disk, highestGivenId: Int64): Promise<FoundText> {
-  const { bytes, identity, fault = findPetsFault(bytes) } = await disk.read()
+  const { bytes, identity, fault: fileFault } = await disk.read()
   // Pets that do not fit into the memory are not read.
+  const fault = fileFault ?? findPetsFault(bytes)
   const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
@@ -77,7 +70,7 @@ type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
  * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept files of this run. Throws a
- * DataFileChanged if the save goes on, and what canRestoreOldFile throws.
+ * DataFileChanged if the save goes on, and what findInterruptedRewrite throws.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |
@@ -96,9 +89,9 @@ export async function findRemedy(
 ): Promise<Remedy> {
   await waitForSave(disk, identity, isStart)
   const hasKeptPets = findKeptFiles(disk).some(({ path }) => !keptByUs.includes(path))
-  if (isStart && canRestoreOldFile(disk, hasKeptPets)) return 'restore'
+  if (isStart && findInterruptedRewrite(disk, hasKeptPets)) return 'restore'
   if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return 'create'
   const damage = findDamage(text)
-  return damage !== undefined && (isStart || damage.cause === 'copy') ? damage : 'none'
+  return damage !== undefined && (isStart || damage.isOfCopy) ? damage : 'none'
 }

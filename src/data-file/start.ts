@@ -1,19 +1,12 @@
-/**
- * Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. Also has `--check`, which looks at
- * the file as a start does and changes nothing, and the writing of a new file for an export.
- */
-import type { Int64 } from '../json/int64.ts'
+/** Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. */
+import { dirname } from 'node:path'
 import { nameUnseen } from '../json/words.ts'
-import type { Pet } from '../pet/pet.ts'
-import { errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
+import { attempt, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
 import { DataFile, type PetData } from './data-file.ts'
-import { DataFileUnusable, Disk, type DiskOptions } from './disk.ts'
+import { Disk, type DiskOptions } from './disk.ts'
+import { DataFileUnusable } from './faults.ts'
 import { DataFileInUse, type FileLock, lockFile } from './file-lock.ts'
-import { FileText, formatFile, parseFileText } from './file-text.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
-import { canRestoreOldFile, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
-import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
-import type { Damage } from './torn-end.ts'
 
 /** Throws a DataFileUnusable. */
 export async function openDataFile(
@@ -37,8 +30,8 @@ export async function openDataFile(
   }
 }
 
-function refuseLostLink(disk: Disk): void {
-  const link = disk.findLostLink()
+export function refuseLostLink(disk: Disk): void {
+  const link = findLostLink(disk)
   // If there are kept pets, no store begins empty: the start is refused later, and names them.
   if (link === undefined || findKeptFiles(disk).length > 0) return
   const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
@@ -46,92 +39,50 @@ function refuseLostLink(disk: Disk): void {
   throw DataFileUnusable.ofFile(disk.name, `cannot be found: ${leads}; mount it, or make that folder`)
 }
 
-function describeStartFailure(disk: Disk, error: unknown): string {
-  const reason = disk.describeFailure(error)
-  if (errorCode(error) === 'ENOSPC' && disk.lacksInodes())
-    return 'cannot be created or rewritten: its file system has no inodes left, though it may have room (ENOSPC)'
-  if (isNoRoom(error)) return `cannot be created or rewritten: ${reason}`
-  return `cannot be opened or created: ${reason}${disk.describeOwner(error)}`
+/**
+ * A link on the way to the data file may lead to a disk that is not mounted yet, or to a folder that was renamed. To make that folder anew would
+ * begin an empty store in another place. Returns the link, or undefined if there is none. If the file itself is a link, only its folder has to be
+ * there: the file may be new.
+ */
+function findLostLink(disk: Disk): string | undefined {
+  for (let path = disk.path; path !== dirname(path); path = dirname(path)) {
+    if (disk.fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue
+    const needed = path === disk.path ? dirname(disk.target) : path
+    if (disk.statIdentity(needed) === undefined) return path
+  }
+  return undefined
 }
 
-function toStartRefusal(disk: Disk, error: unknown): unknown {
+function describeStartFailure(disk: Disk, error: unknown): string {
+  const reason = disk.describeFailure(error)
+  if (errorCode(error) === 'ENOSPC' && lacksInodes(disk))
+    return 'cannot be created or rewritten: its file system has no inodes left, though it may have room (ENOSPC)'
+  if (isNoRoom(error)) return `cannot be created or rewritten: ${reason}`
+  return `cannot be opened or created: ${reason}${describeOwner(disk, error)}`
+}
+
+/** Returns whether no file can be created, though there may be room. */
+function lacksInodes(disk: Disk): boolean {
+  const stats = attempt(() => disk.fs.statfsSync(dirname(disk.target)))
+  return stats !== undefined && stats.files > 0 && stats.ffree === 0
+}
+
+/** On a new host, the file may still belong to the user of the old one. Returns the end of a message about that, or nothing. */
+function describeOwner(disk: Disk, error: unknown): string {
+  const own = process.geteuid?.()
+  if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''
+  for (let path = disk.path; ; path = dirname(path)) {
+    // The user is undefined if the path is missing, or in a folder that may not be searched.
+    const uid = attempt(() => disk.fs.statSync(path).uid)
+    if (uid === undefined && dirname(path) !== path) continue
+    if (uid === undefined || uid === own) return ''
+    return `; ${nameUnseen(path)} belongs to user ${uid}, and the server runs as user ${own}: chown ${own} ${nameUnseen(path)}`
+  }
+}
+
+export function toStartRefusal(disk: Disk, error: unknown): unknown {
   const fault = isSystemError(error)
     ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
     : error
   return fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
-}
-
-/** What is in a file, and what a start would do to it. */
-export interface CheckedFile {
-  readonly petCount: number
-  /** 0 if no pet has an id. */
-  readonly highestId: Int64
-  readonly missingIdCount: number
-  /** What a start would do about damage, if there is any. */
-  readonly repair: string | undefined
-}
-
-/** Looks at a file as a start does, but changes and makes nothing, not even a lock. Throws what openDataFile throws, and for a missing file. */
-export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
-  const disk = new Disk(path, options)
-  try {
-    refuseLostLink(disk)
-    const checked = await readUntilSettled(disk, true, () => checkOnce(disk))
-    sayKeptFiles(disk)
-    const writeError = disk.findWriteError(true)
-    if (writeError !== undefined) disk.say(disk.describeReadOnly(writeError))
-    return checked
-  } catch (error) {
-    throw toStartRefusal(disk, error)
-  }
-}
-
-async function checkOnce(disk: Disk): Promise<CheckedFile> {
-  measureFile(disk)
-  const found = await readText(disk, 0)
-  const remedy = found.unusable && (await findRemedy(disk, found, true))
-  if (remedy === 'none') throw found.unusable
-  if (remedy === 'restore' || remedy === 'create') {
-    const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
-    throw DataFileUnusable.ofFile(disk.name, `is missing; a start would ${why}`)
-  }
-  const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
-  const missingIdCount = served.filledIds.length
-  const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
-  if (error !== undefined) throw disk.rewriteRefusal(disk.describeRewriteFailure(error))
-  // Ids that are filled in come last, and are higher than all others.
-  const highestId = served.pets.at(-1 - missingIdCount)?.id ?? 0
-  const repair = remedy && describeRepair(remedy)
-  return { petCount: served.pets.length, highestId, missingIdCount, repair }
-}
-
-function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
-  return isAtEnd ? 'repair its end' : `take out ${damaged.length} damaged bytes: ${missingWords}`
-}
-
-/** Throws a DataFileUnusable unless there is a file, or one that a start restores. */
-export function refuseMissing(disk: Disk): void {
-  const hasKeptPets = findKeptFiles(disk).length > 0
-  if (disk.statIdentity() !== undefined || canRestoreOldFile(disk, hasKeptPets)) return
-  throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
-}
-
-/**
- * Writes a new data file, and returns how many pets are in it. `readPets` is called once it is known that there is no file. Throws a DataFileUnusable
- * if there is one, or if a pet is not valid.
- */
-export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
-  const disk = new Disk(path)
-  const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
-  // A crash may have left the old file of an interrupted rewrite here. It is restored, and the export then refused: a start on the exported file
-  // would remove it.
-  if (canRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
-  if (disk.statIdentity() !== undefined) throw alreadyExists
-  const pets = await readPets()
-  const bytes = Buffer.concat([...formatFile(pets)])
-  parseFileText(disk.name, bytes)
-  await disk.makeFolder()
-  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw alreadyExists
-  return pets.length
 }

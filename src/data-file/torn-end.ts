@@ -25,13 +25,14 @@ import {
   closingBrackets,
   FileText,
   firstSeparator,
-  formatFile,
   maxAppendPets,
+  openingBrackets,
   separator,
 } from './file-text.ts'
 
 export interface Damage {
-  readonly cause: 'brackets' | 'append' | 'copy'
+  /** Whether the file is most likely a copy that was made during an append. */
+  readonly isOfCopy: boolean
   /** The whole text without the damage. It is valid. */
   readonly repaired: Buffer
   /** What was taken out; empty if only closing brackets were missing. */
@@ -67,7 +68,7 @@ export function findDamage(fileText: FileText): Damage | undefined {
   const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
   if (syntaxFault === undefined || faultCount > 1) return undefined
-  // No append is so long.
+  // No append is so long that its text fits into no string.
   if (tail.length > constants.MAX_STRING_LENGTH) return undefined
   // This is most likely an editor's save that was cut off: a repair would make an empty store of it.
   if (petsEnd > 0 && pets.length === 0 && tail.length < closing.length) return undefined
@@ -76,16 +77,17 @@ export function findDamage(fileText: FileText): Damage | undefined {
   if (petsEnd === 0 && !text.startsWith('\0')) return undefined
   const found = findWholePets(tail, text)
   if (found === undefined) return undefined
-  const cause = findCause({
+  const traces: Traces = {
     text,
     petsEnd,
     fileBytes: bytes.length,
     faultAt: syntaxFault.offset - petsEnd,
     prefix: pets.length === 0 ? firstAppendPrefix : appendPrefix,
     gaps: gapsBetween(text, found),
-  })
-  if (cause === undefined) return undefined
-  const damage = { cause, ...takeOut(fileText, text, found) }
+  }
+  const isOfCopy = isCopy(traces)
+  if (!isOfCopy && !isOfCrash(traces)) return undefined
+  const damage = { isOfCopy, ...takeOut(fileText, text, found) }
   // An id may stand both before the damage and behind it, which a person has to mend.
   return new FileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
@@ -119,7 +121,7 @@ function isAtNul(text: string, at: number): boolean {
   return cut.test(text)
 }
 
-/** What is looked at for the cause of the damage. */
+/** What is looked at to tell which of the pictures above the tail shows, if it is one of them. */
 interface Traces {
   /** The tail, a character for each byte. */
   readonly text: string
@@ -134,17 +136,16 @@ interface Traces {
   readonly gaps: readonly string[]
 }
 
-/** Returns which of the pictures above the tail shows, if it is one of them. */
-function findCause(traces: Traces): Damage['cause'] | undefined {
+/** Returns whether a crash, or a disk that has lost a sector, leaves such a tail. */
+function isOfCrash(traces: Traces): boolean {
   const { text, petsEnd, faultAt, prefix, gaps } = traces
-  if (faultAt === text.length && isPartOfEnd(text)) return 'brackets'
-  if (isCopy(traces)) return 'copy'
+  const lacksOnlyBrackets = faultAt === text.length && isPartOfEnd(text)
   // An append, or its roll-back, may have been cut off within the 7 bytes.
-  if (text.length === closing.length && isMixture(text, prefix)) return 'append'
-  if (!isCutAppend(traces) && !lacksFirstSector(traces) && !hasHoles(traces)) return undefined
+  const isCutWithinEnd = text.length === closing.length && isMixture(text, prefix)
+  if (lacksOnlyBrackets || isCutWithinEnd) return true
+  if (!isCutAppend(traces) && !lacksFirstSector(traces) && !hasHoles(traces)) return false
   // If neither the `[` nor any whole pet is there, it may have been another file.
-  if (gaps.length === 1) return petsEnd === 0 ? undefined : 'append'
-  return isOnlyBeforeFirstPet(traces) ? 'append' : undefined
+  return gaps.length === 1 ? petsEnd > 0 : isOnlyBeforeFirstPet(traces)
 }
 
 /**
@@ -231,9 +232,8 @@ function takeOut(
   { bytes, hasAscendingIds, pets, petsEnd, tail }: FileText,
   text: string,
   found: readonly FoundPet[],
-): Omit<Damage, 'cause'> {
-  const [head = closingBrackets] = formatFile([])
-  const repaired: Buffer[] = [petsEnd === 0 ? head : bytes.subarray(0, petsEnd)]
+): Omit<Damage, 'isOfCopy'> {
+  const repaired: Buffer[] = [petsEnd === 0 ? openingBrackets : bytes.subarray(0, petsEnd)]
   const damaged: Buffer[] = []
   const missing: string[] = []
   const listedIds = [pets.at(-1)?.id ?? 0, ...found.map(({ id }) => id)]

@@ -4,7 +4,8 @@
  */
 import { Low } from 'lowdb'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
-import { DataFileChanged, DataFileUnusable, type DiskOptions } from '../data-file/disk.ts'
+import type { DiskOptions } from '../data-file/disk.ts'
+import { DataFileUnusable, isChanged } from '../data-file/faults.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
 import type { Int64 } from '../json/int64.ts'
@@ -129,7 +130,7 @@ export class FileStore implements Store {
         const error = failure instanceof AppendFailed ? failure.cause : failure
         if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
         if (isSystemError(error)) this.#trouble.creationFailed(error)
-        if (!(error instanceof DataFileChanged)) throw toRefusal(error, mayBeStored)
+        if (!isChanged(error)) throw toRefusal(error, mayBeStored)
         if (edits === maxEdits) throw toRefusal(DataFileUnusable.stillBeingSaved(file.name), mayBeStored)
         await this.#reload(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)

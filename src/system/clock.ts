@@ -28,3 +28,22 @@ export const clock = Object.assign(nodeTimers, {
 
 export const delay = (ms: number): Promise<void> =>
   new Promise((resolve) => void clock.setTimeout(resolve, ms))
+
+const tryAgainMs = 40
+
+/** Calls again for so long, as long as the error may pass by itself. Throws the last one. */
+export async function tryAgain<T>(
+  maxMs: number,
+  mayPass: (error: unknown) => boolean,
+  call: () => T | Promise<T>,
+): Promise<T> {
+  const deadline = clock.performanceNow() + maxMs
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!mayPass(error) || clock.performanceNow() > deadline) throw error
+    }
+    await delay(tryAgainMs)
+  }
+}

@@ -39,6 +39,11 @@ export function isWriteRefused(error: unknown): boolean {
   return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error))
 }
 
+/** Returns an error as a system call throws it. */
+export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC'): Error {
+  return Object.assign(new Error(code), { code })
+}
+
 /** Returns the result of the call; undefined if it throws. */
 export function attempt<T>(call: () => T): T | undefined {
   try {
