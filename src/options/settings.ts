@@ -2,7 +2,6 @@
 import * as v from 'valibot'
 import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, findFailuresFault } from '../http/disturbance.ts'
-import { findOriginFault } from '../http/cors.ts'
 import { httpErrors } from '../http/response.ts'
 import {
   expected,
@@ -13,6 +12,7 @@ import {
   describe,
 } from '../json/words.ts'
 import { storeErrorCodes } from '../store/store.ts'
+import { findOriginFault } from './origins.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {
