@@ -83,7 +83,6 @@ export class AppendFailed extends Error {
 }
 
 export class DataFile implements Adapter<PetData> {
-  readonly name: string
   /**
    * The highest id of any pet that was read, or of which a byte was written. A new pet gets a higher one, so that the id of a removed pet is not
    * given again in this run.
@@ -105,7 +104,6 @@ export class DataFile implements Adapter<PetData> {
   #isOldAside = false
 
   constructor(disk: Disk, release: FileLock) {
-    this.name = disk.name
     this.#disk = disk
     this.#release = release
     this.#keeper = new PetKeeper(disk)
@@ -186,8 +184,8 @@ export class DataFile implements Adapter<PetData> {
       await this.keepPets()
     } catch (error) {
       if (canBeReadAtOnce(fileBytes)) return
-      const fault = `is so large that it is read only when the pets are kept: ${this.describeFailure(error)}`
-      throw DataFileUnusable.ofFile(this.name, fault)
+      const fault = `is so large that it is read only when the pets are kept: ${this.#disk.describeFailure(error)}`
+      throw DataFileUnusable.ofFile(this.#disk.name, fault)
     }
   }
 
@@ -265,11 +263,6 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** See Disk.findWriteError. */
-  findWriteError(isSuspected: boolean): unknown {
-    return this.#disk.findWriteError(isSuspected)
-  }
-
   /** Returns whether the disk is known to have so little room that pets soon find none. */
   isDiskFull(): boolean {
     const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#served?.target ?? this.#disk.path))
@@ -299,14 +292,6 @@ export class DataFile implements Adapter<PetData> {
   #isServedOnDisk({ identity }: Served): boolean {
     if (this.#state.is === 'unusable') return false
     return attempt(() => seemsUnedited(this.#disk.statIdentity(), identity)) === true
-  }
-
-  describeFailure(error: unknown): string {
-    return this.#disk.describeFailure(error)
-  }
-
-  describeReadOnly(error: unknown): string {
-    return this.#disk.describeReadOnly(error)
   }
 
   async close(): Promise<void> {

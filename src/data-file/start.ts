@@ -12,7 +12,7 @@ import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.t
 export async function openDataFile(
   path: string,
   options?: DiskOptions,
-): Promise<{ file: DataFile; data: PetData }> {
+): Promise<{ disk: Disk; file: DataFile; data: PetData }> {
   const disk = new Disk(path, options)
   let release: FileLock | undefined
   try {
@@ -22,7 +22,7 @@ export async function openDataFile(
     const file = new DataFile(disk, release)
     const data = await file.read()
     sayKeptFiles(disk)
-    return { file, data }
+    return { disk, file, data }
   } catch (error) {
     await release?.()
     // The kept files beside a file that another server uses are that server's: they are not named, since nobody is to rename them.

@@ -4,7 +4,7 @@
  */
 import { Low } from 'lowdb'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
-import type { DiskOptions } from '../data-file/disk.ts'
+import type { Disk, DiskOptions } from '../data-file/disk.ts'
 import { DataFileUnusable, isChanged } from '../data-file/faults.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
@@ -32,14 +32,15 @@ interface FileStoreOptions extends DiskOptions {
 }
 
 export async function openFileStore(path: string, options: FileStoreOptions = {}): Promise<FileStore> {
-  const { file, data } = await openDataFile(path, options)
-  return new FileStore(new Low<PetData>(file, data), file, options)
+  const { disk, file, data } = await openDataFile(path, options)
+  return new FileStore(disk, file, new Low<PetData>(file, data), options)
 }
 
 export class FileStore implements Store {
   version = 0
-  readonly #low: Low<PetData>
+  readonly #disk: Disk
   readonly #file: DataFile
+  readonly #low: Low<PetData>
   readonly #say: (message: string) => void
   readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), maxAppendPets)
   readonly #timer: NodeJS.Timeout
@@ -47,13 +48,14 @@ export class FileStore implements Store {
   #index: PetIndex
   #closed: Promise<void> | undefined
 
-  constructor(low: Low<PetData>, file: DataFile, options: FileStoreOptions) {
-    this.#low = low
+  constructor(disk: Disk, file: DataFile, low: Low<PetData>, options: FileStoreOptions) {
+    this.#disk = disk
     this.#file = file
+    this.#low = low
     this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
     this.#timer = this.#lookAtIntervals(options)
-    this.#trouble = new Trouble(file, this.#say)
+    this.#trouble = new Trouble(disk, file, this.#say)
   }
 
   get size(): number {
@@ -99,8 +101,7 @@ export class FileStore implements Store {
   async #closeOnce(deadline = Infinity): Promise<void> {
     // A program that stops may soon be ended, even while pets are being kept on a slow disk.
     const sayUnkept = (): void => {
-      if (this.#file.isKeeping)
-        this.#say(`${this.#file.name}: ${formatPetCount(this.size)} are not kept beside it yet`)
+      if (this.#file.isKeeping) this.#disk.say(`${formatPetCount(this.size)} are not kept beside it yet`)
     }
     const waitMs = Math.min(2 ** 31 - 1, Math.max(0, deadline - clock.performanceNow()) + sayUnkeptMs)
     const timer = clock.setTimeout(sayUnkept, waitMs)
@@ -109,8 +110,8 @@ export class FileStore implements Store {
       // Somebody may have damaged the file since the last look.
       await this.#reload().catch(() => {})
       await this.#file.keepPets().catch((error: unknown) => {
-        const fault = `could not be kept beside it: ${this.#file.describeFailure(error)}`
-        this.#say(`${this.#file.name}: ${formatPetCount(this.size)} ${fault}`)
+        const fault = `could not be kept beside it: ${this.#disk.describeFailure(error)}`
+        this.#disk.say(`${formatPetCount(this.size)} ${fault}`)
       })
       await this.#file.close()
     })
@@ -131,7 +132,8 @@ export class FileStore implements Store {
         if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
         if (isSystemError(error)) this.#trouble.creationFailed(error)
         if (!isChanged(error)) throw toRefusal(error, mayBeStored)
-        if (edits === maxEdits) throw toRefusal(DataFileUnusable.stillBeingSaved(file.name), mayBeStored)
+        if (edits === maxEdits)
+          throw toRefusal(DataFileUnusable.stillBeingSaved(this.#disk.name), mayBeStored)
         await this.#reload(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }
@@ -213,7 +215,7 @@ export class FileStore implements Store {
       const names = await this.#file.keepPets()
       return names.length === 0 ? '' : `, and are kept in ${names.join(' and ')} until then`
     } catch (error) {
-      return `, but cannot be kept beside it: ${this.#file.describeFailure(error)}`
+      return `, but cannot be kept beside it: ${this.#disk.describeFailure(error)}`
     }
   }
 

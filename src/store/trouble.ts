@@ -11,6 +11,7 @@
  * | room        | the disk has no room for one          | when a look finds room; if looks cannot see it (a quota), after a success or a minute |
  */
 import type { DataFile } from '../data-file/data-file.ts'
+import type { Disk } from '../data-file/disk.ts'
 import { DataFileUnusable } from '../data-file/faults.ts'
 import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
@@ -53,6 +54,7 @@ interface CreationFailure {
 }
 
 export class Trouble {
+  readonly #disk: Disk
   readonly #file: DataFile
   readonly #say: (message: string) => void
   #lookFailure: LookFailure | undefined
@@ -61,10 +63,11 @@ export class Trouble {
   #told: Finding | undefined
   #toldFullMs = -Infinity
 
-  constructor(file: DataFile, say: (message: string) => void) {
+  constructor(disk: Disk, file: DataFile, say: (message: string) => void) {
+    this.#disk = disk
     this.#file = file
     this.#say = say
-    this.#writeError = file.findWriteError(true)
+    this.#writeError = disk.findWriteError(true)
     this.#tell()
   }
 
@@ -85,7 +88,7 @@ export class Trouble {
     this.#lookFailure = undefined
     // What was read anew is durable, so the disk works.
     if (wasRead && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
-    this.#writeError = this.#file.findWriteError(this.#writeError !== undefined)
+    this.#writeError = this.#disk.findWriteError(this.#writeError !== undefined)
     this.#lookForRoom()
     this.#tell()
   }
@@ -109,7 +112,7 @@ export class Trouble {
 
   /** Takes a system's error. A cause that looks can see is over as soon as a look sees it no more. */
   creationFailed(error: unknown): void {
-    this.#writeError = this.#file.findWriteError(true)
+    this.#writeError = this.#disk.findWriteError(true)
     if (this.#writeError === undefined) {
       this.#creationFailure = { error, atMs: clock.performanceNow(), isSeenByLooks: false }
       this.#lookForRoom()
@@ -128,8 +131,8 @@ export class Trouble {
   #find(): Finding | undefined {
     if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
     if (this.#writeError !== undefined) {
-      const fault = this.#file.describeReadOnly(this.#writeError)
-      return { kind: 'notWritable', words: `${this.#file.name}: ${fault}` }
+      const fault = this.#disk.describeReadOnly(this.#writeError)
+      return { kind: 'notWritable', words: `${this.#disk.name}: ${fault}` }
     }
     const failure = this.#creationFailure
     if (failure === undefined) return undefined
@@ -140,9 +143,9 @@ export class Trouble {
   }
 
   #describeLook({ error, isFirstOfSave, kept }: LookFailure): Finding {
-    const { name } = this.#file
+    const { name } = this.#disk
     const isFault = error instanceof DataFileUnusable
-    const fault = isFault ? error.message : `${name}: cannot be used: ${this.#file.describeFailure(error)}`
+    const fault = isFault ? error.message : `${name}: cannot be used: ${this.#disk.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
     const isTooEarly = isFirstOfSave || kept === undefined
     const words = isTooEarly ? undefined : `${fault}${separator}${consequence}${kept}`
@@ -150,11 +153,11 @@ export class Trouble {
   }
 
   #describeCreation(error: unknown): string {
-    const reason = this.#file.describeFailure(error)
+    const reason = this.#disk.describeFailure(error)
     const words = isNoRoom(error)
       ? `has too little room: ${reason}; pets that do not fit are refused`
       : `cannot be used: ${reason}; ${consequence}`
-    return `${this.#file.name}: ${words}`
+    return `${this.#disk.name}: ${words}`
   }
 
   /** Says what is found, once, and when it is over. */
@@ -165,7 +168,7 @@ export class Trouble {
       // After an old failure, nobody knows whether the next creation would succeed.
       const isOld = isOfCreation(told) && this.#creationFailure !== undefined
       const endWords = isOld ? 'no creation has failed for a minute' : told && kinds[told.kind].endWords
-      if (told !== undefined) this.#say(`${this.#file.name}: ${endWords}`)
+      if (told !== undefined) this.#say(`${this.#disk.name}: ${endWords}`)
       this.#told = undefined
       return
     }
@@ -174,7 +177,7 @@ export class Trouble {
     if (isTold || found.words === undefined) return
     // A mistake may be mended while the disk has no room.
     const isMended = told?.kind === 'fault' && this.#lookFailure === undefined
-    if (isMended) this.#say(`${this.#file.name}: ${kinds.fault.endWords}`)
+    if (isMended) this.#say(`${this.#disk.name}: ${kinds.fault.endWords}`)
     if (found.kind === 'room') {
       // On a disk that is nearly full, one pet finds room, and the next does not.
       const now = clock.performanceNow()
