@@ -1,5 +1,5 @@
 /** Assembles the service from store, core and doors, for a program to start or an app to mount. Has no global state. */
-import { createRequestHandler } from './api/request-handler.ts'
+import { createCore } from './api/core.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { createFetch, createListener } from './http/doors.ts'
 import { createHttpServer } from './http/server.ts'
@@ -54,7 +54,7 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
   const store = await openStore(options, callbacks)
-  return { store, core: createRequestHandler({ ...options, ...callbacks, store }) }
+  return { store, core: createCore({ ...options, ...callbacks, store }) }
 }
 
 function openStore(

@@ -143,7 +143,7 @@ test('gives an error code the words that a client gets when the failure is real'
     await messageOf('insufficient_storage', creation),
     'There is no room left; nothing was stored.',
   )
-  assert.equal(await messageOf('storage_failed'), 'The storage failed.')
+  assert.equal(await messageOf('storage_failed'), 'The storage failed; no pet can be read now.')
   assert.equal(
     await messageOf('data_file_invalid', creation),
     'The data file is not valid (it is refused on purpose); nothing was stored.',

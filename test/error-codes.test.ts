@@ -1,7 +1,7 @@
 /** The error codes: their form, and what no refusal and no line of the program may show. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRequestHandler } from '../src/api/request-handler.ts'
+import { createCore } from '../src/api/core.ts'
 import { errorCodes } from '../src/api/refusals.ts'
 import { createHttpServer } from '../src/http/server.ts'
 import { MemoryStore } from '../src/store/memory-store.ts'
@@ -31,7 +31,7 @@ test('a 404 beside the pets says where they are', async (t) => {
     ['/store', ['/pets', '/store/pets/1', '/store/v1', '/store/v2/pets'], ['/store/v2', '/elsewhere']],
   ] as const) {
     const store = new MemoryStore([])
-    const core = createRequestHandler({
+    const core = createCore({
       store,
       apiKeys: [key],
       basePath,
@@ -62,7 +62,7 @@ test('a fault of the service is 500 without a word of the fault, and the next re
   }
   store.create = () => Promise.reject(secret)
   const faults: string[] = []
-  const core = createRequestHandler({
+  const core = createCore({
     store,
     apiKeys: [key],
     onError: (line) => faults.push(line),

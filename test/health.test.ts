@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
-import { createRequestHandler } from '../src/api/request-handler.ts'
+import { createCore } from '../src/api/core.ts'
 import { createFetch } from '../src/http/doors.ts'
 import { createPetStore } from '../src/index.ts'
 import { openFileStore } from '../src/store/file-store.ts'
@@ -38,7 +38,7 @@ const readOnly = ['200', '200', '503 read_only']
 const failed = ['200', '200', '503 storage_failed']
 
 function serve(store: Store): Fetch {
-  return createFetch(createRequestHandler({ store, apiKeys: [key] }))
+  return createFetch(createCore({ store, apiKeys: [key] }))
 }
 
 /** A store on a data file whose calls fail while `fault` has a code for their name. Looks are made by hand. */

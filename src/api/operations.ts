@@ -1,6 +1,6 @@
 /**
  * The operations of the interface (section 4), each with its method, path and handler. They are described in openapi.json. The checks that
- * come before them are in request-handler.ts.
+ * come before them are in core.ts.
  */
 import * as v from 'valibot'
 import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'

@@ -4,8 +4,9 @@
  */
 import { describe } from '../json/words.ts'
 import { clock } from '../system/clock.ts'
+import { clientGone } from './body.ts'
 import { isPreflight } from './cors.ts'
-import { type Arrival, clientGone } from './request.ts'
+import type { Arrival } from './request.ts'
 
 export const maxDelayMs = 10_000
 

@@ -5,16 +5,9 @@ import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError } from '../system/errors.ts'
+import { bodyTooLarge, clientGone, readBefore, RequestBody } from './body.ts'
 import { lingerMs, maxBodyBytes } from './limits.ts'
-import {
-  type Arrival,
-  bodyTooLarge,
-  clientGone,
-  type Core,
-  createArrival,
-  readBefore,
-  RequestBody,
-} from './request.ts'
+import { type Arrival, type Core, createArrival } from './request.ts'
 import { pairHeaders, type Reply, unusableHead } from './response.ts'
 
 /** RFC 9113 section 7 has this code. Loading node:http2 for its name would slow the start. */
@@ -108,7 +101,7 @@ export function createFetch(core: Core) {
           return signal?.aborted === true
         },
       },
-      body: new RequestBody((body) => readBody(request, body, noteFault)),
+      body: new RequestBody((body) => readRequest(request, body, noteFault)),
     }
     return new Promise((resolve, reject) => {
       const abort = (): void => {
@@ -133,7 +126,7 @@ export function createFetch(core: Core) {
   }
 }
 
-async function readBody(
+async function readRequest(
   request: Request,
   collected: RequestBody,
   onFault: (error: unknown) => void,

@@ -4,6 +4,7 @@ import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import { explainListenError, formatUrl, refuseBun } from './address.ts'
+import { clientGone } from './body.ts'
 import {
   completeTimeouts,
   backlog,
@@ -15,7 +16,7 @@ import {
   nodeLimits,
   type SomeTimeouts,
 } from './limits.ts'
-import { clientGone, createArrival, findParserCode, type Arrival, type Core } from './request.ts'
+import { createArrival, type Arrival, type Core } from './request.ts'
 import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
@@ -240,4 +241,15 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
 function countBodyBytes({ headers }: Arrival): number {
   const { 'content-length': length, 'transfer-encoding': coding } = headers
   return coding === undefined ? Math.min(Number(length ?? 0), maxBodyBytes) : maxBodyBytes
+}
+
+/** These errors of Node's parser are not bad syntax. */
+const parserCodes: Partial<Record<string, HttpErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
+function findParserCode({ code = '' }: NodeJS.ErrnoException): HttpErrorCode {
+  return parserCodes[code] ?? 'malformed_request'
 }

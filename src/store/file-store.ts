@@ -250,11 +250,11 @@ export class FileStore implements Store {
 
 /** An error that comes neither from the file nor from the system is a bug, and stays as it is. */
 function toRefusal(error: unknown, mayBeStored: boolean): unknown {
-  const outcome = mayBeStored ? perhapsStored : notStored
+  const consequence = mayBeStored ? perhapsStored : notStored
   if (error instanceof DataFileUnusable) {
-    const message = `The data file is not valid (${error.summary}); ${outcome}.`
+    const message = `The data file is not valid (${error.summary}); ${consequence}.`
     return new PetStoreError('data_file_invalid', message)
   }
   if (!isSystemError(error)) return error
-  return storageFailure(isNoRoom(error) || errorCode(error) === 'EFBIG', outcome, error)
+  return storageFailure(isNoRoom(error) || errorCode(error) === 'EFBIG', consequence, error)
 }

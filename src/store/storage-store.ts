@@ -1,13 +1,20 @@
 /** The store on an embedder's storage. It groups creations, checks the pets that come back, makes refusals of errors, and keeps no pets. */
 import * as v from 'valibot'
 import { isInt64, type Int64 } from '../json/int64.ts'
-import { expected } from '../json/words.ts'
+import { expected } from '../json/schemas.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError, errorCode, isError } from '../system/errors.ts'
 import { createCommitQueue } from './commit-queue.ts'
-import { failureKnownMs, notStored, perhapsStored, PetStoreError, storageFailure } from './store.ts'
+import {
+  failureKnownMs,
+  notReadable,
+  notStored,
+  perhapsStored,
+  PetStoreError,
+  storageFailure,
+} from './store.ts'
 import type { PetStorage, Store } from './store.ts'
 
 const maxPetsPerCall = 1000
@@ -83,7 +90,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       if (failedAt.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
       failedAt.set(kind, clock.performanceNow())
       const isFull = code === 'insufficient_storage'
-      if (kind === 'reads') throw storageFailure(isFull, 'no pet can be read now', error)
+      if (kind === 'reads') throw storageFailure(isFull, notReadable, error)
       // A storage stores all pets of a call or none: one that has no room for them has stored none.
       throw storageFailure(isFull, isFull || code === 'nothing_stored' ? notStored : perhapsStored, error)
     }

@@ -84,11 +84,12 @@ export class PetStoreError extends Error {
 
 export const notStored = 'nothing was stored'
 export const perhapsStored = 'it is not known whether the pet was stored'
+export const notReadable = 'no pet can be read now'
 
-export function storageFailure(isFull: boolean, outcome: string, cause?: unknown): PetStoreError {
+export function storageFailure(isFull: boolean, consequence: string, cause?: unknown): PetStoreError {
   return isFull
-    ? new PetStoreError('insufficient_storage', `There is no room left; ${outcome}.`, cause)
-    : new PetStoreError('storage_failed', `The storage failed; ${outcome}.`, cause)
+    ? new PetStoreError('insufficient_storage', `There is no room left; ${consequence}.`, cause)
+    : new PetStoreError('storage_failed', `The storage failed; ${consequence}.`, cause)
 }
 
 /** A creation gets this once the highest id is given. */

@@ -1,5 +1,5 @@
 /**
- * `npm run mutate --prefix test/mutation -- --seed 7 --count 150 src/http src/api/request-handler.ts`: how many mistakes do the tests notice?
+ * `npm run mutate --prefix test/mutation -- --seed 7 --count 150 src/http src/api/core.ts`: how many mistakes do the tests notice?
  * Puts one mistake (a mutant) after another into a copy of the project, and runs the files of `npm test` that can notice it until one
  * fails: first those that load the changed file, then those that look farther than they load. Each of them runs without a mutant first, once, to
  * see which places it reaches. Prints the score and each mutant that survived, for a person to judge: it may be one that nobody can see.

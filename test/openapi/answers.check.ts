@@ -140,9 +140,7 @@ test('every answer in the tests of the service is as the document describes it',
   // Those that start the service in their own process, which is watched.
   const files = readdirSync(join(root, 'test')).filter((name) => {
     if (!name.endsWith('.test.ts') || mostlyOther.has(name)) return false
-    return /startApp|startPetStore|createRequestHandler|openTarget/.test(
-      readFileSync(join(root, 'test', name), 'utf8'),
-    )
+    return /startApp|startPetStore|createCore|openTarget/.test(readFileSync(join(root, 'test', name), 'utf8'))
   })
   const hooks = ['--import', './test/translated.mjs', '--import', join(folder, 'watch-answers.ts')]
   const run = spawn(

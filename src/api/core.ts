@@ -1,39 +1,39 @@
 /**
- * The core: a function from a request to a reply, with the routes, the order of the checks, and the reply to each error. It knows no `node:http`: how
+ * The core: a function from a request to a reply, with the order of the checks and the reply to each error. It knows no `node:http`: how
  * requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
+import { clientGone, readBody } from '../http/body.ts'
 import { createCors, isPreflight } from '../http/cors.ts'
 import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import { checkBodyHead, checkFraming, clientGone, parseBody } from '../http/request.ts'
-import type { Arrival, Client, Core } from '../http/request.ts'
-import { HttpError, InvalidValues, errorReply, textReply, type Reply } from '../http/response.ts'
+import { type Arrival, checkFraming, type Client, type Core } from '../http/request.ts'
+import { errorReply, HttpError, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
-import { builtPage } from '../page/load-page.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
-import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug } from '../system/errors.ts'
-import { exposedHeaders, formatValidQuery, type Handler, operations } from './operations.ts'
-import { errorCodes, failOnPurpose, formatAllow, methodNotAllowed, refusalReply } from './refusals.ts'
+import { exposedHeaders, formatValidQuery } from './operations.ts'
+import { errorCodes, formatAllow, methodNotAllowed, refusalReply } from './refusals.ts'
+import { failOnPurpose } from './rehearsal.ts'
+import { createRoutes, type Route, type Routes } from './routes.ts'
 
 /** `onResponse` and `onError` must not throw. */
-type RequestHandlerOptions = { readonly store: Store } & Pick<
+type CoreOptions = { readonly store: Store } & Pick<
   PetStoreOptions,
   'apiKeys' | 'corsOrigins' | 'basePath' | 'delayMs' | 'fail' | 'onResponse' | 'onError'
 >
 
-interface RequestHandler extends Core {
+interface DisturbableCore extends Core {
   /** Throws a TypeError if too many changes wait. */
   disturb(change: Disturbance): void
   /** Ends what `disturb` has changed, and drops each request that has not reached the store yet. */
   reset(): void
 }
 
-export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
+export function createCore(options: CoreOptions): DisturbableCore {
   const { apiKeys, corsOrigins = '*', basePath = '', onResponse, onError } = options
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins, exposedHeaders)
@@ -51,7 +51,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const { method, target } = arrival
     // There are no tunnels here (RFC 9110 section 9.3.6).
     if (method === 'CONNECT' || (method === 'OPTIONS' && target === '*')) return everyPath
-    const match = findMatch(isMountPath(arrival) ? basePath : target)
+    const match = findMatch(isMountPath(arrival, basePath) ? basePath : target)
     if (match !== undefined) return match
     // If a preflight is refused, the page sees a CORS error, and no 404.
     if (isPreflight(arrival)) return everyPath
@@ -59,13 +59,6 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
     throw new HttpError('not_found', isNear ? hint : undefined)
-  }
-
-  /** Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
-  function isMountPath({ originalTarget, target }: Arrival): boolean {
-    if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
-    const path = findPath(originalTarget)
-    return !path.endsWith('/') && basePath.toLowerCase().endsWith(path.toLowerCase())
   }
 
   function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
@@ -93,20 +86,11 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
     return path.startsWith('/v1/') || path.startsWith(`${unescape(basePath)}/v1/`)
   }
 
-  /**
-   * Tells onError, once, if the listener is mounted by a wildcard, such as `/store/*`, which leaves it no path; or if `basePath` does not end
-   * with the path that it is mounted under. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be
-   * `/api`, or `/shop/api` behind a proxy that removes `/shop`.
-   */
-  function checkMount({ originalTarget, target }: Arrival): void {
-    if (typeof originalTarget !== 'string' || isMountReported) return
-    const isWildcard = findPath(target) === '/' && findPath(originalTarget).includes('/v1/')
-    const mount = originalTarget.endsWith(target) ? originalTarget.slice(0, -target.length) : ''
-    if (!isWildcard && basePath.toLowerCase().endsWith(mount.toLowerCase())) return
+  /** Tells onError, once, how the listener is mounted if that is wrong. */
+  function checkMount(arrival: Arrival): void {
+    const fault = isMountReported ? undefined : findMountFault(arrival, basePath)
+    if (fault === undefined) return
     isMountReported = true
-    const fault = isWildcard
-      ? 'by a wildcard, which takes the whole path off; mount it without one'
-      : `under ${mount}; pass this as basePath, or Link, Location and openapi.json name paths that do not exist`
     onError?.(`the listener is mounted ${fault}`)
   }
 
@@ -187,7 +171,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       inFlight.push(current)
       let reply: Reply
       try {
-        if (arrival.body.fault !== undefined) throw arrival.body.fault
+        if (arrival.body.stopReason !== undefined) throw arrival.body.stopReason
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
         reply = await (isDisturbed ? answerDisturbed(arrival, current) : answer(arrival, current))
@@ -231,11 +215,25 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   }
 }
 
-async function readBody(arrival: Arrival): Promise<unknown> {
-  checkBodyHead(arrival)
-  arrival.askForBody?.()
-  arrival.askForBody = undefined
-  return parseBody(await arrival.body.read())
+/** Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
+function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
+  if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
+  const path = findPath(originalTarget)
+  return !path.endsWith('/') && basePath.toLowerCase().endsWith(path.toLowerCase())
+}
+
+/**
+ * Returns how the listener is mounted if that is wrong: by a wildcard, such as `/store/*`, which leaves it no path, or where `basePath` does not end
+ * with the path of the mount. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be `/api`, or
+ * `/shop/api` behind a proxy that removes `/shop`.
+ */
+function findMountFault({ originalTarget, target }: Arrival, basePath: string): string | undefined {
+  if (typeof originalTarget !== 'string') return undefined
+  if (findPath(target) === '/' && findPath(originalTarget).includes('/v1/'))
+    return 'by a wildcard, which takes the whole path off; mount it without one'
+  const mount = originalTarget.endsWith(target) ? originalTarget.slice(0, -target.length) : ''
+  if (basePath.toLowerCase().endsWith(mount.toLowerCase())) return undefined
+  return `under ${mount}; pass this as basePath, or Link, Location and openapi.json name paths that do not exist`
 }
 
 /** Every response has these. */
@@ -255,13 +253,6 @@ function isLast({ method, headers, askForBody }: Arrival): boolean {
   return isUpgrade || method === 'CONNECT' || askForBody !== undefined
 }
 
-interface Route {
-  readonly needsNoKey?: boolean
-  /** See Operation. */
-  readonly headers?: readonly string[] | undefined
-  readonly handle: Handler
-}
-
 /** A request, and what its checks have found, as far as they came. */
 interface InFlight {
   readonly client: Client
@@ -272,54 +263,4 @@ interface InFlight {
   route?: Route | undefined
   /** The fingerprint of the key that was accepted. */
   key?: string | undefined
-}
-
-/** The routes of a path by method. HEAD has that of GET. */
-type Routes = Readonly<Partial<Record<string, Route>>>
-
-function createRoutes(store: Store, basePath: string) {
-  const routes: Record<string, Routes> = {}
-  const add = (method: string, path: string, route: Route): void => {
-    routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
-  }
-  // `/store` leads to the page at `/store/`.
-  const redirect: Reply = { status: 308, headers: ['Location', `${basePath}/`, 'Content-Length', '0'] }
-  if (basePath !== '') add('GET', '', { needsNoKey: true, handle: () => redirect })
-  for (const { method, path, headers, createHandler } of operations)
-    add(method, `/v1${path}`, { headers, handle: createHandler(store, basePath) })
-  const published: Readonly<Record<string, Handler>> = {
-    // Load balancers and monitoring ask here whether the process lives and, with `?ready`, what it can do.
-    '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
-    '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
-    // This is sent as application/json, since browsers would download application/schema+json.
-    '/pets.schema.json': always(petsSchemaText),
-    '/': always(builtPage.html, builtPage.headers, 'text/html; charset=utf-8'),
-  }
-  for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
-  return routes
-}
-
-const healthy = textReply(200, '{"status":"ok"}')
-
-/** `ready` has the values of that parameter. The reply says nothing of what is in the data file, since it needs no key. */
-async function describeHealth(store: Store, ready: readonly string[]): Promise<Reply> {
-  const [value, ...others] = ready
-  if (value === undefined) return healthy
-  if (others.length > 0 || !['', 'write'].includes(value))
-    throw new InvalidValues('invalid_parameter', [
-      { field: 'ready', message: 'expected no value or write, once' },
-    ])
-  try {
-    await store.list({ limit: 1 })
-  } catch (error) {
-    if (error instanceof PetStoreError) return refusalReply('storage_failed', error.message)
-    throw error
-  }
-  const fault = value === 'write' ? store.whyNoCreation() : undefined
-  return fault === undefined ? healthy : refusalReply(fault)
-}
-
-function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handler {
-  const reply = textReply(200, ...content)
-  return () => reply
 }

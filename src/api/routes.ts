@@ -1,0 +1,64 @@
+/** The routes of the service: the operations, and what needs no key: health, the documents and the page. */
+import { InvalidValues, textReply, type Reply } from '../http/response.ts'
+import { builtPage } from '../page/load-page.ts'
+import { PetStoreError, type Store } from '../store/store.ts'
+import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
+import { type Handler, operations } from './operations.ts'
+import { refusalReply } from './refusals.ts'
+
+export interface Route {
+  readonly needsNoKey?: boolean
+  /** See Operation. */
+  readonly headers?: readonly string[] | undefined
+  readonly handle: Handler
+}
+
+/** The routes of a path by method. HEAD has that of GET. */
+export type Routes = Readonly<Partial<Record<string, Route>>>
+
+export function createRoutes(store: Store, basePath: string) {
+  const routes: Record<string, Routes> = {}
+  const add = (method: string, path: string, route: Route): void => {
+    routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
+  }
+  // `/store` leads to the page at `/store/`.
+  const redirect: Reply = { status: 308, headers: ['Location', `${basePath}/`, 'Content-Length', '0'] }
+  if (basePath !== '') add('GET', '', { needsNoKey: true, handle: () => redirect })
+  for (const { method, path, headers, createHandler } of operations)
+    add(method, `/v1${path}`, { headers, handle: createHandler(store, basePath) })
+  const published: Readonly<Record<string, Handler>> = {
+    // Load balancers and monitoring ask here whether the process lives and, with `?ready`, what it can do.
+    '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
+    '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
+    // This is sent as application/json, since browsers would download application/schema+json.
+    '/pets.schema.json': always(petsSchemaText),
+    '/': always(builtPage.html, builtPage.headers, 'text/html; charset=utf-8'),
+  }
+  for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
+  return routes
+}
+
+const healthy = textReply(200, '{"status":"ok"}')
+
+/** `ready` has the values of that parameter. The reply says nothing of what is in the data file, since it needs no key. */
+async function describeHealth(store: Store, ready: readonly string[]): Promise<Reply> {
+  const [value, ...others] = ready
+  if (value === undefined) return healthy
+  if (others.length > 0 || !['', 'write'].includes(value))
+    throw new InvalidValues('invalid_parameter', [
+      { field: 'ready', message: 'expected no value or write, once' },
+    ])
+  try {
+    await store.list({ limit: 1 })
+  } catch (error) {
+    if (error instanceof PetStoreError) return refusalReply('storage_failed', error.message)
+    throw error
+  }
+  const fault = value === 'write' ? store.whyNoCreation() : undefined
+  return fault === undefined ? healthy : refusalReply(fault)
+}
+
+function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handler {
+  const reply = textReply(200, ...content)
+  return () => reply
+}
