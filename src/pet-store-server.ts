@@ -19,15 +19,15 @@ import type {
   StorageOptions,
   StorageServer,
 } from './options/types.ts'
-import { FileStore, openFileStore } from './store/file-store.ts'
+import { openFileStore } from './store/file-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { createStorageStore } from './store/storage-store.ts'
-import { storeClosed, type Store } from './store/store.ts'
+import { type LocalStore, storeClosed, type Store } from './store/store.ts'
 import { clock } from './system/clock.ts'
 
 type AnyOptions = PetStoreOptions | StorageOptions
 
-/** Creates the service without listening. Rejects if the data file cannot be used or an option is wrong. */
+/** Creates the service without listening; a local store has more methods (see toHandle). Rejects if the data file cannot be used or an option is wrong. */
 export async function createPetStore(options: StorageOptions): Promise<StorageHandle>
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
@@ -53,21 +53,26 @@ export async function startPetStore(options: PetStoreServerOptions<AnyOptions>):
 
 async function openService(options: AnyOptions) {
   const callbacks = guardCallbacks(options)
-  const store = await openStore(options, callbacks)
-  return { store, core: createCore({ ...options, ...callbacks, store }) }
+  const opened = await openStore(options, callbacks)
+  return { ...opened, core: createCore({ ...options, ...callbacks, store: opened.store }) }
 }
 
-function openStore(
+/** `local` is the store, too, if it has its pets in this process. */
+async function openStore(
   options: AnyOptions,
   callbacks: ReturnType<typeof guardCallbacks>,
-): Store | Promise<Store> {
-  if (options.pets !== undefined) return new MemoryStore(options.pets)
-  if (options.storage !== undefined) return createStorageStore(options.storage, callbacks.onMessage)
-  return openFileStore(options.dataFile, callbacks)
+): Promise<{ readonly store: Store; readonly local?: LocalStore }> {
+  if (options.storage !== undefined)
+    return { store: createStorageStore(options.storage, callbacks.onMessage) }
+  const local =
+    options.pets === undefined
+      ? await openFileStore(options.dataFile, callbacks)
+      : new MemoryStore(options.pets)
+  return { store: local, local }
 }
 
 function toHandle(
-  { store, core }: Awaited<ReturnType<typeof openService>>,
+  { store, local, core }: Awaited<ReturnType<typeof openService>>,
   server?: ReturnType<typeof createHttpServer>,
   closeMs = defaultTimeouts.closeMs,
 ): StorageHandle {
@@ -87,12 +92,12 @@ function toHandle(
       if (closed !== undefined) throw storeClosed()
       core.disturb(change)
     },
-    ...((store instanceof MemoryStore || store instanceof FileStore) && {
-      countPets: () => store.size,
+    ...(local !== undefined && {
+      countPets: () => local.size,
       // Jest would take a parameter of its own for the callback of `beforeEach(store.reset)`, and wait for it.
-      async reset(...pets: Parameters<MemoryStore['reset']>) {
+      async reset(...pets: Parameters<LocalStore['reset']>) {
         if (closed !== undefined) throw storeClosed()
-        const done = store.reset(...pets)
+        const done = local.reset(...pets)
         core.reset()
         server?.dropWaiting()
         return done

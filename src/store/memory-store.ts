@@ -11,10 +11,10 @@ import {
   type PetStoreError,
   type PetPage,
   type PetQuery,
-  type Store,
+  type LocalStore,
 } from './store.ts'
 
-export class MemoryStore implements Store {
+export class MemoryStore implements LocalStore {
   version = 0
   readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), Infinity)
   readonly #seeds: readonly Pet[]

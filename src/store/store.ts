@@ -1,6 +1,6 @@
 /** What the operations ask of a store, and what an embedder's database has to do; the errors by which a store refuses. */
 import type { Int64 } from '../json/int64.ts'
-import type { Pet, PetWithoutId, PetStatus } from '../pet/pet.ts'
+import type { Pet, PetStatus, PetWithoutId, SeedPet } from '../pet/pet.ts'
 
 export interface Store {
   /** Grows with each change of what is listed; absent when others change the pets too. */
@@ -17,6 +17,13 @@ export interface Store {
   whyNoCreation(): 'read_only' | 'storage_failed' | undefined
   /** Waits for the creations under way, in a storage at most until the deadline (`clock.performanceNow()`). */
   close(deadline?: number): Promise<void>
+}
+
+/** A store that has its pets in this process. */
+export interface LocalStore extends Store {
+  readonly size: number
+  /** Resets to the pets that it began with, or to what its file says now; the store in memory takes others. Throws a TypeError for wrong pets. */
+  reset(pets?: readonly SeedPet[]): Promise<void>
 }
 
 export const failureKnownMs = 60_000
