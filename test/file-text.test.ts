@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/faults.ts'
-import { FileText, formatFile, parseFileText } from '../src/data-file/file-text.ts'
+import { formatFile, formatWithIds, parseFileText, readFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
@@ -30,7 +30,7 @@ test('reads back what it wrote', () => {
   assert.deepEqual(parsed.pets[1], pet)
   assert.equal(parsed.petsEnd, text.length - closing.length)
   assert.deepEqual(parsed.tail, Buffer.from(closing))
-  assert.deepEqual(parsed.formatWithIds(), text)
+  assert.deepEqual(formatWithIds(parsed), text)
 })
 
 test('writes any number of pets as if they were appended', () => {
@@ -49,7 +49,7 @@ test('fills in ids above those in the file and above those given before', () => 
     `{"pets":[{"name":"a","categoryId":1},${petLine(7, 'b')},{"name":"c","categoryId":1}]}`,
   )
   const ids = (highestId: number): unknown =>
-    new FileText(text, highestId).pets.map(({ id, name }) => `${id}${name}`)
+    readFileText(text, highestId).pets.map(({ id, name }) => `${id}${name}`)
   assert.deepEqual(ids(0), ['7b', '8a', '9c'])
   assert.deepEqual(ids(20), ['7b', '21a', '22c'])
 })

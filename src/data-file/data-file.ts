@@ -10,9 +10,9 @@
  * | unusable     | as it is, it cannot be used                           | waits for a read    | if it differs, or may be rewritten now: unread |
  *
  * A read leads from unread to known or to unusable. The file stays unread if it cannot be read now, or is too large to be read. Only #become
- * changes the state.
+ * changes the state. Three facts outlast a state: a sync has failed, a rewrite has left the old file aside, and so many rewrites in a row met an edit.
  */
-import { basename, dirname } from 'node:path'
+import { basename } from 'node:path'
 import type { Adapter } from 'lowdb'
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
@@ -22,7 +22,7 @@ import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack }
 import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
 import { DataFileChanged, DataFileUnusable, isChanged } from './faults.ts'
 import type { FileLock } from './file-lock.ts'
-import { type FileText, formatFile } from './file-text.ts'
+import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
 import { canBeReadAtOnce } from './memory.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
@@ -34,9 +34,6 @@ const maxChangedRewrites = 10
 
 /** An edit that makes the file larger than twice its size and this many bytes may not fit into memory (see #keepBeforeLargeRead). */
 const maxGrownBytes = 2 ** 20
-
-/** A disk with less room than this counts as full, even if a small pet still fits. */
-const minFreeBytes = 2 ** 20
 
 /**
  * An append that would make the file larger is refused, since Node reads at most so many bytes in one piece
@@ -83,14 +80,10 @@ export class AppendFailed extends Error {
 }
 
 export class DataFile implements Adapter<PetData> {
-  /**
-   * The highest id of any pet that was read, or of which a byte was written. A new pet gets a higher one, so that the id of a removed pet is not
-   * given again in this run.
-   */
-  highestGivenId: Int64 = 0
   readonly #disk: Disk
   readonly #release: FileLock
   readonly #keeper: PetKeeper
+  #highestGivenId: Int64 = 0
   #state: State = { is: 'unread' }
   /** Undefined until the first read has succeeded. */
   #served: Served | undefined
@@ -109,15 +102,21 @@ export class DataFile implements Adapter<PetData> {
     this.#keeper = new PetKeeper(disk)
   }
 
+  /**
+   * The highest id of any pet that was read, or of which a byte was written. A new pet gets a higher one, so that the id of a removed pet is not
+   * given again in this run.
+   */
+  get highestGivenId(): Int64 {
+    return this.#highestGivenId
+  }
+
   get isKeeping(): boolean {
     return this.#keeper.isKeeping
   }
 
   #become(state: State): void {
     this.#state = state
-    if (state.is !== 'known') return
-    if (this.#served !== undefined) this.#served.identity = state.end.identity
-    this.#keeper.discard()
+    if (state.is === 'known' && this.#served !== undefined) this.#served.identity = state.end.identity
   }
 
   /**
@@ -158,7 +157,7 @@ export class DataFile implements Adapter<PetData> {
     for (;;) {
       this.#become({ is: 'unread' })
       await this.#keepBeforeLargeRead(measureFile(this.#disk))
-      const found = await readText(this.#disk, this.highestGivenId)
+      const found = await readText(this.#disk, this.#highestGivenId)
       const { text, identity, unusable } = found
       if (written?.equals(text.bytes) === false) throw new DataFileChanged()
       const isDurable = written !== undefined
@@ -168,7 +167,7 @@ export class DataFile implements Adapter<PetData> {
       else {
         // To read 100,000 pets and fill in their ids takes long, so other requests are served in between.
         await new Promise(clock.setImmediate)
-        written = await this.#rewrite(identity, text.formatWithIds())
+        written = await this.#rewrite(identity, formatWithIds(text))
       }
     }
   }
@@ -228,13 +227,13 @@ export class DataFile implements Adapter<PetData> {
     if (outcome.is === 'durable') {
       this.#become({ is: 'known', end: outcome.end })
       served.count += added.length
-      this.highestGivenId = last.id
+      this.#highestGivenId = last.id
       return
     }
     // 3. An editor may have read these pets while their bytes were there, and may save them at any time. So their ids count as given.
     const { error, hasWritten, halfWritten, hasSyncFailed } = outcome
     if (hasSyncFailed) this.#noteFailedSync(error)
-    if (hasWritten) this.highestGivenId = last.id
+    if (hasWritten) this.#highestGivenId = last.id
     // 4. Undo what a failed append has left. What cannot be undone now is undone by the next look or write.
     if (isChanged(error)) this.#become({ is: 'unread' })
     else if (halfWritten !== undefined) {
@@ -253,6 +252,7 @@ export class DataFile implements Adapter<PetData> {
       // The bytes of the sync that failed were ours alone, and have been written again.
       this.#hasFailedSync = false
       this.#become({ is: 'known', end: outcome.end })
+      this.#keeper.discard()
       return
     }
     if (outcome.hasSyncFailed) this.#noteFailedSync(outcome.error)
@@ -261,13 +261,6 @@ export class DataFile implements Adapter<PetData> {
       this.#become({ is: 'half-written', end, halfWritten: outcome.halfWritten ?? halfWritten })
       throw outcome.error
     }
-  }
-
-  /** Returns whether the disk is known to have so little room that pets soon find none. */
-  isDiskFull(): boolean {
-    const { freeBytes, totalBytes } = this.#disk.findRoom(dirname(this.#served?.target ?? this.#disk.path))
-    // A small file system, such as one in memory, may never have so much room.
-    return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
   }
 
   /**
@@ -321,15 +314,16 @@ export class DataFile implements Adapter<PetData> {
   }
 
   #serve(identity: Identity | undefined, text: FileText): PetData {
-    const { target } = this.#disk
+    const target = this.#disk.findTarget()
     removeLeftovers(this.#disk)
     this.#isOldAside = false
     // Nothing can fail from here on, so lowdb gets the same pets.
     const { pets } = text
     this.#served = { data: { pets }, count: pets.length, identity, target }
     this.#become({ is: 'known', end: endOf(text, identity) })
+    this.#keeper.discard()
     const highestListedId = pets.at(-1)?.id ?? 0
-    if (highestListedId > this.highestGivenId) this.highestGivenId = highestListedId
+    if (highestListedId > this.#highestGivenId) this.#highestGivenId = highestListedId
     return this.#served.data
   }
 
@@ -376,7 +370,7 @@ export class DataFile implements Adapter<PetData> {
   /** Returns the path. If the folder may not be written, the rewrite that comes next would fail, too, so the error is the same. */
   async #saveDamaged(damaged: Buffer): Promise<string> {
     try {
-      return await writeBeside(this.#disk, this.#disk.target, 'torn', clock.now(), [damaged])
+      return await writeBeside(this.#disk, this.#disk.findTarget(), 'torn', clock.now(), [damaged])
     } catch (error) {
       const obstacle = this.#findObstacle(error)
       throw obstacle === undefined ? error : this.#disk.rewriteRefusal(obstacle.words)

@@ -14,6 +14,9 @@ export type FileSystem = typeof nodeFs
 /** A virus scanner or an indexer on Windows may hold a file for so long. */
 const maxInUseMs = 1000
 
+/** A disk with less room than this counts as full, even if a small pet still fits. */
+const minFreeBytes = 2 ** 20
+
 /** One state of a file, as far as `stat` tells. The ctime is needed, since `cp -p` and `touch` set the mtime back. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>
 
@@ -56,18 +59,18 @@ export class Disk {
   }
 
   /** Returns where the path leads through all symbolic links, whether there is a file yet or not. */
-  get target(): string {
+  findTarget(): string {
     return this.#followLinks(this.path)
   }
 
   /** Returns the path itself with the links of its folder resolved, whatever lies there; undefined if the folder cannot be found. */
-  get givenPlace(): string | undefined {
+  findGivenPlace(): string | undefined {
     return attempt(() => join(this.#followLinks(dirname(this.path)), basename(this.path)))
   }
 
   /** Returns the path and where it leads: kept pets lie beside both. */
-  get places(): readonly string[] {
-    const places = new Set([this.givenPlace, attempt(() => this.target)])
+  findPlaces(): readonly string[] {
+    const places = new Set([this.findGivenPlace(), attempt(() => this.findTarget())])
     return [...places].filter((place) => place !== undefined)
   }
 
@@ -208,10 +211,10 @@ export class Disk {
   async syncFile(): Promise<void> {
     const flags = this.isWindows ? 'r+' : 'r'
     await this.withFile(this.path, flags, (descriptor) => this.sync('fdatasync', descriptor))
-    await this.syncFolder(dirname(this.target))
+    await this.syncFolder(dirname(this.findTarget()))
   }
 
-  async makeFolder(folder = dirname(this.target)): Promise<void> {
+  async makeFolder(folder = dirname(this.findTarget())): Promise<void> {
     if (this.statIdentity(folder) !== undefined) return
     // A drive that is not there is its own parent.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
@@ -233,6 +236,13 @@ export class Disk {
     return { freeBytes: stats.bavail * stats.bsize, totalBytes: stats.blocks * stats.bsize }
   }
 
+  /** Returns whether the disk is known to have so little room that pets soon find none. */
+  isFull(): boolean {
+    const { freeBytes, totalBytes } = this.findRoom(dirname(attempt(() => this.findTarget()) ?? this.path))
+    // A small file system, such as one in memory, may never have so much room.
+    return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
+  }
+
   /**
    * Returns why the data file may not be written, as far as that shows without a write; undefined also while it is missing. If `isSuspected`, opens
    * it for writing, too, since access(2) does not show `chattr +a`. That is not done at each look, since it wakes programs that watch the file
@@ -248,8 +258,9 @@ export class Disk {
   /** Returns the system's error if this process has no right to write the data file and its folder, which a rewrite needs. */
   findRewriteError(): unknown {
     return errorOf(() => {
-      this.fs.accessSync(this.target, constants.W_OK)
-      this.fs.accessSync(dirname(this.target), constants.W_OK)
+      const target = this.findTarget()
+      this.fs.accessSync(target, constants.W_OK)
+      this.fs.accessSync(dirname(target), constants.W_OK)
     })
   }
 

@@ -53,7 +53,9 @@ export async function lockFile(disk: Disk): Promise<FileLock> {
  * Returns the address of the folder, which is the same through a bind mount, and that of the path, with the mounts that it is seen through, since the
  * folder may be moved while its server goes on at the path. A new folder may get the inode of one that was removed, but not its birth time.
  */
-function addressesOf({ fs, isWindows, target }: Disk): readonly string[] {
+function addressesOf(disk: Disk): readonly string[] {
+  const { fs, isWindows } = disk
+  const target = disk.findTarget()
   const { dev, ino, birthtimeNs } = fs.statSync(dirname(target), { bigint: true })
   const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
   return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
@@ -87,11 +89,11 @@ async function listen(path: string): Promise<FileLock> {
  */
 async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
   // The name of the file is hashed, since the address of a socket has at most 107 bytes (unix(7)).
-  const prefix = `.petstore-lock-${idOf(basename(disk.target))}-`
+  const prefix = `.petstore-lock-${idOf(basename(disk.findTarget()))}-`
   const own = `${prefix}${crypto.randomUUID()}`
   const refusing: string[] = []
   try {
-    const descriptor = openSync(dirname(disk.target), 'r')
+    const descriptor = openSync(dirname(disk.findTarget()), 'r')
     locks.push(async () => closeSync(descriptor))
     const folder = `/proc/self/fd/${descriptor}`
     locks.push(await listen(`${folder}/${own}`))
@@ -117,6 +119,6 @@ function openLocked(disk: Disk): FileLock {
   if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform))
     throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
   const flags = constants.O_CREAT | constants.O_NONBLOCK | lockedFlag
-  const descriptor = disk.fs.openSync(`${disk.target}.petstore-lock`, flags, 0o644)
+  const descriptor = disk.fs.openSync(`${disk.findTarget()}.petstore-lock`, flags, 0o644)
   return async () => disk.close(descriptor)
 }

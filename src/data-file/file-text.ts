@@ -24,14 +24,6 @@ const maxIdBytes = `"id":${maxInt64},`.length
 
 const maxFaults = 10
 
-/** Throws a DataFileUnusable. */
-export function parseFileText(path: string, bytes: Buffer): FileText {
-  const text = new FileText(bytes)
-  const fault = text.describeFaults(path)
-  if (fault !== undefined) throw fault
-  return text
-}
-
 /** Returns each pet with what stands before it. */
 export function formatPets(pets: readonly Pet[], isFirst: boolean): string {
   const lines = pets.map((pet, index) => {
@@ -51,99 +43,146 @@ export function* formatFile(pets: readonly Pet[]): Generator<Buffer> {
 
 const andMore = (count: number): string => `and ${count} more error${count === 1 ? '' : 's'}`
 
-/**
- * Reads a text in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax error
- * ends the pass, and the pets are those before it. Offsets are in bytes.
- */
-export class FileText {
+interface Fault {
+  readonly message: string
+  readonly offset: number
+  /** Where an id that is given twice stands first. */
+  readonly firstAt: number | undefined
+}
+
+/** What was read of a text. Offsets are in bytes. */
+export interface FileText {
   readonly bytes: Buffer
-  /** Nothing but white space, and perhaps a byte order mark. */
-  readonly #isBlank: boolean
   /** By ascending id, missing ids filled in. */
   readonly pets: Pet[]
   /** `at`: the `{` of the pet. */
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
   /** Whether each pet has its id written down, in ascending order. */
   readonly hasAscendingIds: boolean
-  /** At most `maxFaults`, by place. `firstAt` is where an id that is given twice stands first. */
-  readonly #faults: { message: string; offset: number; firstAt: number | undefined }[] = []
-  faultCount = 0
+  /** At most `maxFaults`, by place. */
+  readonly faults: readonly Fault[]
+  readonly faultCount: number
   readonly syntaxFault: JsonFault | undefined
   /** The offset behind the last whole pet or, if there is none, behind the `[`; 0 if that was not reached. */
-  petsEnd = 0
+  readonly petsEnd: number
+  /** What stands behind `petsEnd`. */
+  readonly tail: Buffer
+}
+
+/**
+ * Reads a text in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax error
+ * ends the pass, and the pets are those before it. Ids that are filled in are above `highestGivenId`.
+ */
+export function readFileText(bytes: Buffer, highestGivenId: Int64 = 0): FileText {
+  return new FilePass(bytes).read(highestGivenId)
+}
+
+/** Throws a DataFileUnusable. */
+export function parseFileText(path: string, bytes: Buffer): FileText {
+  const text = readFileText(bytes)
+  const fault = describeFaults(text, path)
+  if (fault !== undefined) throw fault
+  return text
+}
+
+export function describeFaults(
+  { bytes, faults, faultCount }: FileText,
+  path: string,
+): DataFileUnusable | undefined {
+  // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
+  if (isBlank(bytes)) {
+    const startRemedy = '; put the pets back, or delete it to start without any'
+    return new DataFileUnusable(`${path}: is empty`, 'it is empty', { startRemedy })
+  }
+  const places = faults.map(({ message, offset, firstAt }) => {
+    const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
+    const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
+    return { ...placeOf(bytes, offset), message: message + where }
+  })
+  const [first] = places
+  if (first === undefined) return undefined
+  const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
+  if (faultCount > maxFaults) lines.push(`${path}: ${andMore(faultCount - maxFaults)}`)
+  const more = faultCount === 1 ? '' : ` (${andMore(faultCount - 1)})`
+  const summary = `line ${first.line}, column ${first.column}: ${first.message}${more}`
+  return new DataFileUnusable(lines.join('\n'), summary)
+}
+
+/** Returns whether there is nothing but white space, and perhaps a byte order mark. */
+function isBlank(bytes: Buffer): boolean {
+  const reader = new JsonReader(bytes)
+  reader.at = byteOrderMarkLength(bytes)
+  return reader.peek() === -1
+}
+
+/** Returns the text with the ids that were filled in. Each comes with a comma, since at least the `name` follows. */
+export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
+  const text = Buffer.allocUnsafe(bytes.length + filledIds.length * maxIdBytes)
+  let from = 0
+  let length = 0
+  for (const { at, id } of filledIds) {
+    length += bytes.copy(text, length, from, at + 1)
+    length += text.write(`"id":${id},`, length)
+    from = at + 1
+  }
+  length += bytes.copy(text, length, from)
+  return text.subarray(0, length)
+}
+
+/** One pass over a text, and what it has found so far. */
+class FilePass {
+  readonly #bytes: Buffer
   readonly #reader: JsonReader
   readonly #seeds = new SeedList()
   readonly #seenMembers = new Set<string>()
+  readonly #faults: Fault[] = []
+  #faultCount = 0
+  #petsEnd = 0
 
-  /** Ids that are filled in are above `highestGivenId`. */
-  constructor(bytes: Buffer, highestGivenId: Int64 = 0) {
-    this.bytes = bytes
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
     this.#reader = new JsonReader(bytes)
     this.#reader.at = byteOrderMarkLength(bytes)
-    this.#isBlank = this.#reader.peek() === -1
+  }
+
+  read(highestGivenId: Int64): FileText {
+    const syntaxFault = this.#readFile()
+    const { pets, filledIds, noIdLeft, hasAscendingIds } = this.#seeds.complete(highestGivenId)
+    if (noIdLeft !== undefined)
+      this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
+    return {
+      bytes: this.#bytes,
+      pets,
+      filledIds,
+      hasAscendingIds,
+      faults: this.#faults.toSorted((a, b) => a.offset - b.offset),
+      faultCount: this.#faultCount,
+      syntaxFault,
+      petsEnd: this.#petsEnd,
+      tail: this.#bytes.subarray(this.#petsEnd),
+    }
+  }
+
+  #addFault(message: string, offset: number, firstAt?: number): void {
+    this.#faultCount++
+    if (this.#faults.length < maxFaults) this.#faults.push({ message, offset, firstAt })
+  }
+
+  /** Returns the syntax error that has ended the pass, if there is one. */
+  #readFile(): JsonFault | undefined {
     try {
-      this.#readFile()
+      this.#readMembers()
+      return undefined
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
       // A syntax error is reported even after `maxFaults` others.
       if (this.#faults.length === maxFaults) this.#faults.pop()
       this.#addFault(error.message, error.offset)
-      this.syntaxFault = error
+      return error
     }
-    const { pets, filledIds, noIdLeft, hasAscendingIds } = this.#seeds.complete(highestGivenId)
-    this.pets = pets
-    this.hasAscendingIds = hasAscendingIds
-    this.filledIds = filledIds
-    if (noIdLeft !== undefined)
-      this.#addFault(formatSeedFault(noIdLeft.index, noIdLeftFault), noIdLeft.at + 1)
-    this.#faults.sort((a, b) => a.offset - b.offset)
   }
 
-  describeFaults(path: string): DataFileUnusable | undefined {
-    // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
-    if (this.#isBlank) {
-      const startRemedy = '; put the pets back, or delete it to start without any'
-      return new DataFileUnusable(`${path}: is empty`, 'it is empty', { startRemedy })
-    }
-    const places = this.#faults.map(({ message, offset, firstAt }) => {
-      const first = firstAt === undefined ? undefined : placeOf(this.bytes, firstAt)
-      const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
-      return { ...placeOf(this.bytes, offset), message: message + where }
-    })
-    const [first] = places
-    if (first === undefined) return undefined
-    const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-    if (this.faultCount > maxFaults) lines.push(`${path}: ${andMore(this.faultCount - maxFaults)}`)
-    const more = this.faultCount === 1 ? '' : ` (${andMore(this.faultCount - 1)})`
-    const summary = `line ${first.line}, column ${first.column}: ${first.message}${more}`
-    return new DataFileUnusable(lines.join('\n'), summary)
-  }
-
-  /** Returns the text with the ids that were filled in. Each comes with a comma, since at least the `name` follows. */
-  formatWithIds(): Buffer {
-    const { bytes, filledIds } = this
-    const text = Buffer.allocUnsafe(bytes.length + filledIds.length * maxIdBytes)
-    let from = 0
-    let length = 0
-    for (const { at, id } of filledIds) {
-      length += bytes.copy(text, length, from, at + 1)
-      length += text.write(`"id":${id},`, length)
-      from = at + 1
-    }
-    length += bytes.copy(text, length, from)
-    return text.subarray(0, length)
-  }
-
-  get tail(): Buffer {
-    return this.bytes.subarray(this.petsEnd)
-  }
-
-  #addFault(message: string, offset: number, firstAt?: number): void {
-    this.faultCount++
-    if (this.#faults.length < maxFaults) this.#faults.push({ message, offset, firstAt })
-  }
-
-  #readFile(): void {
+  #readMembers(): void {
     const reader = this.#reader
     if (reader.accept('[')) {
       this.#addFault('expected an object; put the array into one: {"pets": […]}', reader.at - 1)
@@ -184,7 +223,7 @@ export class FileText {
       reader.skipValue()
       return
     }
-    this.petsEnd = reader.at
+    this.#petsEnd = reader.at
     // This function is made once, not for each of a million pets.
     let index = 0
     const addFault = (fault: SeedFault, offset: number, firstAt?: number): void =>
@@ -194,7 +233,7 @@ export class FileText {
       const seed = readPet(reader, addFault)
       const idFault = seed && this.#seeds.add(seed, offset, index)
       if (idFault !== undefined) addFault(idFault, offset, idFault.firstAt)
-      this.petsEnd = reader.at
+      this.#petsEnd = reader.at
     }
   }
 }

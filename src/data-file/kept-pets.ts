@@ -26,9 +26,9 @@ interface KeptFile {
 }
 
 export class PetKeeper {
-  isKeeping = false
-  paths: readonly string[] = []
   readonly #disk: Disk
+  #isKeeping = false
+  #paths: readonly string[] = []
   /** Why keeping has failed. Until `untilMs` (`clock.performanceNow()`) it is not tried again. */
   #failure: { readonly error: unknown; readonly untilMs: number } | undefined
 
@@ -36,23 +36,32 @@ export class PetKeeper {
     this.#disk = disk
   }
 
+  get isKeeping(): boolean {
+    return this.#isKeeping
+  }
+
+  /** The files that this run has kept. */
+  get paths(): readonly string[] {
+    return this.#paths
+  }
+
   /** Keeps these pets, unless that was done already. Returns the names of the files. Throws the system's error, for 10 s without trying again. */
   async keep(servedTarget: string, pets: readonly Pet[]): Promise<readonly string[]> {
     const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
-    if (!this.paths.some(isThere)) {
+    if (!this.#paths.some(isThere)) {
       if (this.#failure !== undefined && clock.performanceNow() < this.#failure.untilMs)
         throw this.#failure.error
-      this.isKeeping = true
+      this.#isKeeping = true
       try {
-        this.paths = await writeKeptFiles(this.#disk, servedTarget, pets)
+        this.#paths = await writeKeptFiles(this.#disk, servedTarget, pets)
       } catch (error) {
         this.#failure = { error, untilMs: clock.performanceNow() + keepAgainMs }
         throw error
       } finally {
-        this.isKeeping = false
+        this.#isKeeping = false
       }
     }
-    return this.paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
+    return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
   }
 
   forgetFailure(): void {
@@ -61,8 +70,8 @@ export class PetKeeper {
 
   /** Removes the kept files when the pets are in the data file again, since the next creation would make them out of date. */
   discard(): void {
-    for (const path of this.paths) this.#disk.remove(path)
-    this.paths = []
+    for (const path of this.#paths) this.#disk.remove(path)
+    this.#paths = []
     this.#failure = undefined
   }
 }
@@ -77,11 +86,11 @@ async function writeKeptFiles(
   pets: readonly Pet[],
 ): Promise<readonly string[]> {
   // A start names the file with the latest time as the one kept last. The clock may have been set back since the last was written, so the new time is
-  // always later.
-  const time = Math.max(clock.now(), (findKeptFiles(disk).at(-1)?.time ?? 0) + 1)
+  // never earlier.
+  const time = Math.max(clock.now(), findKeptFiles(disk).at(-1)?.time ?? 0)
   const paths: string[] = []
   const failures: unknown[] = []
-  for (const place of await findPlaces(disk, servedTarget)) {
+  for (const place of await findKeepingPlaces(disk, servedTarget)) {
     try {
       // Each try would fill a disk that has too little room.
       if (disk.findRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
@@ -96,8 +105,8 @@ async function writeKeptFiles(
 }
 
 /** Returns the places whose folder is there. If none is there any more, the folder of the path is made anew. */
-async function findPlaces(disk: Disk, servedTarget: string): Promise<readonly string[]> {
-  const places = [...new Set([disk.givenPlace ?? servedTarget, servedTarget])]
+async function findKeepingPlaces(disk: Disk, servedTarget: string): Promise<readonly string[]> {
+  const places = [...new Set([disk.findGivenPlace() ?? servedTarget, servedTarget])]
   const found = places.filter((place) => disk.isFolder(dirname(place)))
   if (found.length > 0) return found
   const [first = servedTarget] = places
@@ -107,14 +116,14 @@ async function findPlaces(disk: Disk, servedTarget: string): Promise<readonly st
 
 /** Returns the file's name for messages, with its folder if that is not the folder of the path. */
 export function showKeptFile(disk: Disk, path: string): string {
-  const isNear = dirname(path) === dirname(disk.givenPlace ?? disk.path)
+  const isNear = dirname(path) === dirname(disk.findGivenPlace() ?? disk.path)
   return nameUnseen(isNear ? basename(path) : path)
 }
 
 /** Returns the oldest first; of two that were kept at the same time, the one beside the path last. Finds none in a folder that may not be listed. */
 export function findKeptFiles(disk: Disk): readonly KeptFile[] {
   const files: KeptFile[] = []
-  for (const place of disk.places.toReversed())
+  for (const place of disk.findPlaces().toReversed())
     attempt(() => {
       const prefix = `${basename(place)}.kept-`
       for (const name of disk.fs.readdirSync(dirname(place))) {
@@ -146,7 +155,8 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   if (last === undefined) {
     // A run may have been ended while it wrote a kept file on a slow disk. Who followed "delete it to start without any" would lose these pets, since
     // a start removes the unfinished file.
-    const half = disk.places
+    const half = disk
+      .findPlaces()
       .map(temporaryName)
       .find((path) => attempt(() => disk.statIdentity(path)) !== undefined)
     const why = 'an earlier run was ended while it wrote that file, which may have its pets'

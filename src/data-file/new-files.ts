@@ -88,7 +88,7 @@ export async function rewriteFile(
   expected: Identity | undefined,
   next: Buffer,
 ): Promise<RewriteOutcome> {
-  const { target } = disk
+  const target = disk.findTarget()
   const oldPath = oldName(target)
   const newPath = newName(target)
   let isMoved = false
@@ -130,7 +130,7 @@ export async function rewriteFile(
 
 /** Puts the old file back. Returns false if it is not there, or if another file is at the path. */
 export async function restoreOldFile(disk: Disk): Promise<boolean> {
-  const { target } = disk
+  const target = disk.findTarget()
   try {
     if (!linkIfMissing(disk, oldName(target), target)) return false
   } catch (error) {
@@ -147,7 +147,7 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
  * kept pets, the old file may lack pets that were confirmed since: then throws a DataFileUnusable that names it.
  */
 export function findInterruptedRewrite(disk: Disk, hasKeptPets: boolean): boolean {
-  const { target } = disk
+  const target = disk.findTarget()
   const oldPath = oldName(target)
   if (disk.statIdentity(target) !== undefined || disk.statIdentity(oldPath) === undefined) return false
   if (disk.statIdentity(newName(target)) !== undefined && !hasKeptPets) return true
@@ -177,7 +177,8 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
  * without a data file restores it.
  */
 export function removeLeftovers(disk: Disk): void {
-  for (const name of [oldName, newName, temporaryName]) disk.remove(name(disk.target))
+  const target = disk.findTarget()
+  for (const name of [oldName, newName, temporaryName]) disk.remove(name(target))
 }
 
 /** Creates `<target>.<kind>-<time>`, for its owner alone. If that name is taken, it gets the time of the next millisecond. Returns the path. */

@@ -3,7 +3,7 @@ import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { Disk, type DiskOptions } from './disk.ts'
 import { DataFileUnusable } from './faults.ts'
-import { FileText, formatFile, parseFileText } from './file-text.ts'
+import { formatFile, parseFileText, readFileText } from './file-text.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 import { findInterruptedRewrite, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
 import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
@@ -44,7 +44,7 @@ async function checkOnce(disk: Disk): Promise<CheckedFile> {
     const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
     throw DataFileUnusable.ofFile(disk.name, `is missing; a start would ${why}`)
   }
-  const served = remedy === undefined ? found.text : new FileText(remedy.repaired)
+  const served = remedy === undefined ? found.text : readFileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
   if (error !== undefined) throw disk.rewriteRefusal(disk.describeRewriteFailure(error))
@@ -80,7 +80,8 @@ export async function writeDataFile(path: string, readPets: () => Promise<readon
   const bytes = Buffer.concat([...formatFile(pets)])
   parseFileText(disk.name, bytes)
   await disk.makeFolder()
-  const place = (newPath: string) => linkIfMissing(disk, newPath, disk.target)
-  if (!(await writeWhole(disk, disk.target, [bytes], place))) throw alreadyExists
+  const target = disk.findTarget()
+  const place = (newPath: string) => linkIfMissing(disk, newPath, target)
+  if (!(await writeWhole(disk, target, [bytes], place))) throw alreadyExists
   return pets.length
 }

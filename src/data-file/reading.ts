@@ -6,7 +6,7 @@ import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
 import { type Disk, type Identity, isSame } from './disk.ts'
 import { DataFileChanged, DataFileUnusable, isChanged } from './faults.ts'
-import { FileText } from './file-text.ts'
+import { describeFaults, type FileText, readFileText } from './file-text.ts'
 import { findKeptFiles } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory.ts'
 import { findInterruptedRewrite } from './new-files.ts'
@@ -49,9 +49,9 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
   const { bytes, identity, fault: fileFault } = await disk.read()
   // Pets that do not fit into the memory are not read.
   const fault = fileFault ?? findPetsFault(bytes)
-  const text = new FileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
+  const text = readFileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
-    fault === undefined ? text.describeFaults(disk.name) : DataFileUnusable.ofFile(disk.name, fault)
+    fault === undefined ? describeFaults(text, disk.name) : DataFileUnusable.ofFile(disk.name, fault)
   return { text, identity, unusable }
 }
 

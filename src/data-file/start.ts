@@ -47,7 +47,7 @@ export function refuseLostLink(disk: Disk): void {
 function findLostLink(disk: Disk): string | undefined {
   for (let path = disk.path; path !== dirname(path); path = dirname(path)) {
     if (disk.fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue
-    const needed = path === disk.path ? dirname(disk.target) : path
+    const needed = path === disk.path ? dirname(disk.findTarget()) : path
     if (disk.statIdentity(needed) === undefined) return path
   }
   return undefined
@@ -63,7 +63,7 @@ function describeStartFailure(disk: Disk, error: unknown): string {
 
 /** Returns whether no file can be created, though there may be room. */
 function lacksInodes(disk: Disk): boolean {
-  const stats = attempt(() => disk.fs.statfsSync(dirname(disk.target)))
+  const stats = attempt(() => disk.fs.statfsSync(dirname(disk.findTarget())))
   return stats !== undefined && stats.files > 0 && stats.ffree === 0
 }
 

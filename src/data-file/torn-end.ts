@@ -23,10 +23,11 @@ import type { Pet } from '../pet/pet.ts'
 import { readPet } from '../pet/seeds.ts'
 import {
   closingBrackets,
-  FileText,
+  type FileText,
   firstSeparator,
   maxAppendPets,
   openingBrackets,
+  readFileText,
   separator,
 } from './file-text.ts'
 
@@ -89,7 +90,7 @@ export function findDamage(fileText: FileText): Damage | undefined {
   if (!isOfCopy && !isOfCrash(traces)) return undefined
   const damage = { isOfCopy, ...takeOut(fileText, text, found) }
   // An id may stand both before the damage and behind it, which a person has to mend.
-  return new FileText(damage.repaired).faultCount === 0 ? damage : undefined
+  return readFileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
 /** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if one append cannot hold so many. */

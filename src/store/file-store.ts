@@ -15,7 +15,7 @@ import { describeBug, errorCode, isNoRoom, isSystemError } from '../system/error
 import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
 import { noIdLeft, notStored, perhapsStored, PetStoreError } from './store.ts'
-import { storageFailure, storeClosed, type PetPage, type PetQuery, type Store } from './store.ts'
+import { storageFailure, storeClosed, type PetPage, type PetQuery, type LocalStore } from './store.ts'
 import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
@@ -36,7 +36,7 @@ export async function openFileStore(path: string, options: FileStoreOptions = {}
   return new FileStore(disk, file, new Low<PetData>(file, data), options)
 }
 
-export class FileStore implements Store {
+export class FileStore implements LocalStore {
   version = 0
   readonly #disk: Disk
   readonly #file: DataFile
@@ -55,7 +55,7 @@ export class FileStore implements Store {
     this.#say = options.onMessage ?? (() => {})
     this.#index = new PetIndex(low.data.pets)
     this.#timer = this.#lookAtIntervals(options)
-    this.#trouble = new Trouble(disk, file, this.#say)
+    this.#trouble = new Trouble(disk, this.#say)
   }
 
   get size(): number {

@@ -10,7 +10,6 @@
  * | creation    | the disk has failed the last creation | when one succeeds, an edit was read, or a minute later |
  * | room        | the disk has no room for one          | when a look finds room; if looks cannot see it (a quota), after a success or a minute |
  */
-import type { DataFile } from '../data-file/data-file.ts'
 import type { Disk } from '../data-file/disk.ts'
 import { DataFileUnusable } from '../data-file/faults.ts'
 import { clock } from '../system/clock.ts'
@@ -22,17 +21,19 @@ const tellFullMs = 60_000
 
 const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
 
-/** These kinds can be found, with what health says of each, and what the log says when it is over. */
-const kinds = {
-  fault: { code: 'read_only', endWords: 'is valid again, and the pets come from it' },
-  unreadable: { code: 'storage_failed', endWords: 'can be used again' },
-  notWritable: { code: 'read_only', endWords: 'can be used again' },
-  creation: { code: 'storage_failed', endWords: 'can be used again' },
-  room: { code: 'storage_failed', endWords: 'can be used again' },
+/** These kinds can be found, with what health says of each. */
+const codes = {
+  fault: 'read_only',
+  unreadable: 'storage_failed',
+  notWritable: 'read_only',
+  creation: 'storage_failed',
+  room: 'storage_failed',
 } as const
 
+const validAgain = 'is valid again, and the pets come from it'
+
 interface Finding {
-  readonly kind: keyof typeof kinds
+  readonly kind: keyof typeof codes
   /** For the log; undefined while it is too early for that. */
   readonly words: string | undefined
 }
@@ -55,7 +56,6 @@ interface CreationFailure {
 
 export class Trouble {
   readonly #disk: Disk
-  readonly #file: DataFile
   readonly #say: (message: string) => void
   #lookFailure: LookFailure | undefined
   #writeError: unknown
@@ -63,9 +63,8 @@ export class Trouble {
   #told: Finding | undefined
   #toldFullMs = -Infinity
 
-  constructor(disk: Disk, file: DataFile, say: (message: string) => void) {
+  constructor(disk: Disk, say: (message: string) => void) {
     this.#disk = disk
-    this.#file = file
     this.#say = say
     this.#writeError = disk.findWriteError(true)
     this.#tell()
@@ -81,7 +80,7 @@ export class Trouble {
     const found = this.#find()
     // What the log was told before a save began still holds.
     const isTooEarly = this.#lookFailure?.isFirstOfSave === true && this.#told === undefined
-    return found === undefined || isTooEarly ? undefined : kinds[found.kind].code
+    return found === undefined || isTooEarly ? undefined : codes[found.kind]
   }
 
   lookSucceeded(wasRead: boolean): void {
@@ -123,7 +122,7 @@ export class Trouble {
   #lookForRoom(): void {
     const failure = this.#creationFailure
     if (failure === undefined || !isNoRoom(failure.error)) return
-    const isSeenByLooks = this.#file.isDiskFull()
+    const isSeenByLooks = this.#disk.isFull()
     this.#creationFailure =
       failure.isSeenByLooks && !isSeenByLooks ? undefined : { ...failure, isSeenByLooks }
   }
@@ -160,15 +159,19 @@ export class Trouble {
     return `${this.#disk.name}: ${words}`
   }
 
+  #describeEnd(told: Finding): string {
+    if (told.kind === 'fault') return validAgain
+    // After an old failure, nobody knows whether the next creation would succeed.
+    const isOld = isOfCreation(told) && this.#creationFailure !== undefined
+    return isOld ? 'no creation has failed for a minute' : 'can be used again'
+  }
+
   /** Says what is found, once, and when it is over. */
   #tell(): void {
     const found = this.#find()
     const told = this.#told
     if (found === undefined) {
-      // After an old failure, nobody knows whether the next creation would succeed.
-      const isOld = isOfCreation(told) && this.#creationFailure !== undefined
-      const endWords = isOld ? 'no creation has failed for a minute' : told && kinds[told.kind].endWords
-      if (told !== undefined) this.#say(`${this.#disk.name}: ${endWords}`)
+      if (told !== undefined) this.#disk.say(this.#describeEnd(told))
       this.#told = undefined
       return
     }
@@ -177,7 +180,7 @@ export class Trouble {
     if (isTold || found.words === undefined) return
     // A mistake may be mended while the disk has no room.
     const isMended = told?.kind === 'fault' && this.#lookFailure === undefined
-    if (isMended) this.#say(`${this.#disk.name}: ${kinds.fault.endWords}`)
+    if (isMended) this.#disk.say(validAgain)
     if (found.kind === 'room') {
       // On a disk that is nearly full, one pet finds room, and the next does not.
       const now = clock.performanceNow()
