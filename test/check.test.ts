@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { checkDataFile } from '../src/data-file/offline.ts'
 import { openDataFile } from '../src/data-file/start.ts'
-import { DataFileUnusable } from '../src/data-file/faults.ts'
+import { DataFileUnusable } from '../src/data-file/errors.ts'
 import { describeChecked } from '../src/program/main.ts'
 import { systemError } from './file-system.ts'
 import {

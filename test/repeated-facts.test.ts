@@ -255,6 +255,27 @@ function roomOf(file: string): string {
   return file.split('/')[0] ?? ''
 }
 
+const sourceFiles = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  .map((file) => file.replaceAll(sep, '/'))
+  .filter((file) => file.endsWith('.ts') && file !== 'build.ts' && !file.startsWith('page/client/'))
+
+/** The files of src that a file of src imports. */
+function importsOf(file: string): readonly string[] {
+  const targets = findAll(read(`src/${file}`), /from '(\.[^']+\.ts)'/g)
+  return targets.map((target) => posix.join(posix.dirname(file), target))
+}
+
+test('no file in src imports itself, through others', () => {
+  const reach = (file: string, seen = new Set<string>()): ReadonlySet<string> => {
+    for (const target of importsOf(file)) {
+      if (!seen.has(target)) reach(target, seen.add(target))
+    }
+    return seen
+  }
+  for (const file of sourceFiles) assert.ok(!reach(file).has(file), file)
+  assert.ok(reach('server.ts').has('json/json.ts'))
+})
+
 test('the picture in src/README.md has the imports between the rooms, and no arrow more', () => {
   const [picture = ''] = findAll(read('src/README.md'), /```mermaid\n(.*?)```/gs)
   const arrows = [...picture.matchAll(/^ +(\S+) --> (.+)$/gm)].flatMap(([, from = '', to = '']) =>
@@ -262,13 +283,10 @@ test('the picture in src/README.md has the imports between the rooms, and no arr
   )
   const isShown = (from: string, to: string): boolean =>
     arrows.some(([room, next]) => room === from && (next === to || isShown(next, to)))
-  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .map((file) => file.replaceAll(sep, '/'))
-    .filter((file) => file.endsWith('.ts') && file !== 'build.ts' && !file.startsWith('page/client/'))
   const imports = new Set<string>()
-  for (const file of files) {
-    for (const target of findAll(read(`src/${file}`), /from '(\.[^']+\.ts)'/g)) {
-      const [from, to] = [roomOf(file), roomOf(posix.join(posix.dirname(file), target))]
+  for (const file of sourceFiles) {
+    for (const target of importsOf(file)) {
+      const [from, to] = [roomOf(file), roomOf(target)]
       if (from !== to) imports.add(`${from} --> ${to}`)
       assert.ok(from === to || isShown(from, to), `${file} imports ${target}`)
     }

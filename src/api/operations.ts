@@ -23,9 +23,9 @@ export type Handler = (request: OperationRequest) => Reply | Promise<Reply>
 
 export interface Operation {
   readonly method: 'GET' | 'POST'
-  /** Below the base address, which ends in `/v1`; one segment can be a parameter, such as `{petId}`. */
+  /** The path below the base address, which ends in `/v1`; one segment can be a parameter, such as `{petId}`. */
   readonly path: string
-  /** Added to each of its responses, its errors included; names and values in turn. */
+  /** These headers are added to each of its responses, its errors included; names and values in turn. */
   readonly headers?: readonly string[]
   /** `basePath` is where the service is mounted; empty at the root of a server. */
   readonly createHandler: (store: Store, basePath: string) => Handler

@@ -10,7 +10,7 @@
  * | unusable     | as it is, it cannot be used                           | waits for a read    | if it differs, or may be rewritten now: unread |
  *
  * A read leads from unread to known or to unusable. The file stays unread if it cannot be read now, or is too large to be read. Only #become
- * changes the state. Three facts outlast a state: a sync has failed, a rewrite has left the old file aside, and so many rewrites in a row met an edit.
+ * changes the state. Three facts outlast a state: a sync has failed, a rewrite has left the old file aside, and the last rewrites have each met an edit.
  */
 import { basename } from 'node:path'
 import type { Adapter } from 'lowdb'
@@ -20,23 +20,23 @@ import { clock } from '../system/clock.ts'
 import { attempt, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
 import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
-import { DataFileChanged, DataFileUnusable, isChanged } from './faults.ts'
+import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
 import type { FileLock } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
-import { canBeReadAtOnce } from './memory.ts'
+import { canBeReadAtOnce } from './memory-limits.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import { findRemedy, type FoundText, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './torn-end.ts'
 
-/** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After so many in a row, the file is unusable. */
+/** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this many in a row, the file is unusable. */
 const maxChangedRewrites = 10
 
 /** An edit that makes the file larger than twice its size and this many bytes may not fit into memory (see #keepBeforeLargeRead). */
 const maxGrownBytes = 2 ** 20
 
 /**
- * An append that would make the file larger is refused, since Node reads at most so many bytes in one piece
+ * An append that would make the file larger is refused, since Node reads at most this many bytes in one piece
  * (https://nodejs.org/api/errors.html#err_fs_file_too_large).
  */
 const maxFileBytes = 2 ** 31 - 1
@@ -60,7 +60,7 @@ export interface PetData {
 
 interface Served {
   readonly data: PetData
-  /** So many of the pets are in the file. Those behind them are being created. */
+  /** The number of pets in the file. Those behind them are being created. */
   count: number
   /** The identity of the file when it was last read or written here. */
   identity: Identity | undefined

@@ -7,11 +7,11 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { nameUnseen } from '../json/words.ts'
 import { tryAgain } from '../system/clock.ts'
 import { attempt, describeSystemError, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
-import { DataFileChanged, DataFileUnusable } from './faults.ts'
+import { DataFileChanged, DataFileUnusable } from './errors.ts'
 
 export type FileSystem = typeof nodeFs
 
-/** A virus scanner or an indexer on Windows may hold a file for so long. */
+/** A virus scanner or an indexer on Windows may hold a file for this long. */
 const maxInUseMs = 1000
 
 /** A disk with less room than this counts as full, even if a small pet still fits. */

@@ -9,7 +9,7 @@ import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
 import { attempt, describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
 import type { Disk } from './disk.ts'
-import { DataFileUnusable } from './faults.ts'
+import { DataFileUnusable } from './errors.ts'
 
 export type FileLock = () => Promise<void>
 

@@ -8,7 +8,7 @@ import { shorten } from '../json/words.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
-import { DataFileUnusable } from './faults.ts'
+import { DataFileUnusable } from './errors.ts'
 
 export const openingBrackets = Buffer.from('{\n  "pets": [')
 export const closingBrackets = Buffer.from('\n  ]\n}\n')
@@ -16,10 +16,10 @@ export const closingBrackets = Buffer.from('\n  ]\n}\n')
 export const separator = ',\n    '
 export const firstSeparator = separator.slice(1)
 
-/** An append has at most so many pets: a crash damages no more, and torn-end.ts counts on it. */
+/** An append has at most this many pets: a crash damages no more, and torn-end.ts counts on it. */
 export const maxAppendPets = 128
 
-/** An id that is filled in takes at most so many bytes. */
+/** An id that is filled in takes at most this many bytes. */
 const maxIdBytes = `"id":${maxInt64},`.length
 
 const maxFaults = 10

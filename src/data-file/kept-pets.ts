@@ -8,7 +8,7 @@ import { formatPetCount, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt, systemFailure } from '../system/errors.ts'
 import type { Disk } from './disk.ts'
-import { DataFileUnusable } from './faults.ts'
+import { DataFileUnusable } from './errors.ts'
 import { formatFile, parseFileText } from './file-text.ts'
 import { writeBeside, formatTime, temporaryName } from './new-files.ts'
 

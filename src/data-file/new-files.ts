@@ -11,7 +11,7 @@ import { basename, dirname } from 'node:path'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode } from '../system/errors.ts'
 import { type Disk, type Identity, seemsUnedited } from './disk.ts'
-import { DataFileChanged, DataFileUnusable } from './faults.ts'
+import { DataFileChanged, DataFileUnusable } from './errors.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`

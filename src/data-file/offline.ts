@@ -2,7 +2,7 @@
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { Disk, type DiskOptions } from './disk.ts'
-import { DataFileUnusable } from './faults.ts'
+import { DataFileUnusable } from './errors.ts'
 import { formatFile, parseFileText, readFileText } from './file-text.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 import { findInterruptedRewrite, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'

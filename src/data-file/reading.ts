@@ -5,18 +5,18 @@
 import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
 import { type Disk, type Identity, isSame } from './disk.ts'
-import { DataFileChanged, DataFileUnusable, isChanged } from './faults.ts'
+import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
 import { describeFaults, type FileText, readFileText } from './file-text.ts'
 import { findKeptFiles } from './kept-pets.ts'
-import { findPetsFault, findSizeFault } from './memory.ts'
+import { findPetsFault, findSizeFault } from './memory-limits.ts'
 import { findInterruptedRewrite } from './new-files.ts'
 import { type Damage, findDamage } from './torn-end.ts'
 
-/** A file that keeps changing is read again for so long, while the server runs or at a start. */
+/** A file that keeps changing is read again for this long, while the server runs or at a start. */
 const maxEditWaitMs = 1500
 const maxStartWaitMs = 30_000
 
-/** Nobody is still saving a file that was left alone for so long. */
+/** Nobody is still saving a file that was left alone for this long. */
 const settleMs = 400
 const lookAgainMs = 40
 

@@ -4,7 +4,7 @@ import { nameUnseen } from '../json/words.ts'
 import { attempt, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
 import { DataFile, type PetData } from './data-file.ts'
 import { Disk, type DiskOptions } from './disk.ts'
-import { DataFileUnusable } from './faults.ts'
+import { DataFileUnusable } from './errors.ts'
 import { DataFileInUse, type FileLock, lockFile } from './file-lock.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 

@@ -93,7 +93,7 @@ export function findDamage(fileText: FileText): Damage | undefined {
   return readFileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
-/** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if one append cannot hold so many. */
+/** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if there are more of them than one append can hold. */
 function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefined {
   const found: FoundPet[] = []
   // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends the name: then `,` or `}` follows.

@@ -10,7 +10,7 @@ import type { Arrival } from './request.ts'
 
 export const maxDelayMs = 10_000
 
-/** At most so many changes may wait for their requests. */
+/** At most this many changes may wait for their requests. */
 const maxQueued = 1_000
 
 /** Milliseconds, or a range of them: each request is then held back for a random time. */
@@ -21,24 +21,24 @@ export interface Disturbance {
   readonly fail?: string | undefined
   /** 0 ends the delay. */
   readonly delayMs?: DelayMs | undefined
-  /** For the next so many requests that it concerns, behind those of earlier changes. */
+  /** How many of the next requests that it concerns it is for, behind those of earlier changes. */
   readonly requests?: number | undefined
 }
 
 /** One item of `fail`. */
 export interface Failure {
-  /** Of the requests that it concerns; undefined for all. */
+  /** The method of the requests that it concerns; undefined for all. */
   readonly method: string | undefined
   /** The failure comes when the store has acted. */
   readonly isAfter: boolean
   /** `drop`, `hang`, a status such as `503`, or an error code. */
   readonly outcome: string
-  /** By `Prefer: code=503` (RFC 7240). */
+  /** The client has asked for it by `Prefer: code=503` (RFC 7240). */
   readonly isAskedFor: boolean
 }
 
 interface Failures {
-  /** Of the requests that an item concerns, from 0 to 1. */
+  /** The share of the requests that an item concerns, from 0 to 1. */
   readonly share: number
   readonly items: readonly Failure[]
   /** Whether a request may ask for a failure. */

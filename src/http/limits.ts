@@ -5,30 +5,30 @@ export const maxBodyBytes = 65_536
 /** This holds for the request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** A connection may have so many requests without a response; one more ends it. Load generators pipeline up to 16. */
+/** A connection may have this many requests without a response; one more ends it. Load generators pipeline up to 16. */
 export const maxUnanswered = 32
 
 /**
- * So many bytes of bodies may wait for their turn on a connection: beyond it, nothing more is read there. Each body counts with its length, or
+ * At most this many bytes of bodies wait for their turn on a connection: beyond it, nothing more is read there. Each body counts with its length, or
  * with `maxBodyBytes` if it does not say it.
  */
 export const maxWaitingBodyBytes = 131_072
 
-/** After so many requests in a turn of the event loop, no connection is read until it ends. */
+/** After this many requests in a turn of the event loop, no connection is read until it ends. */
 export const maxArrivalsInTurn = 10_000
 
-/** So many clients may wait to be let in. */
+/** At most this many clients wait to be accepted. */
 export const backlog = 1_024
 
 /** In milliseconds. */
 export interface Timeouts {
-  /** For the request line and headers. */
+  /** The time for the request line and the headers. */
   readonly headersMs: number
-  /** For a whole request. */
+  /** The time for a whole request. */
   readonly requestMs: number
-  /** For a connection on which nothing moves. */
+  /** How long a connection is kept on which nothing moves. */
   readonly idleMs: number
-  /** For the requests in flight when the server closes. */
+  /** How long a stop waits for the requests in flight. */
   readonly closeMs: number
 }
 
@@ -56,7 +56,7 @@ export function nodeLimits({ headersMs, requestMs }: Timeouts) {
   }
 }
 
-/** A client may go on sending for so many milliseconds while it reads its last responses. */
+/** A client may go on sending for this many milliseconds while it reads its last responses. */
 export const lingerMs = 30_000
 
 /** Fills in the defaults of the timeouts that are not given. */

@@ -13,15 +13,15 @@ export interface RequestLog {
   readonly path: string
   /** What was given and valid of a list's parameters, such as `?limit=20&status=sold`; empty if nothing was. */
   readonly query: string
-  /** Of the response; 0 where the connection was closed without one. */
+  /** The status of the response; 0 where the connection was closed without one. */
   readonly status: number
-  /** Of an error response (interface section 7.1). */
+  /** The code of an error response (interface section 7.1). */
   readonly code: string | undefined
   /** The failure is one that somebody asked for: the setting for failures, `disturb` or the request. */
   readonly isOnPurpose: boolean
-  /** Of the key, if it was accepted: the first six hexadecimal digits of its SHA-256. */
+  /** The fingerprint of the key, if it was accepted: the first six hexadecimal digits of its SHA-256. */
   readonly key: string | undefined
-  /** Of the pet, if the status is 201. */
+  /** The id of the new pet, if the status is 201. */
   readonly id: Int64 | undefined
   /** Sent by an open page of the service by itself, to show what has changed. */
   readonly isPoll: boolean

@@ -10,7 +10,7 @@ export interface Reply {
   readonly headers: readonly string[]
   /** Absent for a 204. */
   readonly body?: string | undefined
-  /** Of an error, for the request log. */
+  /** The code of an error, for the request log. */
   readonly code?: string | undefined
   /** For the request log: the failure is one that somebody asked for. */
   readonly isOnPurpose?: boolean

@@ -92,7 +92,7 @@ export interface PetStoreHandle {
   readonly fetch: (request: Request) => Promise<Response>
   /**
    * Changes delay and failures from the next request on. What is not named stays; `{ fail: 'none', delayMs: 0 }` ends both, but not what waits
-   * for `requests`. With `requests`, it is for the next so many requests under `/v1` that it concerns, preflights aside, behind those of earlier
+   * for `requests`. With `requests`, it is for that many of the next requests under `/v1` that it concerns, preflights aside, behind those of earlier
    * changes. Throws a TypeError for what is wrong, and when 1,000 changes wait, and an Error with the code `shutting_down` once `close` was
    * called; it then changes nothing.
    */

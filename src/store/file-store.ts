@@ -5,7 +5,7 @@
 import { Low } from 'lowdb'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
 import type { Disk, DiskOptions } from '../data-file/disk.ts'
-import { DataFileUnusable, isChanged } from '../data-file/faults.ts'
+import { DataFileUnusable, isChanged } from '../data-file/errors.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
 import type { Int64 } from '../json/int64.ts'
@@ -23,7 +23,7 @@ const lookEveryMs = 500
 /** A stop that still keeps pets says so, this long after the requests in flight had to be finished, before the program ends itself (maxStopMs). */
 const sayUnkeptMs = 600
 
-/** After so many edits in a row, a creation is refused. */
+/** After this many edits in a row, a creation is refused. */
 const maxEdits = 10
 
 interface FileStoreOptions extends DiskOptions {

@@ -11,7 +11,7 @@
  * | room        | the disk has no room for one          | when a look finds room; if looks cannot see it (a quota), after a success or a minute |
  */
 import type { Disk } from '../data-file/disk.ts'
-import { DataFileUnusable } from '../data-file/faults.ts'
+import { DataFileUnusable } from '../data-file/errors.ts'
 import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
 import { failureKnownMs } from './store.ts'

@@ -31,7 +31,7 @@ export const delay = (ms: number): Promise<void> =>
 
 const tryAgainMs = 40
 
-/** Calls again for so long, as long as the error may pass by itself. Throws the last one. */
+/** Calls again for at most `maxMs`, as long as the error may pass by itself. Throws the last error. */
 export async function tryAgain<T>(
   maxMs: number,
   mayPass: (error: unknown) => boolean,

@@ -5,7 +5,7 @@ import { getHeapStatistics } from 'node:v8'
 /** A pet takes an object with four members, and its places in three lists. Most names take more besides. */
 const minPetHeapBytes = 80
 
-/** The shortest pet, `{"name":"","categoryId":1},`, has so many bytes. */
+/** The shortest pet, `{"name":"","categoryId":1},`, has this many bytes. */
 const minPetBytes = 27
 
 interface MemoryLimits {
@@ -27,13 +27,13 @@ function findMemoryLimits(): MemoryLimits {
   }
 }
 
-/** Returns whether a file of so many bytes can be read beside the pets that are served, even if all of it is pets. */
+/** Returns whether a file of this size can be read beside the pets that are served, even if all of it is pets. */
 export function canBeReadAtOnce(fileBytes: number): boolean {
   const { processBytes, heapBytes } = findMemoryLimits()
   return fileBytes < Math.min(processBytes, totalmem(), heapBytes) / 4
 }
 
-/** Returns what is wrong with a file of so many bytes, if it cannot fit whatever is in it. */
+/** Returns what is wrong with a file of this size, if it cannot fit whatever is in it. */
 export function findSizeFault(fileBytes: number): string | undefined {
   const { processBytes } = findMemoryLimits()
   return fileBytes > processBytes ? describeLack(fileBytes, processBytes, 'this process') : undefined
