@@ -11,7 +11,7 @@ import { isValidFile, makeFastFolder, newPet, openStore } from './file-system.ts
 import { isThorough } from './support.ts'
 
 const run = promisify(execFile)
-const copyCount = isThorough ? 400 : 10
+const copyCount = isThorough ? 200 : 10
 
 test('every copy opens, with every pet that was acknowledged before it began', async (t) => {
   const folder = makeFastFolder()

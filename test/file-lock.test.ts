@@ -187,7 +187,7 @@ test('a second program says so in one line and exits with 1; a killed one blocks
     withoutTimes(second.output()),
     'data/pets.json: is in use by another server; stop that one, or give this one a file of its own\n',
   )
-  for (let kills = 0; kills < (isThorough ? 100 : 1); kills++) {
+  for (let kills = 0; kills < (isThorough ? 20 : 1); kills++) {
     first.child.kill('SIGKILL')
     await first.ended
     first = await startProgram(t, folder)
@@ -216,7 +216,7 @@ test('of two workers of node:cluster, one serves, and the other is refused', asy
 
 test('of many programs that start at once after a kill, exactly one serves', async (t) => {
   const folder = makeFolder()
-  for (let round = 0; round < (isThorough ? 20 : 1); round++) {
+  for (let round = 0; round < (isThorough ? 10 : 1); round++) {
     const programs = Array.from({ length: isThorough ? 20 : 3 }, () =>
       runProgram(t, folder, { PETSTORE_API_KEYS: 'k' }),
     )
