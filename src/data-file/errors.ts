@@ -5,13 +5,10 @@ export class DataFileUnusable extends Error {
   readonly summary: string
   /** What to do about it, as the end of the message, at a start that finds no kept pets. */
   readonly startRemedy: string
-  /** Somebody still writes the file: it may be right in a moment. */
-  readonly isBeingSaved: boolean
-  constructor(message: string, summary: string, { startRemedy = '', isBeingSaved = false } = {}) {
+  constructor(message: string, summary: string, startRemedy = '') {
     super(message)
     this.summary = summary
     this.startRemedy = startRemedy
-    this.isBeingSaved = isBeingSaved
   }
 
   static ofFile(path: string, what: string): DataFileUnusable {
@@ -19,8 +16,7 @@ export class DataFileUnusable extends Error {
   }
 
   static stillBeingSaved(path: string): DataFileUnusable {
-    const what = 'is being written, again and again'
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`, { isBeingSaved: true })
+    return DataFileUnusable.ofFile(path, 'is being written, again and again')
   }
 }
 

@@ -92,7 +92,7 @@ export function describeFaults(
   // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
   if (isBlank(bytes)) {
     const startRemedy = '; put the pets back, or delete it to start without any'
-    return new DataFileUnusable(`${path}: is empty`, 'it is empty', { startRemedy })
+    return new DataFileUnusable(`${path}: is empty`, 'it is empty', startRemedy)
   }
   const places = faults.map(({ message, offset, firstAt }) => {
     const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)

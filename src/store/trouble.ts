@@ -40,8 +40,6 @@ interface Finding {
 
 interface LookFailure {
   readonly error: unknown
-  /** The file is being saved, and was not at the look before. A save may take a while, so log and health wait for the next look. */
-  readonly isFirstOfSave: boolean
   /** What became of the pets, as the end of a message; undefined while they are being kept. */
   readonly kept: string | undefined
 }
@@ -78,9 +76,7 @@ export class Trouble {
 
   get code(): 'read_only' | 'storage_failed' | undefined {
     const found = this.#find()
-    // What the log was told before a save began still holds.
-    const isTooEarly = this.#lookFailure?.isFirstOfSave === true && this.#told === undefined
-    return found === undefined || isTooEarly ? undefined : codes[found.kind]
+    return found && codes[found.kind]
   }
 
   lookSucceeded(wasRead: boolean): void {
@@ -96,10 +92,9 @@ export class Trouble {
    * On a slow disk, `keep` takes long. The message waits for what it returns, which is the end of the message; health and lists do not wait.
    */
   async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
-    const isFirstOfSave = isBeingSaved(error) && !isBeingSaved(this.#lookFailure?.error)
-    this.#lookFailure ??= { error, isFirstOfSave, kept: undefined }
+    this.#lookFailure ??= { error, kept: undefined }
     const kept = await keep()
-    this.#lookFailure = { error, isFirstOfSave, kept }
+    this.#lookFailure = { error, kept }
     this.#tell()
   }
 
@@ -141,13 +136,12 @@ export class Trouble {
     return { kind, words: this.#describeCreation(failure.error) }
   }
 
-  #describeLook({ error, isFirstOfSave, kept }: LookFailure): Finding {
+  #describeLook({ error, kept }: LookFailure): Finding {
     const { name } = this.#disk
     const isFault = error instanceof DataFileUnusable
     const fault = isFault ? error.message : `${name}: cannot be used: ${this.#disk.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${name}: ` : '; '
-    const isTooEarly = isFirstOfSave || kept === undefined
-    const words = isTooEarly ? undefined : `${fault}${separator}${consequence}${kept}`
+    const words = kept === undefined ? undefined : `${fault}${separator}${consequence}${kept}`
     return { kind: isFault ? 'fault' : 'unreadable', words }
   }
 
@@ -194,5 +188,3 @@ export class Trouble {
 
 const isOfCreation = (finding: Finding | undefined): boolean =>
   finding?.kind === 'creation' || finding?.kind === 'room'
-
-const isBeingSaved = (error: unknown): boolean => error instanceof DataFileUnusable && error.isBeingSaved
