@@ -172,10 +172,7 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
   return true
 }
 
-/**
- * Removes what a rewrite has left, once a valid and durable file is at the path. The old file goes first: while it lies beside the new one, a start
- * without a data file restores it.
- */
+/** Removes what a rewrite has left, once a valid and durable file is at the path. */
 export function removeLeftovers(disk: Disk): void {
   const target = disk.findTarget()
   for (const name of [oldName, newName, temporaryName]) disk.remove(name(target))

@@ -17,15 +17,8 @@ import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
-import {
-  type Arguments,
-  type Config,
-  ConfigError,
-  formatCommand,
-  type GivenArguments,
-  readArguments,
-  parseConfig,
-} from './config.ts'
+import { type Arguments, formatCommand, type GivenArguments, readArguments } from './arguments.ts'
+import { type Config, ConfigError, parseConfig } from './config.ts'
 import { formatEntry, formatSettings, formatStartText, openConsole } from './console.ts'
 
 /** A close cuts off the requests in flight after closeMs (5 s). src/program/README.md promises that the process ends within 6 s. */
