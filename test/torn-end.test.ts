@@ -115,6 +115,16 @@ test('keeps each whole pet of a copy whose parts were read between appends', () 
   }
 })
 
+test('keeps more pets than one append can hold in a copy that was read before and after them', () => {
+  const count = 3 * maxAppendPets
+  const later = Array.from({ length: count }, (_, index) => pet(index + 2))
+  const after = Buffer.from(head + formatAppend(later, false).toString())
+  const before = Buffer.from(head + closing)
+  // The first of them lacks its beginning.
+  const copy = Buffer.concat([before, after.subarray(before.length)])
+  assert.deepEqual(repair(copy), { count, petsEnd: head.length, isOfCopy: true })
+})
+
 test('repairs an append of which a sector that ends within the closing brackets was not written', () => {
   for (let border = 1; border <= closing.length; border++) {
     const start = headBefore(border)

@@ -93,7 +93,7 @@ export function findDamage(fileText: FileText): Damage | undefined {
   return readFileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
-/** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text, or if there are more of them than one append can hold. */
+/** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text. */
 function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefined {
   const found: FoundPet[] = []
   // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends the name: then `,` or `}` follows.
@@ -104,7 +104,7 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
     let faults = 0
     try {
       const pet = readPet(reader, () => faults++)
-      if (pet === undefined || faults > 0 || found.length === maxAppendPets) return undefined
+      if (pet === undefined || faults > 0) return undefined
       found.push({ start: match.index, end: reader.at, id: pet.id })
       start.lastIndex = reader.at
     } catch (error) {
@@ -137,9 +137,10 @@ interface Traces {
   readonly gaps: readonly string[]
 }
 
-/** Returns whether a crash, or a disk that has lost a sector, leaves such a tail. */
+/** Returns whether a crash, or a disk that has lost a sector, leaves such a tail: behind the damage are no more pets than one append can hold. */
 function isOfCrash(traces: Traces): boolean {
   const { text, petsEnd, faultAt, prefix, gaps } = traces
+  if (gaps.length > maxAppendPets + 1) return false
   const lacksOnlyBrackets = faultAt === text.length && isPartOfEnd(text)
   // An append, or its roll-back, may have been cut off within the 7 bytes.
   const isCutWithinEnd = text.length === closing.length && isMixture(text, prefix)
@@ -152,7 +153,7 @@ function isOfCrash(traces: Traces): boolean {
 /**
  * Returns whether the file was copied during an append. Then a whole old end, which may be a person's, hides the beginning of the append, but not all
  * of its prefix. The append is whole, or it was still being written, and the copy ends where a page does. Further appends may have been read in the
- * same way.
+ * same way, and `cp` may have waited for its next turn while any number of pets were appended.
  */
 function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
   const hasWholeEnd = text.endsWith(closing) || fileBytes % pageBytes === 0
