@@ -42,7 +42,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   // (https://nodejs.org/docs/latest-v20.x/api/http.html#servermaxheaderscount). And a client may close its half of the connection and wait
   // for the responses (RFC 9112 section 9.6): Node closes the other half at once, unless a property says otherwise that no document of Node's
   // has (httpAllowHalfOpen in https://github.com/nodejs/node/blob/main/lib/_http_server.js). Node keeps it, since others use it
-  // (https://github.com/nodejs/node/pull/36819). Should it go, the tests of "a client that goes" in test/framing.test.ts fail.
+  // (https://github.com/nodejs/node/pull/36819). Should it go, the tests of "a client that goes" in test/connections.test.ts fail.
   Object.assign(server, { timeout: timeouts.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {

@@ -2,6 +2,7 @@
 export const cleanFiles = [
   'bearer-auth',
   'commit-queue',
+  'connections',
   'contract',
   'cors',
   'delay',
