@@ -124,6 +124,24 @@ test('goes past a value as far as it would read it, or finds the same fault', ()
   assert.ok(faults > 200 && faults < 2800, `${faults} had a fault`)
 })
 
+test('goes past values in any depth, each closed by its own bracket', () => {
+  for (let depth = 60; depth < 140; depth++) {
+    // Arrays and objects in turn, the innermost of either kind.
+    const kinds = Array.from({ length: depth }, (_, level) => (level * 7) % 3 === 0)
+    const start = kinds.map((isArray) => (isArray ? '[' : '{"a":')).join('')
+    const end = kinds.toReversed().map((isArray) => (isArray ? ']' : '}'))
+    const text = Buffer.from(`${start}5${end.join('')} 5`)
+    assert.equal(
+      outcomeOf((reader) => reader.skipValue(), text),
+      text.length - 2,
+    )
+    for (let level = 0; level < depth; level++) {
+      const wrong = Buffer.from(`${start}5${end.with(level, end[level] === ']' ? '}' : ']').join('')}`)
+      assert.ok(Array.isArray(outcomeOf((reader) => reader.skipValue(), wrong)), `${depth} ${level}`)
+    }
+  }
+})
+
 test('keeps integers exact, held against BigInt', () => {
   const random = createRandom(seed + 3)
   for (let i = 0; i < 4000; i++) {

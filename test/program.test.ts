@@ -130,6 +130,7 @@ const wrongArguments: readonly (readonly [args: readonly string[], fault: string
   [['4000'], 'argument 1: expected one that begins with --'],
   [['--keys', 'one', 'hush'], 'argument 3: expected one that begins with --'],
   [['--keys', 'one', '--', 'hush'], 'argument 4: expected one that begins with --'],
+  [['--check', 'hush'], 'argument 2: expected one that begins with --'],
   [['--port'], '--port: expected a value after it'],
   [['--keys', '--help'], '--keys: expected a value after it; one that begins with -- comes behind a ='],
 ]

@@ -343,7 +343,7 @@ const wrongResults: readonly [request: string, method: keyof PetStorage, result:
   ['/v1/pets', 'list', { ...page, pets: [{ ...rex, status: undefined }] }, /pets\.0\.status: /],
   ['/v1/pets', 'list', { ...page, pets: [{ id: 1, name: 'Rex', categoryId: 1 }] }, /pets\.0\.status: /],
   ['/v1/pets?limit=1', 'list', page, /expected at most 1 pets, got 2/],
-  ['/v1/pets', 'list', { ...page, total: -1 }, /total: /],
+  ['/v1/pets', 'list', { ...page, total: -1 }, /total: expected an integer from 0 to 2\^63-1, got -1/],
   ['/v1/pets', 'list', { ...page, total: '2' }, /total: /],
   ['/v1/pets', 'list', { ...page, total: null }, /total: /],
   ['/v1/pets', 'list', { ...page, total: 1.5 }, /total: /],

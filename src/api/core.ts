@@ -7,17 +7,18 @@ import { createBearerAuth } from '../http/bearer-auth.ts'
 import { clientGone, readBody } from '../http/body.ts'
 import { createCors, isPreflight } from '../http/cors.ts'
 import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
+import { findMountFault, isMountPath } from '../http/mount.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { type Arrival, checkFraming, type Client, type Core } from '../http/request.ts'
-import { errorReply, HttpError, type Reply } from '../http/response.ts'
+import { refusalReply, HttpError, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery } from './operations.ts'
-import { errorCodes, formatAllow, methodNotAllowed, refusalReply } from './refusals.ts'
-import { failOnPurpose } from './rehearsal.ts'
+import { errorCodes, formatAllow, methodNotAllowed, codeReply } from './refusals.ts'
+import { failOnPurpose } from './failures-on-purpose.ts'
 import { createRoutes, type Route, type Routes } from './routes.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -41,8 +42,8 @@ export function createCore(options: CoreOptions): DisturbableCore {
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
   /** All methods of all paths stand here for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
-  const allMethods: Routes = Object.assign({}, ...Object.values(routes))
-  const everyMethod = Object.keys(allMethods)
+  const allMethods: Routes = new Map(Object.values(routes).flatMap((methods) => Array.from(methods)))
+  const everyMethod = [...allMethods.keys()]
   const everyPath = { resource: allMethods, parameter: '', search: '' }
   let isClosing = false
   let isMountReported = false
@@ -63,18 +64,16 @@ export function createCore(options: CoreOptions): DisturbableCore {
 
   function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
     if (method === 'OPTIONS')
-      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow(Object.keys(methods)), headers) }
-    // A method may be called `constructor`.
-    const route = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (route === undefined) throw methodNotAllowed(method, Object.keys(methods), findPath(target))
+      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow([...methods.keys()]), headers) }
+    const route = methods.get(method)
+    if (route === undefined) throw methodNotAllowed(method, [...methods.keys()], findPath(target))
     return route
   }
 
   /** Finds the route of a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
   function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
     try {
-      const methods = findMatch(target)?.resource ?? {}
-      return Object.hasOwn(methods, method) ? methods[method] : undefined
+      return findMatch(target)?.resource.get(method)
     } catch {
       // The path has a bad escape.
       return undefined
@@ -119,10 +118,10 @@ export function createCore(options: CoreOptions): DisturbableCore {
 
   /** Returns what the client is told. An error that is not meant for it goes to onError. */
   function toReply(error: unknown, arrival: Arrival): Reply {
-    if (error instanceof HttpError) return errorReply(error)
-    if (error instanceof PetStoreError) return refusalReply(error.code, error.message)
+    if (error instanceof HttpError) return refusalReply(error)
+    if (error instanceof PetStoreError) return codeReply(error.code, error.message)
     reportError(error, arrival)
-    return refusalReply('internal_error')
+    return codeReply('internal_error')
   }
 
   function reportError(error: unknown, { method, target }: Arrival): void {
@@ -189,7 +188,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
       return sent
     },
     refuse(code, client) {
-      return complete(refusalReply(code), { client, start: clock.performanceNow() })
+      return complete(codeReply(code), { client, start: clock.performanceNow() })
     },
     giveUp(arrival, isWhole) {
       const given = inFlight.find((each) => each.arrival === arrival)
@@ -213,27 +212,6 @@ export function createCore(options: CoreOptions): DisturbableCore {
       for (const { arrival } of inFlight) arrival?.body.stop(clientGone)
     },
   }
-}
-
-/** Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
-function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
-  if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
-  const path = findPath(originalTarget)
-  return !path.endsWith('/') && basePath.toLowerCase().endsWith(path.toLowerCase())
-}
-
-/**
- * Returns how the listener is mounted if that is wrong: by a wildcard, such as `/store/*`, which leaves it no path, or where `basePath` does not end
- * with the path of the mount. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be `/api`, or
- * `/shop/api` behind a proxy that removes `/shop`.
- */
-function findMountFault({ originalTarget, target }: Arrival, basePath: string): string | undefined {
-  if (typeof originalTarget !== 'string') return undefined
-  if (findPath(target) === '/' && findPath(originalTarget).includes('/v1/'))
-    return 'by a wildcard, which takes the whole path off; mount it without one'
-  const mount = originalTarget.endsWith(target) ? originalTarget.slice(0, -target.length) : ''
-  if (basePath.toLowerCase().endsWith(mount.toLowerCase())) return undefined
-  return `under ${mount}; pass this as basePath, or Link, Location and openapi.json name paths that do not exist`
 }
 
 /** Every response has these. */

@@ -2,7 +2,7 @@
  * Says what a refused client is told: each error code that it can see (interface section 7.1), with its status and its usual message, and the
  * refusals that are made from these.
  */
-import { errorReply, HttpError, httpErrors, type Reply } from '../http/response.ts'
+import { refusalReply, HttpError, httpErrors, type Reply } from '../http/response.ts'
 import { describe } from '../json/words.ts'
 import type { PetStoreError } from '../store/store.ts'
 
@@ -17,9 +17,9 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes
 
 /** Without a message, or with an empty one, the reply has the usual one. */
-export function refusalReply(code: ErrorCode, message = ''): Reply {
+export function codeReply(code: ErrorCode, message = ''): Reply {
   const { status, message: usual } = errorCodes[code]
-  return errorReply({ code, status, message: message || usual })
+  return refusalReply({ code, status, message: message || usual })
 }
 
 export function petNotFound(petId: string): HttpError {

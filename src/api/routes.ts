@@ -4,7 +4,7 @@ import { builtPage } from '../page/load-page.ts'
 import { PetStoreError, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { type Handler, operations } from './operations.ts'
-import { refusalReply } from './refusals.ts'
+import { codeReply } from './refusals.ts'
 
 export interface Route {
   readonly needsNoKey?: boolean
@@ -14,12 +14,14 @@ export interface Route {
 }
 
 /** The routes of a path by method. HEAD has that of GET. */
-export type Routes = Readonly<Partial<Record<string, Route>>>
+export type Routes = ReadonlyMap<string, Route>
 
-export function createRoutes(store: Store, basePath: string) {
-  const routes: Record<string, Routes> = {}
+export function createRoutes(store: Store, basePath: string): Readonly<Record<string, Routes>> {
+  const routes: Record<string, Map<string, Route>> = {}
   const add = (method: string, path: string, route: Route): void => {
-    routes[path] = { ...routes[path], [method]: route, ...(method === 'GET' && { HEAD: route }) }
+    const methods = (routes[path] ??= new Map())
+    methods.set(method, route)
+    if (method === 'GET') methods.set('HEAD', route)
   }
   // `/store` leads to the page at `/store/`.
   const redirect: Reply = { status: 308, headers: ['Location', `${basePath}/`, 'Content-Length', '0'] }
@@ -51,11 +53,10 @@ async function describeHealth(store: Store, ready: readonly string[]): Promise<R
   try {
     await store.list({ limit: 1 })
   } catch (error) {
-    if (error instanceof PetStoreError) return refusalReply('storage_failed', error.message)
-    throw error
+    throw error instanceof PetStoreError ? new PetStoreError('storage_failed', error.message) : error
   }
   const fault = value === 'write' ? store.whyNoCreation() : undefined
-  return fault === undefined ? healthy : refusalReply(fault)
+  return fault === undefined ? healthy : codeReply(fault)
 }
 
 function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handler {

@@ -36,7 +36,7 @@ interface Failed {
   readonly hasSyncFailed: boolean
 }
 
-export type EndOutcome = { readonly is: 'durable'; readonly end: FileEnd } | Failed
+type EndOutcome = { readonly is: 'durable'; readonly end: FileEnd } | Failed
 
 const comparedBytes = 256
 
@@ -80,17 +80,20 @@ export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<E
   return outcome.is === 'failed' ? outcome : { is: 'durable', end: endAfter(end, bytes, outcome.identity) }
 }
 
-/** Writes the closing brackets again that were there before the append. */
-export async function rollBack(disk: Disk, end: FileEnd, halfWritten: HalfWritten): Promise<EndOutcome> {
+/** Writes the closing brackets again that were there before the append. `unread`: that was done, and the file has to be read before it is served. */
+export async function rollBack(
+  disk: Disk,
+  end: FileEnd,
+  halfWritten: HalfWritten,
+): Promise<EndOutcome | { readonly is: 'unread' }> {
   const { bytes: appended, identity } = halfWritten
   const isAsLeft = (file: OpenEnd) =>
     identity === 'unknown' ? file.endsInMixtureOf(end.closing, appended) : isSame(file.identify(), identity)
   const outcome = await writeEnd(disk, end, end.closing, { isAsLeft, isCut: true, appended })
   if (outcome.is === 'failed') return outcome
-  if (identity !== 'unknown') return { is: 'durable', end: { ...end, identity: outcome.identity } }
-  // Somebody may have edited the beginning of the file since the append. Only a known identity shows that: without one, it has to be read.
-  const error = new DataFileChanged()
-  return { is: 'failed', error, hasWritten: true, halfWritten: undefined, hasSyncFailed: false }
+  // Somebody may have edited the beginning of the file since the append, which only a known identity would show.
+  if (identity === 'unknown') return { is: 'unread' }
+  return { is: 'durable', end: { ...end, identity: outcome.identity } }
 }
 
 /** Writes `bytes` behind the last pet, for an append of the bytes `appended`, or to undo it. */

@@ -21,13 +21,13 @@ import { attempt, errorCode, isWriteRefused, systemFailure } from '../system/err
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
 import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
 import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
-import type { FileLock } from './file-lock.ts'
+import type { Release } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
 import { canBeReadAtOnce } from './memory-limits.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import { findRemedy, type FoundText, measureFile, readText, readUntilSettled } from './reading.ts'
-import type { Damage } from './torn-end.ts'
+import type { Damage } from './damage.ts'
 
 /** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this many in a row, the file is unusable. */
 const maxChangedRewrites = 10
@@ -81,7 +81,7 @@ export class AppendFailed extends Error {
 
 export class DataFile implements Adapter<PetData> {
   readonly #disk: Disk
-  readonly #release: FileLock
+  readonly #release: Release
   readonly #keeper: PetKeeper
   #highestGivenId: Int64 = 0
   #state: State = { is: 'unread' }
@@ -96,7 +96,7 @@ export class DataFile implements Adapter<PetData> {
   /** A rewrite has failed halfway: no file is at the path, and the old one lies beside it. */
   #isOldAside = false
 
-  constructor(disk: Disk, release: FileLock) {
+  constructor(disk: Disk, release: Release) {
     this.#disk = disk
     this.#release = release
     this.#keeper = new PetKeeper(disk)
@@ -155,7 +155,6 @@ export class DataFile implements Adapter<PetData> {
   async #readOnce(): Promise<PetData> {
     let written: Buffer | undefined
     for (;;) {
-      this.#become({ is: 'unread' })
       await this.#keepBeforeLargeRead(measureFile(this.#disk))
       const found = await readText(this.#disk, this.#highestGivenId)
       const { text, identity, unusable } = found
@@ -255,6 +254,10 @@ export class DataFile implements Adapter<PetData> {
       this.#keeper.discard()
       return
     }
+    if (outcome.is === 'unread') {
+      this.#become(outcome)
+      return
+    }
     if (outcome.hasSyncFailed) this.#noteFailedSync(outcome.error)
     if (isChanged(outcome.error)) this.#become({ is: 'unread' })
     else {
@@ -317,7 +320,7 @@ export class DataFile implements Adapter<PetData> {
     const target = this.#disk.findTarget()
     removeLeftovers(this.#disk)
     this.#isOldAside = false
-    // Nothing can fail from here on, so lowdb gets the same pets.
+    // lowdb and #served must hold the same array, so nothing that can fail comes between.
     const { pets } = text
     this.#served = { data: { pets }, count: pets.length, identity, target }
     this.#become({ is: 'known', end: endOf(text, identity) })
@@ -384,6 +387,7 @@ export class DataFile implements Adapter<PetData> {
     const hasDamage = damaged.length > 0
     const tornPath = hasDamage ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
+      // The next start would keep the same bytes again, under another name.
       const isAsBefore = seemsUnedited(this.#disk.statIdentity(), identity)
       if (hasDamage && isAsBefore) this.#disk.remove(tornPath)
       throw error

@@ -1,5 +1,5 @@
 /**
- * The disk under a data file, whatever the file contains. Each call on the data file and the files beside it, but not
+ * The disk under a data file, whatever the file contains, and what is said of its failures. Each call on the data file and the files beside it, but not
  * those that make the sockets of the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'

@@ -11,7 +11,8 @@ import { attempt, describeSystemError, errorCode, isSystemError } from '../syste
 import type { Disk } from './disk.ts'
 import { DataFileUnusable } from './errors.ts'
 
-export type FileLock = () => Promise<void>
+/** Gives a lock back. */
+export type Release = () => Promise<void>
 
 export class DataFileInUse extends DataFileUnusable {
   constructor({ name }: Disk) {
@@ -27,16 +28,16 @@ export class DataFileInUse extends DataFileUnusable {
 const lockedFlag = 0x20
 
 /** Throws a DataFileInUse when a living process holds the lock. On a system without locks, says so, and goes on. */
-export async function lockFile(disk: Disk): Promise<FileLock> {
-  const locks: FileLock[] = []
+export async function lockFile(disk: Disk): Promise<Release> {
+  const releases: Release[] = []
   const release = async (): Promise<void> => {
-    for (const each of locks.toReversed()) await each()
+    for (const each of releases.toReversed()) await each()
   }
   try {
     if (['linux', 'android', 'win32'].includes(disk.platform)) {
-      for (const address of addressesOf(disk)) locks.push(await listen(address))
-      if (!disk.isWindows) await lockBeside(disk, locks)
-    } else locks.push(openLocked(disk))
+      for (const address of addressesOf(disk)) releases.push(await listen(address))
+      if (!disk.isWindows) await lockBeside(disk, releases)
+    } else releases.push(openLocked(disk))
   } catch (error) {
     // EADDRINUSE says that the address of a socket is taken, and EAGAIN that the file is locked.
     const isTaken = ['EADDRINUSE', 'EAGAIN'].includes(errorCode(error))
@@ -68,7 +69,7 @@ function addressesOf(disk: Disk): readonly string[] {
 
 const idOf = (text: string): string => crypto.hash('sha256', text).slice(0, 32)
 
-async function listen(path: string): Promise<FileLock> {
+async function listen(path: string): Promise<Release> {
   const server = createServer((socket) => socket.destroy())
   // Workers of node:cluster would share the socket otherwise (https://nodejs.org/docs/latest-v20.x/api/net.html#serverlistenoptions-callback).
   await once(server.listen({ path, exclusive: true }), 'listening')
@@ -87,16 +88,16 @@ async function listen(path: string): Promise<FileLock> {
  * A start listens before it looks for others, so of two starts at least one sees the other, and gives way. One that finds nobody stays, and then
  * removes the sockets that have refused it: those of dead servers, or of starts that listen only now, and will see it.
  */
-async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
+async function lockBeside(disk: Disk, releases: Release[]): Promise<void> {
   // The name of the file is hashed, since the address of a socket has at most 107 bytes (unix(7)).
   const prefix = `.petstore-lock-${idOf(basename(disk.findTarget()))}-`
   const own = `${prefix}${crypto.randomUUID()}`
   const refusing: string[] = []
   try {
     const descriptor = openSync(dirname(disk.findTarget()), 'r')
-    locks.push(async () => closeSync(descriptor))
+    releases.push(async () => closeSync(descriptor))
     const folder = `/proc/self/fd/${descriptor}`
-    locks.push(await listen(`${folder}/${own}`))
+    releases.push(await listen(`${folder}/${own}`))
     // Servers of other users have to be able to connect. Another start may have removed the socket already.
     attempt(() => chmodSync(`${folder}/${own}`, 0o777))
     for (const name of readdirSync(folder)) {
@@ -115,7 +116,7 @@ async function lockBeside(disk: Disk, locks: FileLock[]): Promise<void> {
 }
 
 /** Locks a file beside the data file. It is never removed, since two servers could then lock one each. */
-function openLocked(disk: Disk): FileLock {
+function openLocked(disk: Disk): Release {
   if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform))
     throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
   const flags = constants.O_CREAT | constants.O_NONBLOCK | lockedFlag

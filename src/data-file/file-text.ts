@@ -16,7 +16,7 @@ export const closingBrackets = Buffer.from('\n  ]\n}\n')
 export const separator = ',\n    '
 export const firstSeparator = separator.slice(1)
 
-/** An append has at most this many pets: a crash damages no more, and torn-end.ts counts on it. */
+/** An append has at most this many pets: a crash damages no more, and damage.ts counts on it. */
 export const maxAppendPets = 128
 
 /** An id that is filled in takes at most this many bytes. */

@@ -115,7 +115,7 @@ async function findKeepingPlaces(disk: Disk, servedTarget: string): Promise<read
 }
 
 /** Returns the file's name for messages, with its folder if that is not the folder of the path. */
-export function showKeptFile(disk: Disk, path: string): string {
+function showKeptFile(disk: Disk, path: string): string {
   const isNear = dirname(path) === dirname(disk.findGivenPlace() ?? disk.path)
   return nameUnseen(isNear ? basename(path) : path)
 }
@@ -127,7 +127,7 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
     attempt(() => {
       const prefix = `${basename(place)}.kept-`
       for (const name of disk.fs.readdirSync(dirname(place))) {
-        const time = name.startsWith(prefix) ? parseTime(name.slice(prefix.length)) : undefined
+        const time = name.startsWith(prefix) ? toTime(name.slice(prefix.length)) : undefined
         if (time !== undefined) files.push({ path: join(dirname(place), name), time, place })
       }
     })
@@ -135,7 +135,7 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
 }
 
 /** Returns undefined if the text is no time as formatTime writes it. */
-function parseTime(text: string): number | undefined {
+function toTime(text: string): number | undefined {
   const time = Date.parse(text.replace(/-(\d\d)-(\d\d\.)/, ':$1:$2'))
   return !Number.isNaN(time) && formatTime(time) === text ? time : undefined
 }

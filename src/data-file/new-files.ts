@@ -78,7 +78,7 @@ export async function writeWhole<T>(
 }
 
 /** `error` is a DataFileChanged if somebody else has written the file. `isOldAside`: the old file was moved, and could not be restored yet. */
-export type RewriteOutcome =
+type RewriteOutcome =
   | { readonly is: 'durable' }
   | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
@@ -146,7 +146,7 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
  * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored. Without the new file beside it, or beside
  * kept pets, the old file may lack pets that were confirmed since: then throws a DataFileUnusable that names it.
  */
-export function findInterruptedRewrite(disk: Disk, hasKeptPets: boolean): boolean {
+export function mustRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
   const target = disk.findTarget()
   const oldPath = oldName(target)
   if (disk.statIdentity(target) !== undefined || disk.statIdentity(oldPath) === undefined) return false

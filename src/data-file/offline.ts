@@ -5,10 +5,10 @@ import { Disk, type DiskOptions } from './disk.ts'
 import { DataFileUnusable } from './errors.ts'
 import { formatFile, parseFileText, readFileText } from './file-text.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
-import { findInterruptedRewrite, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
+import { mustRestoreOldFile, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
 import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
 import { refuseLostLink, toStartRefusal } from './start.ts'
-import type { Damage } from './torn-end.ts'
+import type { Damage } from './damage.ts'
 
 /** What is in a file, and what a start would do to it. */
 export interface CheckedFile {
@@ -61,7 +61,7 @@ function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
 /** Throws a DataFileUnusable unless there is a file, or one that a start restores. */
 export function refuseMissing(disk: Disk): void {
   const hasKeptPets = findKeptFiles(disk).length > 0
-  if (disk.statIdentity() !== undefined || findInterruptedRewrite(disk, hasKeptPets)) return
+  if (disk.statIdentity() !== undefined || mustRestoreOldFile(disk, hasKeptPets)) return
   throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
 }
 
@@ -74,7 +74,7 @@ export async function writeDataFile(path: string, readPets: () => Promise<readon
   const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
   // A crash may have left the old file of an interrupted rewrite here. It is restored, and the export then refused: a start on the exported file
   // would remove it.
-  if (findInterruptedRewrite(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
+  if (mustRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
   if (disk.statIdentity() !== undefined) throw alreadyExists
   const pets = await readPets()
   const bytes = Buffer.concat([...formatFile(pets)])

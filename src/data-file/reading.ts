@@ -9,8 +9,8 @@ import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
 import { describeFaults, type FileText, readFileText } from './file-text.ts'
 import { findKeptFiles } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory-limits.ts'
-import { findInterruptedRewrite } from './new-files.ts'
-import { type Damage, findDamage } from './torn-end.ts'
+import { mustRestoreOldFile } from './new-files.ts'
+import { type Damage, findDamage } from './damage.ts'
 
 /** A file that keeps changing is read again for this long, while the server runs or at a start. */
 const maxEditWaitMs = 1500
@@ -70,14 +70,14 @@ type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
  * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept files of this run. Throws a
- * DataFileChanged if the save goes on, and what findInterruptedRewrite throws.
+ * DataFileChanged if the save goes on, and what mustRestoreOldFile throws.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |
  * | was moved aside by a rewrite              | is restored               | is restored (data-file.ts) |
  * | lies beside kept pets of an earlier run   | is an error with a choice | is an error           |
  * | is missing                                | is created                | is an error           |
- * | is damaged (see torn-end.ts)              | is repaired               | is an error           |
+ * | is damaged (see damage.ts)              | is repaired               | is an error           |
  * | was copied during an append               | is repaired               | is repaired           |
  * | is empty, or wrong otherwise              | is an error               | is an error           |
  */
@@ -89,7 +89,7 @@ export async function findRemedy(
 ): Promise<Remedy> {
   await waitForSave(disk, identity, isStart)
   const hasKeptPets = findKeptFiles(disk).some(({ path }) => !keptByUs.includes(path))
-  if (isStart && findInterruptedRewrite(disk, hasKeptPets)) return 'restore'
+  if (isStart && mustRestoreOldFile(disk, hasKeptPets)) return 'restore'
   if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return 'create'
   const damage = findDamage(text)

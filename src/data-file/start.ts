@@ -5,7 +5,7 @@ import { attempt, errorCode, isNoRoom, isSystemError } from '../system/errors.ts
 import { DataFile, type PetData } from './data-file.ts'
 import { Disk, type DiskOptions } from './disk.ts'
 import { DataFileUnusable } from './errors.ts'
-import { DataFileInUse, type FileLock, lockFile } from './file-lock.ts'
+import { DataFileInUse, type Release, lockFile } from './file-lock.ts'
 import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
 
 /** Throws a DataFileUnusable. */
@@ -14,7 +14,7 @@ export async function openDataFile(
   options?: DiskOptions,
 ): Promise<{ disk: Disk; file: DataFile; data: PetData }> {
   const disk = new Disk(path, options)
-  let release: FileLock | undefined
+  let release: Release | undefined
   try {
     refuseLostLink(disk)
     await disk.makeFolder()

@@ -1,6 +1,5 @@
 /** A reply as a value, for each door to send; and the errors of HTTP itself. */
 import type { Int64 } from '../json/int64.ts'
-import { clock } from '../system/clock.ts'
 import { maxHeadBytes } from './limits.ts'
 
 export interface Reply {
@@ -44,14 +43,6 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
  */
 export const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
 
-/** Makes the text of the last response of an HTTP/1 connection. */
-export function formatReply({ status, headers, body = '' }: Reply, phrases: NodeJS.Dict<string>): string {
-  if (status === 0) return unusableHead
-  const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
-  const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${phrases[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${body}`
-}
-
 /** One thing that is wrong with a request, and where: in a member of the body, a query parameter, or `body` for all of it. */
 export interface FieldError {
   readonly field: string
@@ -72,7 +63,7 @@ export interface Refusal {
 }
 
 /** Makes the Error body of interface section 2, whose `status` member repeats the response's status. */
-export function errorReply({ code, message, status, errors, headers, closes = false }: Refusal): Reply {
+export function refusalReply({ code, message, status, errors, headers, closes = false }: Refusal): Reply {
   const text = JSON.stringify({ code, message, status, errors })
   return { ...textReply(status, text, headers), code, closes }
 }

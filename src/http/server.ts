@@ -17,7 +17,7 @@ import {
   type SomeTimeouts,
 } from './limits.ts'
 import { createArrival, type Arrival, type Core } from './request.ts'
-import { formatReply, HttpError, type HttpErrorCode, type Reply } from './response.ts'
+import { HttpError, type HttpErrorCode, pairHeaders, type Reply, unusableHead } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
 
@@ -137,7 +137,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       // There is no core: the store could not be opened, and the server is closing.
       if (reply === undefined) socket.destroy()
       // What follows half of a request may be its rest, or another request. So the connection ends.
-      else if (reply.closes === true || !response.shouldKeepAlive || !response.req.complete)
+      else if (reply.closes === true || endsConnection(arrival) || !response.req.complete)
         endConnection(socket, reply)
       else if (socket.writable) {
         // Node only reads the headers.
@@ -174,7 +174,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   function endConnection(socket: Socket, last?: Reply): void {
     if (!socket.writable) return
     const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
-    socket.end(last ? formatReply(last, STATUS_CODES) : '').once('close', () => clock.clearTimeout(timer))
+    socket.end(last ? formatReply(last) : '').once('close', () => clock.clearTimeout(timer))
     const [, ...waiting] = connections.get(socket) ?? []
     for (const { arrival } of waiting) arrival.body.stop(clientGone)
     socket.resume()
@@ -235,6 +235,23 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       server.close()
     },
   }
+}
+
+/**
+ * Returns whether no other request can follow on this connection (RFC 9112 section 9.3): HTTP/1.1 keeps it unless somebody says `close`, and HTTP/1.0
+ * closes it unless somebody says `keep-alive`.
+ */
+function endsConnection({ version, headers }: Arrival): boolean {
+  const options = (headers['connection'] ?? '').toLowerCase().split(/[ \t]*,[ \t]*/)
+  return options.includes('close') || (version !== '1.1' && !options.includes('keep-alive'))
+}
+
+/** Makes the text of the last response of an HTTP/1 connection. */
+function formatReply({ status, headers, body = '' }: Reply): string {
+  if (status === 0) return unusableHead
+  const list = [...headers, 'Date', new Date(clock.now()).toUTCString(), 'Connection', 'close']
+  const lines = pairHeaders(list).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n${lines.join('')}\r\n${body}`
 }
 
 /** Returns the most that a body may take in memory; more is dropped. */

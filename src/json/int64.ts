@@ -31,7 +31,7 @@ export function nextInt64(value: Int64): Int64 | undefined {
 }
 
 /** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); returns undefined for anything else. */
-export function parseId(text: string): Int64 | undefined {
+export function toId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
   if (text.length < 16) return Number(text)
   const id = BigInt(text)

@@ -92,7 +92,7 @@ export const settings = {
     argument: 'delay',
     meaning: `ms to delay /v1 responses: 300 or 200-800, at most ${maxDelayMs}`,
     schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
-    parse: parseDelay,
+    parse: toDelay,
     textWords: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
   fail: {
@@ -157,7 +157,7 @@ function isDelay(value: unknown): boolean {
   return isInRange && minimum <= maximum && others.length === 0
 }
 
-function parseDelay(text: string): unknown {
+function toDelay(text: string): unknown {
   const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text || '0') ?? []
   return maximum === undefined ? Number(minimum) : [Number(minimum), Number(maximum)]
 }

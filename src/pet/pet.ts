@@ -47,7 +47,7 @@ export function hasId(seed: CheckedSeed): seed is Pet {
 export type EachMember<Value> = { readonly [Member in keyof Pet]-?: Value }
 
 /**
- * These return the JSON text of each member, in the interface's order of fields; empty where a pet may lack one. torn-end.ts knows an append by
+ * These return the JSON text of each member, in the interface's order of fields; empty where a pet may lack one. damage.ts knows an append by
  * `{"id":`.
  */
 const memberTexts: EachMember<(pet: Pet) => string> = {

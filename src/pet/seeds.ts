@@ -2,8 +2,17 @@
 import { isInt64, type Int64 } from '../json/int64.ts'
 import type { JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isId, isName, type SeedFault } from './pet-rules.ts'
-import { defaultStatus, fillIds, hasId, isPetMember, petMembers, petStatuses } from './pet.ts'
-import type { CheckedSeed, EachMember, Pet } from './pet.ts'
+import {
+  type CheckedSeed,
+  defaultStatus,
+  type EachMember,
+  fillIds,
+  hasId,
+  isPetMember,
+  type Pet,
+  petMembers,
+  petStatuses,
+} from './pet.ts'
 
 /** `firstAt`: where the seed is written that had the id before. */
 type TakenId = SeedFault & { readonly firstAt: number }

@@ -14,6 +14,7 @@ import { formatPetCount } from '../pet/pet.ts'
 import { connectDatabase, type Database } from '../postgres/database.ts'
 import { DatabaseUnusable } from '../postgres/connections.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
+import { sayUnkeptMs } from '../store/file-store.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
@@ -21,8 +22,11 @@ import { type Arguments, formatCommand, type GivenArguments, readArguments } fro
 import { type Config, ConfigError, parseConfig } from './config.ts'
 import { formatEntry, formatSettings, formatStartText, openConsole } from './console.ts'
 
-/** A close cuts off the requests in flight after closeMs (5 s). src/program/README.md promises that the process ends within 6 s. */
-const maxStopMs = defaultTimeouts.closeMs + 800
+/**
+ * A close cuts off the requests in flight after closeMs (5 s), and says a little later that pets are not kept yet. src/program/README.md promises that
+ * the process ends within 6 s.
+ */
+const maxStopMs = defaultTimeouts.closeMs + sayUnkeptMs + 200
 
 /**
  * One Ctrl-C may arrive as two signals: the terminal sends it to `npm`, `pnpm exec` and the program alike, and the first two pass it on, or

@@ -14,14 +14,23 @@ import { clock } from '../system/clock.ts'
 import { describeBug, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
 import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import { noIdLeft, notStored, perhapsStored, PetStoreError } from './store.ts'
-import { storageFailure, storeClosed, type PetPage, type PetQuery, type LocalStore } from './store.ts'
+import {
+  type LocalStore,
+  noIdLeft,
+  notStored,
+  perhapsStored,
+  type PetPage,
+  type PetQuery,
+  PetStoreError,
+  storageFailure,
+  storeClosed,
+} from './store.ts'
 import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
-/** A stop that still keeps pets says so, this long after the requests in flight had to be finished, before the program ends itself (maxStopMs). */
-const sayUnkeptMs = 600
+/** A stop that still keeps pets says so, this long after the requests in flight had to be finished: soon after it, the program ends itself. */
+export const sayUnkeptMs = 600
 
 /** After this many edits in a row, a creation is refused. */
 const maxEdits = 10

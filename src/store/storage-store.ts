@@ -12,10 +12,11 @@ import {
   notReadable,
   notStored,
   perhapsStored,
+  type PetStorage,
   PetStoreError,
   storageFailure,
+  type Store,
 } from './store.ts'
-import type { PetStorage, Store } from './store.ts'
 
 const maxPetsPerCall = 1000
 /** A storage gives its error this code if it refuses a pet (PetStorage). */

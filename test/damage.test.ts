@@ -7,7 +7,7 @@ import { constants } from 'node:buffer'
 import { describe, test } from 'node:test'
 import { closingBrackets, readFileText, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
-import { findDamage } from '../src/data-file/torn-end.ts'
+import { findDamage } from '../src/data-file/damage.ts'
 import type { Pet } from '../src/options/types.ts'
 import { isValidFile, petLine } from './file-system.ts'
 import { formatDataFile, share } from './support.ts'
@@ -326,8 +326,16 @@ test('leaves anything else alone than one hole on the bounds of sectors', () => 
     on.slice(0, from) + filler.repeat(to - from) + on.slice(to)
   const holed = fill(1536, 2048)
   assert.ok((repair(holed)?.count ?? 0) > 85)
+  const cutAppend = holed.replace(
+    closing,
+    formatAppend([pet(101)], false)
+      .toString()
+      .slice(0, 30),
+  )
+  const sectorEnd = Math.ceil(cutAppend.length / 512) * 512
   const others: readonly [what: string, text: string][] = [
     ['two holes', fill(4096, 4608, '\0', holed)],
+    ['a hole, and another at the end of an append', `${cutAppend.padEnd(sectorEnd, 'x')}${'\0'.repeat(20)}`],
     ['a hole that begins within a sector', fill(1500, 2048)],
     ['a hole that ends within a sector', fill(1536, 2100)],
     ['a sector of spaces', fill(1536, 2048, ' ')],

@@ -3,10 +3,10 @@ import { unescape } from 'node:querystring'
 import { invalidKey, missingKey } from '../http/bearer-auth.ts'
 import type { Failure } from '../http/disturbance.ts'
 import type { Arrival } from '../http/request.ts'
-import { errorReply, InvalidValues, type Reply } from '../http/response.ts'
+import { refusalReply, InvalidValues, type Reply } from '../http/response.ts'
 import { findPath } from '../http/router.ts'
 import { notReadable, notStored, perhapsStored, storageFailure } from '../store/store.ts'
-import { type ErrorCode, errorCodes, methodNotAllowed, petNotFound, refusalReply } from './refusals.ts'
+import { type ErrorCode, errorCodes, methodNotAllowed, petNotFound, codeReply } from './refusals.ts'
 
 /** This stands in the place of a response, if none is to come at all. */
 const dropped: Reply = {
@@ -24,39 +24,44 @@ export function failOnPurpose(failure: Failure, arrival: Arrival, methods: reado
   if (outcome === 'hang') return { ...dropped, hangs: true }
   // Any other outcome is a known code, since settings take no others.
   if (!/^\d/.test(outcome))
-    return { ...rehearse(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }
+    return { ...failWithCode(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }
   const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
   if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
   const code = 'failed_on_purpose'
   const { message } = errorCodes[code]
-  return { ...errorReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
+  return { ...refusalReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
 }
 
 /** Returns the reply with this code as a client gets it when the failure is real, as far as that is known without one. */
-function rehearse(code: ErrorCode, arrival: Arrival, isAfter: boolean, methods: readonly string[]): Reply {
+function failWithCode(
+  code: ErrorCode,
+  arrival: Arrival,
+  isAfter: boolean,
+  methods: readonly string[],
+): Reply {
   const { method, target, headers } = arrival
   const consequence = method === 'POST' ? (isAfter ? perhapsStored : notStored) : notReadable
   switch (code) {
     case 'unauthorized':
-      return errorReply(headers['authorization'] === undefined ? missingKey() : invalidKey())
+      return refusalReply(headers['authorization'] === undefined ? missingKey() : invalidKey())
     case 'method_not_allowed': {
       const others = methods.filter((each) => each !== method)
-      return errorReply(methodNotAllowed(method, others, ''))
+      return refusalReply(methodNotAllowed(method, others, ''))
     }
     case 'not_found': {
       const petId = /\/v1\/pets\/([^/]+)$/.exec(unescape(findPath(target)))?.[1]
-      return petId === undefined ? refusalReply(code) : errorReply(petNotFound(petId))
+      return petId === undefined ? codeReply(code) : refusalReply(petNotFound(petId))
     }
     case 'data_file_invalid':
-      return refusalReply(code, `The data file is not valid (it is refused on purpose); ${consequence}.`)
+      return codeReply(code, `The data file is not valid (it is refused on purpose); ${consequence}.`)
     case 'storage_failed':
     case 'insufficient_storage':
-      return refusalReply(code, storageFailure(code === 'insufficient_storage', consequence).message)
+      return codeReply(code, storageFailure(code === 'insufficient_storage', consequence).message)
     case 'invalid_body':
-      return errorReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
+      return refusalReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
     case 'invalid_parameter':
-      return errorReply(new InvalidValues(code, [{ field: 'limit', message: 'is refused on purpose' }]))
+      return refusalReply(new InvalidValues(code, [{ field: 'limit', message: 'is refused on purpose' }]))
     default:
-      return refusalReply(code)
+      return codeReply(code)
   }
 }
