@@ -5,6 +5,7 @@ export const cleanFiles = [
   'connections',
   'contract',
   'cors',
+  'damage',
   'delay',
   'error-codes',
   'file-text',
@@ -21,5 +22,4 @@ export const cleanFiles = [
   'seed-reader',
   'settings',
   'storage',
-  'torn-end',
 ] as const
