@@ -1,7 +1,7 @@
 /**
- * `npm run build`. Makes `dist/server.js`, the service in one file; `dist/index.*`, which embedding code imports, with
- * `dist/postgres.*` for a database; and `dist/contract.test.js`, which tests any server against the interface. An argument names
- * another folder than `dist`.
+ * `npm run build`. Makes `dist/server.js`, the service in one file; `dist/index.*`, which embedding code
+ * imports, with `dist/postgres.*` for a database; and `dist/contract.test.js`, which tests any server against
+ * the interface. An argument names another folder than `dist`.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,10 @@ const folder = process.argv[2] ?? join(root, 'dist')
 const [, major, minor] = /"node": ">=(\d+)\.(\d+)"/.exec(read('package.json')) ?? []
 if (minor === undefined) throw new Error('package.json: expected engines.node to be such as ">=20.19"')
 
-/** This is in ES5, so that every Node can run it, before anything that an old one lacks. For whoever imports the package, the message is thrown. */
+/**
+ * This is in ES5, so that every Node can run it, before anything that an old one lacks. For whoever imports
+ * the package, the message is thrown.
+ */
 const formatNodeCheck = (isProgram: boolean): string => `(function () {
   var version = process.versions.node.split(".");
   if (version[0] > ${major} || (version[0] == ${major} && version[1] >= ${minor})) return;
@@ -33,7 +36,10 @@ const { openApiText, packageVersion, petsSchemaText } = await import('./system/b
 /** Embedding code imports these, or requires them. */
 const libraries = ['index', 'postgres']
 
-/** The bundles have these values instead of the modules, which read files, build the page, or start what only this project has. */
+/**
+ * The bundles have these values instead of the modules, which read files, build the page, or start what only
+ * this project has.
+ */
 const bundledValues = {
   'contract-own-server.ts': { startOwnServer: null },
   'load-page.ts': { builtPage },
@@ -41,12 +47,15 @@ const bundledValues = {
 }
 
 /**
- * Without a listener, Node opens its debugger on port 9229 at SIGUSR1 (https://nodejs.org/docs/latest-v20.x/api/process.html#signal-events), to
- * whoever is on the machine.
+ * Without a listener, Node opens its debugger on port 9229 at SIGUSR1
+ * (https://nodejs.org/docs/latest-v20.x/api/process.html#signal-events), to whoever is on the machine.
  */
 const closeDebugger = 'process.on("SIGUSR1", function () {});'
 
-/** Beside a package.json with `"type": "module"`, Node runs a copied program as an ES module, which has no `require`. */
+/**
+ * Beside a package.json with `"type": "module"`, Node runs a copied program as an ES module, which has no
+ * `require`.
+ */
 const requireAnywhere = `var require = typeof require === "function" ? require :
   process.getBuiltinModule("module").createRequire(process.argv[1]);`
 
@@ -86,7 +95,8 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
     format: name.endsWith('.mjs') ? 'esm' : 'cjs',
     charset: 'utf8',
     define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' },
-    // These are never loaded: pg's native library, its file with passwords (postgres/database.ts gives one), and Cloudflare's sockets.
+    // These are never loaded: pg's native library, its file with passwords (postgres/database.ts gives one),
+    // and Cloudflare's sockets.
     external: ['pg-native', 'pgpass', 'pg-cloudflare'],
     logLevel: 'warning',
     plugins: [
@@ -112,7 +122,10 @@ async function bundle(entry: string, name: string, isProgram: boolean): Promise<
   write(name, `${head.join('\n')}\n${outputFiles[0]?.text ?? ''}`)
 }
 
-/** Returns the version; in a clone of the repository, with the commit and its date: `2.0.0 (6475f35, 2026-11-23)`. */
+/**
+ * Returns the version; in a clone of the repository, with the commit and its date:
+ * `2.0.0 (6475f35, 2026-11-23)`.
+ */
 function describeVersion(): string {
   // Without this look, git would take a repository around this folder.
   if (!existsSync(join(root, '.git'))) return packageVersion

@@ -1,4 +1,7 @@
-/** Assembles the service from store, core and doors, for a program to start or an app to mount. Has no global state. */
+/**
+ * Assembles the service from store, core and doors, for a program to start or an app to mount. Has no global
+ * state.
+ */
 import { createCore } from './api/core.ts'
 import { defaultTimeouts } from './http/limits.ts'
 import { createFetch, createListener } from './http/doors.ts'
@@ -27,7 +30,10 @@ import { clock } from './system/clock.ts'
 
 type AnyOptions = PetStoreOptions | StorageOptions
 
-/** Creates the service without listening; a local store has more methods (see toHandle). Rejects if the data file cannot be used or an option is wrong. */
+/**
+ * Creates the service without listening; a local store has more methods (see toHandle). Rejects if the data
+ * file cannot be used or an option is wrong.
+ */
 export async function createPetStore(options: StorageOptions): Promise<StorageHandle>
 export async function createPetStore(options: PetStoreOptions): Promise<PetStoreHandle>
 export async function createPetStore(options: AnyOptions): Promise<StorageHandle> {
@@ -35,7 +41,10 @@ export async function createPetStore(options: AnyOptions): Promise<StorageHandle
   return toHandle(await openService(options))
 }
 
-/** Starts the service. Rejects as createPetStore does, and if it cannot listen, with a sentence and the system's `code`. */
+/**
+ * Starts the service. Rejects as createPetStore does, and if it cannot listen, with a sentence and the
+ * system's `code`.
+ */
 export async function startPetStore(options: PetStoreServerOptions<StorageOptions>): Promise<StorageServer>
 export async function startPetStore(options: PetStoreServerOptions): Promise<PetStoreServer>
 export async function startPetStore(options: PetStoreServerOptions<AnyOptions>): Promise<StorageServer> {
@@ -94,7 +103,8 @@ function toHandle(
     },
     ...(local !== undefined && {
       countPets: () => local.size,
-      // Jest would take a parameter of its own for the callback of `beforeEach(store.reset)`, and wait for it.
+      // Jest would take a parameter of its own for the callback of `beforeEach(store.reset)`, and wait for
+      // it.
       async reset(...pets: Parameters<LocalStore['reset']>) {
         if (closed !== undefined) throw storeClosed()
         const done = local.reset(...pets)

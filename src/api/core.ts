@@ -1,6 +1,6 @@
 /**
- * The core: a function from a request to a reply, with the order of the checks and the reply to each error. It knows no `node:http`: how
- * requests come and replies go is for the doors (http/server.ts, http/doors.ts).
+ * The core: a function from a request to a reply, with the order of the checks and the reply to each error.
+ * It knows no `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
@@ -41,7 +41,10 @@ export function createCore(options: CoreOptions): DisturbableCore {
   const disturbances = createDisturbances(options)
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
-  /** All methods of all paths stand here for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path. */
+  /**
+   * All methods of all paths stand here for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight
+   * for an unknown path.
+   */
   const allMethods: Routes = new Map(Object.values(routes).flatMap((methods) => Array.from(methods)))
   const everyMethod = [...allMethods.keys()]
   const everyPath = { resource: allMethods, parameter: '', search: '' }
@@ -70,7 +73,10 @@ export function createCore(options: CoreOptions): DisturbableCore {
     return route
   }
 
-  /** Finds the route of a request that fails on purpose before the checks, since a route may add headers to each of its responses. */
+  /**
+   * Finds the route of a request that fails on purpose before the checks, since a route may add headers to
+   * each of its responses.
+   */
   function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
     try {
       return findMatch(target)?.resource.get(method)
@@ -93,7 +99,10 @@ export function createCore(options: CoreOptions): DisturbableCore {
     onError?.(`the listener is mounted ${fault}`)
   }
 
-  /** Holds the request back, and lets it fail on purpose if it is to: before the checks or, where the store was to act first, after that. */
+  /**
+   * Holds the request back, and lets it fail on purpose if it is to: before the checks or, where the store
+   * was to act first, after that.
+   */
   async function answerDisturbed(arrival: Arrival, current: InFlight): Promise<Reply> {
     const failure = await disturbances.disturb(arrival)
     if (failure === undefined) return answer(arrival, current)
@@ -149,9 +158,11 @@ export function createCore(options: CoreOptions): DisturbableCore {
   }
 
   /**
-   * The requests that are being handled, the oldest first. A stop settles those that it gives up. With a Set, a creation took a third more processor
-   * time (test/bench/builds.ts): V8 links each table that a Set or a Map has outgrown to the next (obsolete tables in
-   * https://github.com/v8/v8/blob/main/src/objects/ordered-hash-table.h), so that the requests of dead tables live until the next full collection.
+   * The requests that are being handled, the oldest first. A stop settles those that it gives up. With a Set,
+   * a creation took a third more processor time (test/bench/builds.ts): V8 links each table that a Set or a
+   * Map has outgrown to the next (obsolete tables in
+   * https://github.com/v8/v8/blob/main/src/objects/ordered-hash-table.h), so that the requests of dead tables
+   * live until the next full collection.
    */
   const inFlight: InFlight[] = []
 
@@ -218,13 +229,15 @@ export function createCore(options: CoreOptions): DisturbableCore {
 const commonHeaders = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
 
 /**
- * A request ends with this if its client has gone, or a reset or a stop drops it. It is not logged here; one that hangs was logged when it began to.
+ * A request ends with this if its client has gone, or a reset or a stop drops it. It is not logged here; one
+ * that hangs was logged when it began to.
  */
 const abandoned: Reply = { status: 0, headers: [], closes: true }
 
 /**
- * Returns whether no other request can follow. Node takes what follows an Upgrade or a CONNECT for another protocol, and drops it
- * (https://nodejs.org/docs/latest-v20.x/api/http.html#event-upgrade_1). And behind a 100 Continue that was not sent, a body may follow.
+ * Returns whether no other request can follow. Node takes what follows an Upgrade or a CONNECT for another
+ * protocol, and drops it (https://nodejs.org/docs/latest-v20.x/api/http.html#event-upgrade_1). And behind a
+ * 100 Continue that was not sent, a body may follow.
  */
 function isLast({ method, headers, askForBody }: Arrival): boolean {
   const isUpgrade = headers['upgrade'] !== undefined && /\bupgrade\b/i.test(headers['connection'] ?? '')

@@ -32,7 +32,10 @@ export function failOnPurpose(failure: Failure, arrival: Arrival, methods: reado
   return { ...refusalReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
 }
 
-/** Returns the reply with this code as a client gets it when the failure is real, as far as that is known without one. */
+/**
+ * Returns the reply with this code as a client gets it when the failure is real, as far as that is known
+ * without one.
+ */
 function failWithCode(
   code: ErrorCode,
   arrival: Arrival,

@@ -1,6 +1,6 @@
 /**
- * The operations of the interface (section 4), each with its method, path and handler. They are described in openapi.json. The checks that
- * come before them are in core.ts.
+ * The operations of the interface (section 4), each with its method, path and handler. They are described in
+ * openapi.json. The checks that come before them are in core.ts.
  */
 import * as v from 'valibot'
 import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
@@ -23,7 +23,9 @@ export type Handler = (request: OperationRequest) => Reply | Promise<Reply>
 
 export interface Operation {
   readonly method: 'GET' | 'POST'
-  /** The path below the base address, which ends in `/v1`; one segment can be a parameter, such as `{petId}`. */
+  /**
+   * The path below the base address, which ends in `/v1`; one segment can be a parameter, such as `{petId}`.
+   */
   readonly path: string
   /** These headers are added to each of its responses, its errors included; names and values in turn. */
   readonly headers?: readonly string[]
@@ -45,11 +47,13 @@ export const listPets: Operation = {
   method: 'GET',
   path: '/pets',
   createHandler(store, basePath) {
-    // To format a page again would be about half of the work of a list. So a reply is used until a pet changes, or what is wrong with the data file.
+    // To format a page again would be about half of the work of a list. So a reply is used until a pet
+    // changes, or what is wrong with the data file.
     const replies = new Map<string, CachedReply>()
     return async ({ search }) => {
       const query = parsePetQuery(new URLSearchParams(search))
-      // The key is what was understood, and not the client's text, which may differ in parameters that mean nothing.
+      // The key is what was understood, and not the client's text, which may differ in parameters that mean
+      // nothing.
       const key = `${query.limit} ${query.status} ${query.after}`
       const earlier = replies.get(key)
       const { version, dataFileError } = store
@@ -114,7 +118,10 @@ const listParameters: { readonly [Name in keyof ListQuery]: ListParameter<ListQu
   },
 }
 
-/** Returns what is given and valid, such as `?limit=20&status=sold`, for the request log. `search` is a query with its `?`. */
+/**
+ * Returns what is given and valid, such as `?limit=20&status=sold`, for the request log. `search` is a query
+ * with its `?`.
+ */
 export function formatValidQuery(search: string): string {
   const query = new URLSearchParams(search)
   const valid = Object.entries(listParameters).flatMap(([name, { parse }]) => {
@@ -165,7 +172,8 @@ export const createPet: Operation = {
       }
       const pet = await store.create(output)
       const location = ['Location', `${basePath}/v1/pets/${pet.id}`]
-      // The members are written out, since V8 copies those of a spread one by one, which made a creation slower (test/bench/builds.ts).
+      // The members are written out, since V8 copies those of a spread one by one, which made a creation
+      // slower (test/bench/builds.ts).
       const { status, headers, body } = textReply(201, formatPet(pet), location)
       return { status, headers, body, id: pet.id }
     }

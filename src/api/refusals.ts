@@ -1,6 +1,6 @@
 /**
- * Says what a refused client is told: each error code that it can see (interface section 7.1), with its status and its usual message, and the
- * refusals that are made from these.
+ * Says what a refused client is told: each error code that it can see (interface section 7.1), with its
+ * status and its usual message, and the refusals that are made from these.
  */
 import { refusalReply, HttpError, httpErrors, type Reply } from '../http/response.ts'
 import { describe } from '../json/words.ts'

@@ -42,7 +42,10 @@ export function createRoutes(store: Store, basePath: string): Readonly<Record<st
 
 const healthy = textReply(200, '{"status":"ok"}')
 
-/** `ready` has the values of that parameter. The reply says nothing of what is in the data file, since it needs no key. */
+/**
+ * `ready` has the values of that parameter. The reply says nothing of what is in the data file, since it
+ * needs no key.
+ */
 async function describeHealth(store: Store, ready: readonly string[]): Promise<Reply> {
   const [value, ...others] = ready
   if (value === undefined) return healthy

@@ -17,7 +17,10 @@ export interface FileEnd {
   readonly closing: Buffer
 }
 
-/** What follows the last pet since an append has failed: a mixture of the old closing brackets, of these bytes, and of NULs. */
+/**
+ * What follows the last pet since an append has failed: a mixture of the old closing brackets, of these
+ * bytes, and of NULs.
+ */
 export interface HalfWritten {
   readonly bytes: Buffer
   /** The identity of the file as the append has left it. */
@@ -25,8 +28,9 @@ export interface HalfWritten {
 }
 
 /**
- * `error` is a DataFileChanged if somebody else has written the file, or may have. `hasWritten`: a byte of the new end has reached it. `halfWritten`:
- * what is in it now; undefined if it was not changed. `hasSyncFailed`: `error` is that of the sync.
+ * `error` is a DataFileChanged if somebody else has written the file, or may have. `hasWritten`: a byte of
+ * the new end has reached it. `halfWritten`: what is in it now; undefined if it was not changed.
+ * `hasSyncFailed`: `error` is that of the sync.
  */
 interface Failed {
   readonly is: 'failed'
@@ -41,9 +45,10 @@ type EndOutcome = { readonly is: 'durable'; readonly end: FileEnd } | Failed
 const comparedBytes = 256
 
 /**
- * Somebody may save the file between our look and our write. If its length and last bytes stay the same, nothing shows that. The gap takes
- * microseconds, unless the process was stopped in it (SIGSTOP, a machine that sleeps). So after a longer gap, the file is read again. The time of day
- * measures the gap, since the monotonic clock of Linux stands still while the machine sleeps
+ * Somebody may save the file between our look and our write. If its length and last bytes stay the same,
+ * nothing shows that. The gap takes microseconds, unless the process was stopped in it (SIGSTOP, a machine
+ * that sleeps). So after a longer gap, the file is read again. The time of day measures the gap, since the
+ * monotonic clock of Linux stands still while the machine sleeps
  * (https://man7.org/linux/man-pages/man2/clock_getres.2.html).
  */
 const maxGapMs = 250
@@ -68,19 +73,23 @@ function endAfter(end: FileEnd, bytes: Buffer, identity: Identity): FileEnd {
 /**
  * Writes `bytes` (see formatAppend) over the closing brackets.
  *
- * Somebody may empty the file (`: > pets.json`) between the look and the write, which then fills it with NULs up to its place. So what lies
- * before that place is compared too, before the write and after it.
+ * Somebody may empty the file (`: > pets.json`) between the look and the write, which then fills it with NULs
+ * up to its place. So what lies before that place is compared too, before the write and after it.
  */
 export async function append(disk: Disk, end: FileEnd, bytes: Buffer): Promise<EndOutcome> {
   // Where times are whole seconds, only the bytes of a file show an edit.
   const isAsLeft = (file: OpenEnd) => isSame(file.identify(), end.identity) && file.endsIn(end.closing)
-  // A cut removes what an editor adds at this very moment, so it is made only if the old end is longer than the new one.
+  // A cut removes what an editor adds at this very moment, so it is made only if the old end is longer than
+  // the new one.
   const isCut = end.closing.length > bytes.length
   const outcome = await writeEnd(disk, end, bytes, { isAsLeft, isCut, appended: bytes })
   return outcome.is === 'failed' ? outcome : { is: 'durable', end: endAfter(end, bytes, outcome.identity) }
 }
 
-/** Writes the closing brackets again that were there before the append. `unread`: that was done, and the file has to be read before it is served. */
+/**
+ * Writes the closing brackets again that were there before the append. `unread`: that was done, and the file
+ * has to be read before it is served.
+ */
 export async function rollBack(
   disk: Disk,
   end: FileEnd,
@@ -91,7 +100,8 @@ export async function rollBack(
     identity === 'unknown' ? file.endsInMixtureOf(end.closing, appended) : isSame(file.identify(), identity)
   const outcome = await writeEnd(disk, end, end.closing, { isAsLeft, isCut: true, appended })
   if (outcome.is === 'failed') return outcome
-  // Somebody may have edited the beginning of the file since the append, which only a known identity would show.
+  // Somebody may have edited the beginning of the file since the append, which only a known identity would
+  // show.
   if (identity === 'unknown') return { is: 'unread' }
   return { is: 'durable', end: { ...end, identity: outcome.identity } }
 }
@@ -139,7 +149,10 @@ async function writeEnd(
   }
 }
 
-/** Returns a DataFileChanged if the file is gone, since some editors remove it and write it again, or if a folder is there by now. */
+/**
+ * Returns a DataFileChanged if the file is gone, since some editors remove it and write it again, or if a
+ * folder is there by now.
+ */
 function toChanged(error: unknown): unknown {
   return ['ENOENT', 'EISDIR'].includes(errorCode(error)) ? new DataFileChanged() : error
 }
@@ -165,7 +178,9 @@ class OpenEnd {
     return this.#disk.fstatIdentity(this.#descriptor)
   }
 
-  /** Returns `unknown` if the process was stopped, since somebody else may have written the file meanwhile. */
+  /**
+   * Returns `unknown` if the process was stopped, since somebody else may have written the file meanwhile.
+   */
   identifyUnlessStopped(): Identity | 'unknown' {
     const identity = attempt(() => this.identify())
     return identity === undefined || this.wasStopped() ? 'unknown' : identity
@@ -175,7 +190,9 @@ class OpenEnd {
     return clock.now() - this.#startMs > maxGapMs
   }
 
-  /** Returns whether these bytes are all that follows the last pet, and what lies before them is as it was. */
+  /**
+   * Returns whether these bytes are all that follows the last pet, and what lies before them is as it was.
+   */
   endsIn(bytes: Buffer): boolean {
     return this.#readEnd(bytes.length)?.equals(bytes) === true
   }
@@ -187,7 +204,10 @@ class OpenEnd {
     return found.every((byte, at) => byte === a[at] || byte === b[at] || byte === 0)
   }
 
-  /** Returns what follows the last pet, and one byte more than there should be; undefined if what lies before it has changed. */
+  /**
+   * Returns what follows the last pet, and one byte more than there should be; undefined if what lies before
+   * it has changed.
+   */
   #readEnd(length: number): Buffer | undefined {
     const { before, petsEnd } = this.#end
     const found = this.#disk.readAt(this.#descriptor, petsEnd - before.length, before.length + length + 1)
@@ -208,8 +228,9 @@ class OpenEnd {
   }
 
   /**
-   * Returns the identity of the file at the path. Throws a DataFileChanged if it is another file, or was written since it had the identity `written`.
-   * Windows has the times of a file for certain only when it is closed (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
+   * Returns the identity of the file at the path. Throws a DataFileChanged if it is another file, or was
+   * written since it had the identity `written`. Windows has the times of a file for certain only when it is
+   * closed (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
    */
   findWritten(written: Identity): Identity {
     const { isWindows } = this.#disk

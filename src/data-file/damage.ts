@@ -1,8 +1,10 @@
 /**
- * Finds the damage that a crash, a lost sector or a copy during an append has left, and what can be done without guessing: the damaged bytes are
- * taken out, and every whole pet stays, before them and behind. Some mistakes of a person look the same, and are mended in the same way.
+ * Finds the damage that a crash, a lost sector or a copy during an append has left, and what can be done
+ * without guessing: the damaged bytes are taken out, and every whole pet stays, before them and behind. Some
+ * mistakes of a person look the same, and are mended in the same way.
  *
- * The *tail* is what follows the last pet before the damage. An append overwrites it; that of the server has 7 bytes:
+ * The *tail* is what follows the last pet before the damage. An append overwrites it; that of the server has
+ * 7 bytes:
  *
  *     ⏎  ]⏎}⏎                                  before
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
@@ -14,7 +16,8 @@
  *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed before the sector of the first 4 bytes was written
  *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read the old end before the append, and the rest after it
  *
- * A hole in an append that was never confirmed and one in pets that were confirmed long ago look the same. So no whole pet is taken out.
+ * A hole in an append that was never confirmed and one in pets that were confirmed long ago look the same. So
+ * no whole pet is taken out.
  */
 import { constants } from 'node:buffer'
 import type { Int64 } from '../json/int64.ts'
@@ -96,7 +99,8 @@ export function findDamage(fileText: FileText): Damage | undefined {
 /** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text. */
 function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefined {
   const found: FoundPet[] = []
-  // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends the name: then `,` or `}` follows.
+  // This finds the `{` of a pet. A name may have a `{` too, but a quote behind it is escaped, unless it ends
+  // the name: then `,` or `}` follows.
   const start = /\{\s*"(?!\s*[,}])/g
   for (let match = start.exec(text); match !== null; match = start.exec(text)) {
     const reader = new JsonReader(tail)
@@ -115,7 +119,10 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
   return found
 }
 
-/** Returns whether a fault comes from a hole. That of an escape that was cut is at its backslash, that of a number at its beginning. */
+/**
+ * Returns whether a fault comes from a hole. That of an escape that was cut is at its backslash, that of a
+ * number at its beginning.
+ */
 function isAtNul(text: string, at: number): boolean {
   const cut = /(?:\\u?[\dA-Fa-f]{0,3}|-?[\d.eE+-]*)\0/y
   cut.lastIndex = at
@@ -133,11 +140,17 @@ interface Traces {
   readonly faultAt: number
   /** What an append here begins with. */
   readonly prefix: string
-  /** What stands before each whole pet of the tail, and behind the last. Without any pet, it is all of the tail. */
+  /**
+   * What stands before each whole pet of the tail, and behind the last. Without any pet, it is all of the
+   * tail.
+   */
   readonly gaps: readonly string[]
 }
 
-/** Returns whether a crash, or a disk that has lost a sector, leaves such a tail: behind the damage are no more pets than one append can hold. */
+/**
+ * Returns whether a crash, or a disk that has lost a sector, leaves such a tail: behind the damage are no
+ * more pets than one append can hold.
+ */
 function isOfCrash(traces: Traces): boolean {
   const { text, petsEnd, faultAt, prefix, gaps } = traces
   if (gaps.length > maxAppendPets + 1) return false
@@ -151,9 +164,10 @@ function isOfCrash(traces: Traces): boolean {
 }
 
 /**
- * Returns whether the file was copied during an append. Then a whole old end, which may be a person's, hides the beginning of the append, but not all
- * of its prefix. The append is whole, or it was still being written, and the copy ends where a page does. Further appends may have been read in the
- * same way, and `cp` may have waited for its next turn while any number of pets were appended.
+ * Returns whether the file was copied during an append. Then a whole old end, which may be a person's, hides
+ * the beginning of the append, but not all of its prefix. The append is whole, or it was still being written,
+ * and the copy ends where a page does. Further appends may have been read in the same way, and `cp` may have
+ * waited for its next turn while any number of pets were appended.
  */
 function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
   const hasWholeEnd = text.endsWith(closing) || fileBytes % pageBytes === 0
@@ -163,7 +177,10 @@ function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
   return hasWholeEnd && isCopied && areCopied && (gaps.length === 1 || isEndOfCopy(last))
 }
 
-/** Returns whether the tail is as an append from this position on. Only the prefix is compared, as far as the tail has it. */
+/**
+ * Returns whether the tail is as an append from this position on. Only the prefix is compared, as far as the
+ * tail has it.
+ */
 function isAppendFrom(at: number, text: string, prefix: string): boolean {
   return prefix.startsWith(text.slice(at, prefix.length), at)
 }
@@ -185,8 +202,8 @@ function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
 }
 
 /**
- * Returns whether the tail has holes: NULs from one border of sectors to another. Behind the old end, bytes that were never written read as NULs,
- * too, from the middle of a sector on.
+ * Returns whether the tail has holes: NULs from one border of sectors to another. Behind the old end, bytes
+ * that were never written read as NULs, too, from the middle of a sector on.
  */
 function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   const holes = [...text.matchAll(/\0+/g)]
@@ -201,7 +218,10 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   return holes.length > 0 && areHoles && isFaultOfHole
 }
 
-/** Returns whether only what stands before the first whole pet is damaged, by one hole at most. At the end, an append may be cut off, too. */
+/**
+ * Returns whether only what stands before the first whole pet is damaged, by one hole at most. At the end, an
+ * append may be cut off, too.
+ */
 function isOnlyBeforeFirstPet(traces: Traces): boolean {
   const [first = '', ...later] = traces.gaps
   const last = later.pop() ?? ''
@@ -229,7 +249,10 @@ function gapsBetween(text: string, found: readonly FoundPet[]): readonly string[
   return starts.map((start, index) => text.slice(found[index - 1]?.end ?? 0, start))
 }
 
-/** Keeps the separators between whole pets, and the end, as they are, and puts ours in the place of what is damaged. */
+/**
+ * Keeps the separators between whole pets, and the end, as they are, and puts ours in the place of what is
+ * damaged.
+ */
 function takeOut(
   { bytes, hasAscendingIds, pets, petsEnd, tail }: FileText,
   text: string,
@@ -277,7 +300,10 @@ function isAscending(ids: readonly (Int64 | undefined)[]): boolean {
   })
 }
 
-/** Names the ids of pets that may have stood between two others. In a file whose ids do not ascend, `before` is undefined, and nothing is known. */
+/**
+ * Names the ids of pets that may have stood between two others. In a file whose ids do not ascend, `before`
+ * is undefined, and nothing is known.
+ */
 function formatMissingIds(before: Int64 | undefined, behind: Int64 | undefined): string {
   if (before === undefined || behind === undefined || behind <= before) return 'pets may have been there'
   const first = BigInt(before) + 1n

@@ -1,6 +1,7 @@
 /**
- * The data file as lowdb's adapter. `write` appends in place; `read` returns what a person has edited, once the save is complete. Both leave
- * alone what somebody else has written meanwhile. While the file cannot be used, the pets that are served are kept beside it.
+ * The data file as lowdb's adapter. `write` appends in place; `read` returns what a person has edited, once
+ * the save is complete. Both leave alone what somebody else has written meanwhile. While the file cannot be
+ * used, the pets that are served are kept beside it.
  *
  * | State        | What is known                                         | A write             | A look, twice a second |
  * | ------------ | ----------------------------------------------------- | ------------------- | ---------------------- |
@@ -9,8 +10,9 @@
  * | half-written | a failed append may have left some bytes in the file  | rolls it back first | rolls it back: unread  |
  * | unusable     | as it is, it cannot be used                           | waits for a read    | if it differs, or may be rewritten now: unread |
  *
- * A read leads from unread to known or to unusable. The file stays unread if it cannot be read now, or is too large to be read. Only #become
- * changes the state. Three facts outlast a state: a sync has failed, a rewrite has left the old file aside, and the last rewrites have each met an edit.
+ * A read leads from unread to known or to unusable. The file stays unread if it cannot be read now, or is too
+ * large to be read. Only #become changes the state. Three facts outlast a state: a sync has failed, a rewrite
+ * has left the old file aside, and the last rewrites have each met an edit.
  */
 import { basename } from 'node:path'
 import type { Adapter } from 'lowdb'
@@ -29,10 +31,16 @@ import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new
 import { findRemedy, type FoundText, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './damage.ts'
 
-/** On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this many in a row, the file is unusable. */
+/**
+ * On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this
+ * many in a row, the file is unusable.
+ */
 const maxChangedRewrites = 10
 
-/** An edit that makes the file larger than twice its size and this many bytes may not fit into memory (see #keepBeforeLargeRead). */
+/**
+ * An edit that makes the file larger than twice its size and this many bytes may not fit into memory (see
+ * #keepBeforeLargeRead).
+ */
 const maxGrownBytes = 2 ** 20
 
 /**
@@ -103,8 +111,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * The highest id of any pet that was read, or of which a byte was written. A new pet gets a higher one, so that the id of a removed pet is not
-   * given again in this run.
+   * The highest id of any pet that was read, or of which a byte was written. A new pet gets a higher one, so
+   * that the id of a removed pet is not given again in this run.
    */
   get highestGivenId(): Int64 {
     return this.#highestGivenId
@@ -120,14 +128,15 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Returns whether the file has to be read, and `touched` if it seems to have nothing new: another mode, or a name that was changed and changed
-   * back. Throws what makes it unusable, or the system's error if a failed append cannot be undone.
+   * Returns whether the file has to be read, and `touched` if it seems to have nothing new: another mode, or
+   * a name that was changed and changed back. Throws what makes it unusable, or the system's error if a
+   * failed append cannot be undone.
    */
   async look(): Promise<'same' | 'touched' | 'edited'> {
     if (this.#state.is === 'half-written') {
       await this.#rollBack()
-      // An append and its roll-back had failed, and now the roll-back has worked, or met an edit. The file is read before creations go on: a disk
-      // that has failed may fail to read, too.
+      // An append and its roll-back had failed, and now the roll-back has worked, or met an edit. The file is
+      // read before creations go on: a disk that has failed may fail to read, too.
       this.#become({ is: 'unread' })
     }
     const state = this.#state
@@ -149,8 +158,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Reads the file. If it cannot stay as it is (a damaged end, missing ids, a failed sync), rewrites it durably and reads it once more: then it has
-   * to be as it was written. Throws a DataFileChanged when it has to be read again in a moment.
+   * Reads the file. If it cannot stay as it is (a damaged end, missing ids, a failed sync), rewrites it
+   * durably and reads it once more: then it has to be as it was written. Throws a DataFileChanged when it has
+   * to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
     let written: Buffer | undefined
@@ -172,8 +182,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * A wrong file that was copied over ours may be so large that reading it ends the process. So the pets are kept before a much larger file is read.
-   * Where they cannot be kept, only a file is read that surely fits beside them.
+   * A wrong file that was copied over ours may be so large that reading it ends the process. So the pets are
+   * kept before a much larger file is read. Where they cannot be kept, only a file is read that surely fits
+   * beside them.
    */
   async #keepBeforeLargeRead(fileBytes: number): Promise<void> {
     const servedBytes = Number(this.#served?.identity?.size ?? 0n)
@@ -187,7 +198,10 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  /** Returns what the file was rewritten with, or throws `unusable`. Throws a DataFileChanged when the file has to be read again. */
+  /**
+   * Returns what the file was rewritten with, or throws `unusable`. Throws a DataFileChanged when the file
+   * has to be read again.
+   */
   async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
     const { identity } = found
     const remedy = await findRemedy(this.#disk, found, this.#served === undefined, this.#keeper.paths)
@@ -205,9 +219,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed. Before the append, throws a
-   * DataFileChanged when the file has to be read first, or the system's error. Only a person changes and removes pets, so anything but new pets is a
-   * TypeError.
+   * Appends the pets that are not in the file yet, and returns when they are durable. Throws an AppendFailed.
+   * Before the append, throws a DataFileChanged when the file has to be read first, or the system's error.
+   * Only a person changes and removes pets, so anything but new pets is a TypeError.
    */
   async write(data: PetData): Promise<void> {
     const served = this.#served
@@ -242,7 +256,10 @@ export class DataFile implements Adapter<PetData> {
     throw new AppendFailed(error, hasWritten)
   }
 
-  /** Leads from half-written to known or, if somebody else has written the file, to unread. Throws the system's error if it cannot. */
+  /**
+   * Leads from half-written to known or, if somebody else has written the file, to unread. Throws the
+   * system's error if it cannot.
+   */
   async #rollBack(): Promise<void> {
     if (this.#state.is !== 'half-written') return
     const { end, halfWritten } = this.#state
@@ -267,8 +284,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Keeps the pets that are served, unless they are in the file, or kept already. Returns the names of the kept files, none if none is needed. Throws
-   * what PetKeeper.keep throws.
+   * Keeps the pets that are served, unless they are in the file, or kept already. Returns the names of the
+   * kept files, none if none is needed. Throws what PetKeeper.keep throws.
    */
   async keepPets(): Promise<readonly string[]> {
     const served = this.#served
@@ -282,8 +299,8 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Returns whether the file still has the pets that are served, even if it cannot be read now. One that was read and is wrong may have its old size
-   * and time.
+   * Returns whether the file still has the pets that are served, even if it cannot be read now. One that was
+   * read and is wrong may have its old size and time.
    */
   #isServedOnDisk({ identity }: Served): boolean {
     if (this.#state.is === 'unusable') return false
@@ -311,7 +328,10 @@ export class DataFile implements Adapter<PetData> {
     return !this.#hasFailedSync
   }
 
-  /** Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file that may not be written. */
+  /**
+   * Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file
+   * that may not be written.
+   */
   #noteFailedSync(error: unknown): void {
     if (errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)) this.#hasFailedSync = true
   }
@@ -370,7 +390,10 @@ export class DataFile implements Adapter<PetData> {
     return undefined
   }
 
-  /** Returns the path. If the folder may not be written, the rewrite that comes next would fail, too, so the error is the same. */
+  /**
+   * Returns the path. If the folder may not be written, the rewrite that comes next would fail, too, so the
+   * error is the same.
+   */
   async #saveDamaged(damaged: Buffer): Promise<string> {
     try {
       return await writeBeside(this.#disk, this.#disk.findTarget(), 'torn', clock.now(), [damaged])

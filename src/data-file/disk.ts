@@ -1,6 +1,7 @@
 /**
- * The disk under a data file, whatever the file contains, and what is said of its failures. Each call on the data file and the files beside it, but not
- * those that make the sockets of the lock, goes through `FileSystem`, so that tests can record it, delay it and make it fail.
+ * The disk under a data file, whatever the file contains, and what is said of its failures. Each call on the
+ * data file and the files beside it, but not those that make the sockets of the lock, goes through
+ * `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -17,7 +18,10 @@ const maxInUseMs = 1000
 /** A disk with less room than this counts as full, even if a small pet still fits. */
 const minFreeBytes = 2 ** 20
 
-/** One state of a file, as far as `stat` tells. The ctime is needed, since `cp -p` and `touch` set the mtime back. */
+/**
+ * One state of a file, as far as `stat` tells. The ctime is needed, since `cp -p` and `touch` set the mtime
+ * back.
+ */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>
 
 export interface DiskOptions {
@@ -29,7 +33,9 @@ export interface DiskOptions {
 }
 
 export class Disk {
-  /** The path of the data file as it was given, for messages: nothing in it reaches a terminal as a command. */
+  /**
+   * The path of the data file as it was given, for messages: nothing in it reaches a terminal as a command.
+   */
   readonly name: string
   /** The same path made absolute, since the working directory may change. */
   readonly path: string
@@ -63,7 +69,10 @@ export class Disk {
     return this.#followLinks(this.path)
   }
 
-  /** Returns the path itself with the links of its folder resolved, whatever lies there; undefined if the folder cannot be found. */
+  /**
+   * Returns the path itself with the links of its folder resolved, whatever lies there; undefined if the
+   * folder cannot be found.
+   */
   findGivenPlace(): string | undefined {
     return attempt(() => join(this.#followLinks(dirname(this.path)), basename(this.path)))
   }
@@ -89,8 +98,8 @@ export class Disk {
   }
 
   /**
-   * On Windows, Node 22.12 to 22.16 and 24.0 to 24.1 give a file another device by its path than by a descriptor
-   * (https://github.com/libuv/libuv/pull/4698). So the device is left out there.
+   * On Windows, Node 22.12 to 22.16 and 24.0 to 24.1 give a file another device by its path than by a
+   * descriptor (https://github.com/libuv/libuv/pull/4698). So the device is left out there.
    */
   #identify(stats: BigIntStats): Identity {
     return this.isWindows ? { ...stats, dev: 0n } : stats
@@ -127,8 +136,8 @@ export class Disk {
   }
 
   /**
-   * Closes a descriptor whose bytes are synced or of no use. An error of close(2) tells nothing then, and Linux frees the descriptor all the same
-   * (https://man7.org/linux/man-pages/man2/close.2.html).
+   * Closes a descriptor whose bytes are synced or of no use. An error of close(2) tells nothing then, and
+   * Linux frees the descriptor all the same (https://man7.org/linux/man-pages/man2/close.2.html).
    */
   close(descriptor: number): void {
     attempt(() => this.fs.closeSync(descriptor))
@@ -148,10 +157,14 @@ export class Disk {
     }
   }
 
-  /** Reads the data file. If no regular file is there, `fault` says so. Throws a DataFileChanged when it was written to meanwhile. */
+  /**
+   * Reads the data file. If no regular file is there, `fault` says so. Throws a DataFileChanged when it was
+   * written to meanwhile.
+   */
   async read(): Promise<{ bytes: Buffer; identity: Identity | undefined; fault?: string }> {
     try {
-      // Without O_NONBLOCK, the open of a pipe would wait for a writer (https://man7.org/linux/man-pages/man7/fifo.7.html).
+      // Without O_NONBLOCK, the open of a pipe would wait for a writer
+      // (https://man7.org/linux/man-pages/man7/fifo.7.html).
       const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
       return await this.withFile(this.path, flags, async (descriptor) => {
         const before = this.fs.fstatSync(descriptor, { bigint: true })
@@ -177,7 +190,10 @@ export class Disk {
     for (let done = 0; done < bytes.length;) done += this.writeSome(descriptor, bytes, done, position + done)
   }
 
-  /** Writes the bytes from `from` on, perhaps not all of them. Returns how many it has written. If it is none, throws EIO. */
+  /**
+   * Writes the bytes from `from` on, perhaps not all of them. Returns how many it has written. If it is none,
+   * throws EIO.
+   */
   writeSome(descriptor: number, bytes: Buffer, from: number, position: number): number {
     const count = this.fs.writeSync(descriptor, bytes, from, bytes.length - from, position)
     if (count === 0) throw systemFailure('EIO')
@@ -190,7 +206,10 @@ export class Disk {
     })
   }
 
-  /** Makes the names in a folder durable, for which Windows has no call. Where another system cannot, that is said once. */
+  /**
+   * Makes the names in a folder durable, for which Windows has no call. Where another system cannot, that is
+   * said once.
+   */
   async syncFolder(folder: string): Promise<void> {
     if (this.isWindows) return
     try {
@@ -205,8 +224,8 @@ export class Disk {
   }
 
   /**
-   * Makes the bytes and the name of the data file durable, whoever wrote it. Windows syncs only a file that is open for writing
-   * (https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers).
+   * Makes the bytes and the name of the data file durable, whoever wrote it. Windows syncs only a file that
+   * is open for writing (https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers).
    */
   async syncFile(): Promise<void> {
     const flags = this.isWindows ? 'r+' : 'r'
@@ -218,8 +237,8 @@ export class Disk {
     if (this.statIdentity(folder) !== undefined) return
     // A drive that is not there is its own parent.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
-    // Node's `recursive` option tries for ever below /proc, whose folders are there and take no new ones (MKDirpSync in
-    // https://github.com/nodejs/node/blob/main/src/node_file.cc).
+    // Node's `recursive` option tries for ever below /proc, whose folders are there and take no new ones
+    // (MKDirpSync in https://github.com/nodejs/node/blob/main/src/node_file.cc).
     try {
       this.fs.mkdirSync(folder)
     } catch (error) {
@@ -244,9 +263,10 @@ export class Disk {
   }
 
   /**
-   * Returns why the data file may not be written, as far as that shows without a write; undefined also while it is missing. If `isSuspected`, opens
-   * it for writing, too, since access(2) does not show `chattr +a`. That is not done at each look, since it wakes programs that watch the file
-   * (IN_CLOSE_WRITE in https://man7.org/linux/man-pages/man7/inotify.7.html).
+   * Returns why the data file may not be written, as far as that shows without a write; undefined also while
+   * it is missing. If `isSuspected`, opens it for writing, too, since access(2) does not show `chattr +a`.
+   * That is not done at each look, since it wakes programs that watch the file (IN_CLOSE_WRITE in
+   * https://man7.org/linux/man-pages/man7/inotify.7.html).
    */
   findWriteError(isSuspected: boolean): unknown {
     const accessError = errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
@@ -255,7 +275,10 @@ export class Disk {
     return isWriteRefused(error) || this.mayBeInUse(error) ? error : undefined
   }
 
-  /** Returns the system's error if this process has no right to write the data file and its folder, which a rewrite needs. */
+  /**
+   * Returns the system's error if this process has no right to write the data file and its folder, which a
+   * rewrite needs.
+   */
   findRewriteError(): unknown {
     return errorOf(() => {
       const target = this.findTarget()
@@ -278,8 +301,8 @@ export class Disk {
   }
 
   /**
-   * Removes a file of no use. On Windows, `rmSync` of Node 23 to 24.13 removes no file whose path has letters beyond ASCII
-   * (https://github.com/nodejs/node/issues/56049); `unlinkSync` does.
+   * Removes a file of no use. On Windows, `rmSync` of Node 23 to 24.13 removes no file whose path has letters
+   * beyond ASCII (https://github.com/nodejs/node/issues/56049); `unlinkSync` does.
    */
   remove(path: string): void {
     attempt(() => this.fs.unlinkSync(path))

@@ -1,4 +1,7 @@
-/** Why the data file cannot be used, in words for the log and for clients, and the signal that it has to be read again. */
+/**
+ * Why the data file cannot be used, in words for the log and for clients, and the signal that it has to be
+ * read again.
+ */
 
 export class DataFileUnusable extends Error {
   /** Clients see it, too, so it names no path. */
@@ -20,7 +23,10 @@ export class DataFileUnusable extends Error {
   }
 }
 
-/** Somebody else has written the file or is writing it, or it was put back. It has to be read again before anything is reported. */
+/**
+ * Somebody else has written the file or is writing it, or it was put back. It has to be read again before
+ * anything is reported.
+ */
 export class DataFileChanged extends Error {}
 
 export const isChanged = (error: unknown): boolean => error instanceof DataFileChanged

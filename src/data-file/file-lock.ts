@@ -1,6 +1,6 @@
 /**
- * Locks the data file for one server. A listening local socket holds the lock or, on macOS and the BSDs, an open file: the system closes both,
- * however the process ends.
+ * Locks the data file for one server. A listening local socket holds the lock or, on macOS and the BSDs, an
+ * open file: the system closes both, however the process ends.
  */
 import crypto from 'node:crypto'
 import { once } from 'node:events'
@@ -22,12 +22,16 @@ export class DataFileInUse extends DataFileUnusable {
 }
 
 /**
- * This is `O_EXLOCK` of open(2) on macOS and the BSDs (https://developer.apple.com/documentation/system/filedescriptor/openoptions/exclusivelock),
- * for which Node has no name.
+ * This is `O_EXLOCK` of open(2) on macOS and the BSDs
+ * (https://developer.apple.com/documentation/system/filedescriptor/openoptions/exclusivelock), for which Node
+ * has no name.
  */
 const lockedFlag = 0x20
 
-/** Throws a DataFileInUse when a living process holds the lock. On a system without locks, says so, and goes on. */
+/**
+ * Throws a DataFileInUse when a living process holds the lock. On a system without locks, says so, and goes
+ * on.
+ */
 export async function lockFile(disk: Disk): Promise<Release> {
   const releases: Release[] = []
   const release = async (): Promise<void> => {
@@ -51,8 +55,9 @@ export async function lockFile(disk: Disk): Promise<Release> {
 }
 
 /**
- * Returns the address of the folder, which is the same through a bind mount, and that of the path, with the mounts that it is seen through, since the
- * folder may be moved while its server goes on at the path. A new folder may get the inode of one that was removed, but not its birth time.
+ * Returns the address of the folder, which is the same through a bind mount, and that of the path, with the
+ * mounts that it is seen through, since the folder may be moved while its server goes on at the path. A new
+ * folder may get the inode of one that was removed, but not its birth time.
  */
 function addressesOf(disk: Disk): readonly string[] {
   const { fs, isWindows } = disk
@@ -61,8 +66,8 @@ function addressesOf(disk: Disk): readonly string[] {
   const mounts = statSync('/proc/self/ns/mnt', { throwIfNoEntry: false })?.ino
   return [`${dev}:${ino}:${birthtimeNs}:${basename(target)}`, `${mounts}:${target}`].map((locked) => {
     const id = idOf(isWindows ? locked.toLowerCase() : locked)
-    // The address has to be one of the real system, whichever a test simulates: a named pipe, or an abstract name
-    // (https://man7.org/linux/man-pages/man7/unix.7.html). No file of either is left behind.
+    // The address has to be one of the real system, whichever a test simulates: a named pipe, or an abstract
+    // name (https://man7.org/linux/man-pages/man7/unix.7.html). No file of either is left behind.
     return process.platform === 'win32' ? `\\\\.\\pipe\\petstore-${id}` : `\0petstore-${id}`
   })
 }
@@ -71,7 +76,8 @@ const idOf = (text: string): string => crypto.hash('sha256', text).slice(0, 32)
 
 async function listen(path: string): Promise<Release> {
   const server = createServer((socket) => socket.destroy())
-  // Workers of node:cluster would share the socket otherwise (https://nodejs.org/docs/latest-v20.x/api/net.html#serverlistenoptions-callback).
+  // Workers of node:cluster would share the socket otherwise
+  // (https://nodejs.org/docs/latest-v20.x/api/net.html#serverlistenoptions-callback).
   await once(server.listen({ path, exclusive: true }), 'listening')
   // A connection may fail to be accepted (EMFILE). The socket holds the lock all the same.
   server.on('error', () => {})
@@ -82,11 +88,12 @@ async function listen(path: string): Promise<Release> {
 }
 
 /**
- * Containers that share the data may share no network. So on Linux each server also listens on a socket in the folder, unless none can be
- * made there (FAT, a read-only folder).
+ * Containers that share the data may share no network. So on Linux each server also listens on a socket in
+ * the folder, unless none can be made there (FAT, a read-only folder).
  *
- * A start listens before it looks for others, so of two starts at least one sees the other, and gives way. One that finds nobody stays, and then
- * removes the sockets that have refused it: those of dead servers, or of starts that listen only now, and will see it.
+ * A start listens before it looks for others, so of two starts at least one sees the other, and gives way.
+ * One that finds nobody stays, and then removes the sockets that have refused it: those of dead servers, or
+ * of starts that listen only now, and will see it.
  */
 async function lockBeside(disk: Disk, releases: Release[]): Promise<void> {
   // The name of the file is hashed, since the address of a socket has at most 107 bytes (unix(7)).
@@ -105,7 +112,8 @@ async function lockBeside(disk: Disk, releases: Release[]): Promise<void> {
       const socket = connect(`${folder}/${name}`)
       const [failure] = await once(socket, 'connect').catch((error: unknown) => [error])
       socket.destroy()
-      // EAGAIN says that a server is there, but too many wait to be let in (https://man7.org/linux/man-pages/man2/connect.2.html).
+      // EAGAIN says that a server is there, but too many wait to be let in
+      // (https://man7.org/linux/man-pages/man2/connect.2.html).
       if (failure === undefined || errorCode(failure) === 'EAGAIN') throw new DataFileInUse(disk)
       if (errorCode(failure) === 'ECONNREFUSED') refusing.push(`${folder}/${name}`)
     }

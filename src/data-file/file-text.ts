@@ -1,6 +1,6 @@
 /**
- * Reads the text of the data file, with everything that is wrong with it, and writes it. The pets come last, so that an append overwrites only the
- * closing brackets.
+ * Reads the text of the data file, with everything that is wrong with it, and writes it. The pets come last,
+ * so that an append overwrites only the closing brackets.
  */
 import { maxInt64, type Int64 } from '../json/int64.ts'
 import { byteOrderMarkLength, JsonFault, JsonReader, placeOf } from '../json/json.ts'
@@ -70,8 +70,9 @@ export interface FileText {
 }
 
 /**
- * Reads a text in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees the faults together; a syntax error
- * ends the pass, and the pets are those before it. Ids that are filled in are above `highestGivenId`.
+ * Reads a text in one pass over its bytes. A wrong value is noted and the pass goes on, so that a person sees
+ * the faults together; a syntax error ends the pass, and the pets are those before it. Ids that are filled in
+ * are above `highestGivenId`.
  */
 export function readFileText(bytes: Buffer, highestGivenId: Int64 = 0): FileText {
   return new FilePass(bytes).read(highestGivenId)
@@ -89,7 +90,8 @@ export function describeFaults(
   { bytes, faults, faultCount }: FileText,
   path: string,
 ): DataFileUnusable | undefined {
-  // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the loss.
+  // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the
+  // loss.
   if (isBlank(bytes)) {
     const startRemedy = '; put the pets back, or delete it to start without any'
     return new DataFileUnusable(`${path}: is empty`, 'it is empty', startRemedy)
@@ -115,7 +117,10 @@ function isBlank(bytes: Buffer): boolean {
   return reader.peek() === -1
 }
 
-/** Returns the text with the ids that were filled in. Each comes with a comma, since at least the `name` follows. */
+/**
+ * Returns the text with the ids that were filled in. Each comes with a comma, since at least the `name`
+ * follows.
+ */
 export function formatWithIds({ bytes, filledIds }: FileText): Buffer {
   const text = Buffer.allocUnsafe(bytes.length + filledIds.length * maxIdBytes)
   let from = 0

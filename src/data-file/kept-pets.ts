@@ -1,6 +1,7 @@
 /**
- * While the data file cannot be used, the pets that are served are kept in a file beside it, `pets.json.kept-2026-11-27T09-00-00.000Z`. Here these
- * files are written and, at a start, found and told of. Any other name, such as `pets.json.kept-old`, is a person's.
+ * While the data file cannot be used, the pets that are served are kept in a file beside it,
+ * `pets.json.kept-2026-11-27T09-00-00.000Z`. Here these files are written and, at a start, found and told of.
+ * Any other name, such as `pets.json.kept-old`, is a person's.
  */
 import { basename, dirname, join } from 'node:path'
 import { nameUnseen } from '../json/words.ts'
@@ -45,7 +46,10 @@ export class PetKeeper {
     return this.#paths
   }
 
-  /** Keeps these pets, unless that was done already. Returns the names of the files. Throws the system's error, for 10 s without trying again. */
+  /**
+   * Keeps these pets, unless that was done already. Returns the names of the files. Throws the system's
+   * error, for 10 s without trying again.
+   */
   async keep(servedTarget: string, pets: readonly Pet[]): Promise<readonly string[]> {
     const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
     if (!this.#paths.some(isThere)) {
@@ -68,7 +72,10 @@ export class PetKeeper {
     this.#failure = undefined
   }
 
-  /** Removes the kept files when the pets are in the data file again, since the next creation would make them out of date. */
+  /**
+   * Removes the kept files when the pets are in the data file again, since the next creation would make them
+   * out of date.
+   */
   discard(): void {
     for (const path of this.#paths) this.#disk.remove(path)
     this.#paths = []
@@ -77,16 +84,17 @@ export class PetKeeper {
 }
 
 /**
- * Writes the pets durably beside the path as it was given, and beside the file that it led to when they were read: a link may lead elsewhere since,
- * or nowhere. One of the two suffices. Returns the paths, or throws the system's error.
+ * Writes the pets durably beside the path as it was given, and beside the file that it led to when they were
+ * read: a link may lead elsewhere since, or nowhere. One of the two suffices. Returns the paths, or throws
+ * the system's error.
  */
 async function writeKeptFiles(
   disk: Disk,
   servedTarget: string,
   pets: readonly Pet[],
 ): Promise<readonly string[]> {
-  // A start names the file with the latest time as the one kept last. The clock may have been set back since the last was written, so the new time is
-  // never earlier.
+  // A start names the file with the latest time as the one kept last. The clock may have been set back since
+  // the last was written, so the new time is never earlier.
   const time = Math.max(clock.now(), findKeptFiles(disk).at(-1)?.time ?? 0)
   const paths: string[] = []
   const failures: unknown[] = []
@@ -104,7 +112,9 @@ async function writeKeptFiles(
   return paths
 }
 
-/** Returns the places whose folder is there. If none is there any more, the folder of the path is made anew. */
+/**
+ * Returns the places whose folder is there. If none is there any more, the folder of the path is made anew.
+ */
 async function findKeepingPlaces(disk: Disk, servedTarget: string): Promise<readonly string[]> {
   const places = [...new Set([disk.findGivenPlace() ?? servedTarget, servedTarget])]
   const found = places.filter((place) => disk.isFolder(dirname(place)))
@@ -120,7 +130,10 @@ function showKeptFile(disk: Disk, path: string): string {
   return nameUnseen(isNear ? basename(path) : path)
 }
 
-/** Returns the oldest first; of two that were kept at the same time, the one beside the path last. Finds none in a folder that may not be listed. */
+/**
+ * Returns the oldest first; of two that were kept at the same time, the one beside the path last. Finds none
+ * in a folder that may not be listed.
+ */
 export function findKeptFiles(disk: Disk): readonly KeptFile[] {
   const files: KeptFile[] = []
   for (const place of disk.findPlaces().toReversed())
@@ -153,8 +166,8 @@ export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): Da
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
-    // A run may have been ended while it wrote a kept file on a slow disk. Who followed "delete it to start without any" would lose these pets, since
-    // a start removes the unfinished file.
+    // A run may have been ended while it wrote a kept file on a slow disk. Who followed "delete it to start
+    // without any" would lose these pets, since a start removes the unfinished file.
     const half = disk
       .findPlaces()
       .map(temporaryName)

@@ -10,8 +10,8 @@ const minPetBytes = 27
 
 interface MemoryLimits {
   /**
-   * The limit of a container or a systemd unit, if that is less than the machine has; otherwise Infinity. It is not what is free, since caches count
-   * as used.
+   * The limit of a container or a systemd unit, if that is less than the machine has; otherwise Infinity. It
+   * is not what is free, since caches count as used.
    */
   readonly processBytes: number
   /** The limit of Node's heap, which `--max-old-space-size` sets. */
@@ -19,7 +19,8 @@ interface MemoryLimits {
 }
 
 function findMemoryLimits(): MemoryLimits {
-  // Without a limit it is 0, undefined (before https://github.com/nodejs/node/pull/52039) or, on some systems, a huge number.
+  // Without a limit it is 0, undefined (before https://github.com/nodejs/node/pull/52039) or, on some
+  // systems, a huge number.
   const constrainedBytes = process.constrainedMemory() || Infinity
   return {
     processBytes: constrainedBytes < totalmem() ? constrainedBytes : Infinity,
@@ -27,7 +28,9 @@ function findMemoryLimits(): MemoryLimits {
   }
 }
 
-/** Returns whether a file of this size can be read beside the pets that are served, even if all of it is pets. */
+/**
+ * Returns whether a file of this size can be read beside the pets that are served, even if all of it is pets.
+ */
 export function canBeReadAtOnce(fileBytes: number): boolean {
   const { processBytes, heapBytes } = findMemoryLimits()
   return fileBytes < Math.min(processBytes, totalmem(), heapBytes) / 4

@@ -1,10 +1,11 @@
 /**
  * Rewrites the data file while editors may save it at any moment, and creates files beside it.
  *
- * An editor may save between our last look at the file and the rename of a new file over it. So the old file is first moved aside and looked
- * at under a name that no editor writes to, and the new one is put at the path only if no editor has created a file there meanwhile. That
- * misses a save at the moment of a rename on a file system without hard links (FAT), and what is later written into the old file through an
- * open descriptor.
+ * An editor may save between our last look at the file and the rename of a new file over it. So the old file
+ * is first moved aside and looked at under a name that no editor writes to, and the new one is put at the
+ * path only if no editor has created a file there meanwhile. That misses a save at the moment of a rename on
+ * a file system without hard links (FAT), and what is later written into the old file through an open
+ * descriptor.
  */
 import type { Stats } from 'node:fs'
 import { basename, dirname } from 'node:path'
@@ -15,12 +16,18 @@ import { DataFileChanged, DataFileUnusable } from './errors.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`
-/** A start that finds no data file takes a file with the newName for an interrupted rewrite. So kept and torn files are written under this name. */
+/**
+ * A start that finds no data file takes a file with the newName for an interrupted rewrite. So kept and torn
+ * files are written under this name.
+ */
 export const temporaryName = (target: string): string => `${target}.petstore-temporary`
 
 const maxWriteBytes = 65_536
 
-/** Creates a durable file for its owner alone, which gets the owner, group and mode of `like` when it is whole. */
+/**
+ * Creates a durable file for its owner alone, which gets the owner, group and mode of `like` when it is
+ * whole.
+ */
 async function writeNewFile(disk: Disk, path: string, parts: Iterable<Buffer>, like?: Stats): Promise<void> {
   disk.remove(path)
   const use = async (descriptor: number): Promise<void> => {
@@ -45,11 +52,14 @@ function* toWriteParts(parts: Iterable<Buffer>): Generator<Buffer> {
   }
 }
 
-/** Gives the file the owner, group and mode of `like`, as far as we may. If it cannot get that group, its group gets no rights. */
+/**
+ * Gives the file the owner, group and mode of `like`, as far as we may. If it cannot get that group, its
+ * group gets no rights.
+ */
 function giveRights(disk: Disk, descriptor: number, like: Stats): void {
   let mode = like.mode & 0o7777
-  // Only root may give a file away, but its owner may give it to a group that he is in; -1 leaves an id as it is
-  // (https://man7.org/linux/man-pages/man2/chown.2.html).
+  // Only root may give a file away, but its owner may give it to a group that he is in; -1 leaves an id as it
+  // is (https://man7.org/linux/man-pages/man2/chown.2.html).
   try {
     disk.fs.fchownSync(descriptor, -1, like.gid)
   } catch {
@@ -77,12 +87,18 @@ export async function writeWhole<T>(
   }
 }
 
-/** `error` is a DataFileChanged if somebody else has written the file. `isOldAside`: the old file was moved, and could not be restored yet. */
+/**
+ * `error` is a DataFileChanged if somebody else has written the file. `isOldAside`: the old file was moved,
+ * and could not be restored yet.
+ */
 type RewriteOutcome =
   | { readonly is: 'durable' }
   | { readonly is: 'failed'; readonly error: unknown; readonly isOldAside: boolean }
 
-/** Puts a new file in the place of `expected`, which is undefined if there was none. If another one is there by now, leaves that. */
+/**
+ * Puts a new file in the place of `expected`, which is undefined if there was none. If another one is there
+ * by now, leaves that.
+ */
 export async function rewriteFile(
   disk: Disk,
   expected: Identity | undefined,
@@ -122,7 +138,8 @@ export async function rewriteFile(
         isOldAside = true
       })
     } else disk.remove(newPath)
-    // Some editors remove the file and write it again. But if there was none, ENOENT says that none can be made, such as `pets?.json` on Windows.
+    // Some editors remove the file and write it again. But if there was none, ENOENT says that none can be
+    // made, such as `pets?.json` on Windows.
     const isGone = errorCode(error) === 'ENOENT' && expected !== undefined
     return { is: 'failed', error: isGone ? new DataFileChanged() : error, isOldAside }
   }
@@ -143,8 +160,9 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
 }
 
 /**
- * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored. Without the new file beside it, or beside
- * kept pets, the old file may lack pets that were confirmed since: then throws a DataFileUnusable that names it.
+ * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored.
+ * Without the new file beside it, or beside kept pets, the old file may lack pets that were confirmed since:
+ * then throws a DataFileUnusable that names it.
  */
 export function mustRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
   const target = disk.findTarget()
@@ -178,7 +196,10 @@ export function removeLeftovers(disk: Disk): void {
   for (const name of [oldName, newName, temporaryName]) disk.remove(name(target))
 }
 
-/** Creates `<target>.<kind>-<time>`, for its owner alone. If that name is taken, it gets the time of the next millisecond. Returns the path. */
+/**
+ * Creates `<target>.<kind>-<time>`, for its owner alone. If that name is taken, it gets the time of the next
+ * millisecond. Returns the path.
+ */
 export async function writeBeside(
   disk: Disk,
   target: string,

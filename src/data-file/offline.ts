@@ -1,4 +1,7 @@
-/** The data file while no server runs on it: `--check`, which looks at it as a start does and changes nothing, an import from it and an export to it. */
+/**
+ * The data file while no server runs on it: `--check`, which looks at it as a start does and changes nothing,
+ * an import from it and an export to it.
+ */
 import type { Int64 } from '../json/int64.ts'
 import type { Pet } from '../pet/pet.ts'
 import { Disk, type DiskOptions } from './disk.ts'
@@ -20,7 +23,10 @@ export interface CheckedFile {
   readonly repair: string | undefined
 }
 
-/** Looks at a file as a start does, but changes and makes nothing, not even a lock. Throws what openDataFile throws, and for a missing file. */
+/**
+ * Looks at a file as a start does, but changes and makes nothing, not even a lock. Throws what openDataFile
+ * throws, and for a missing file.
+ */
 export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
   const disk = new Disk(path, options)
   try {
@@ -66,14 +72,14 @@ export function refuseMissing(disk: Disk): void {
 }
 
 /**
- * Writes a new data file, and returns how many pets are in it. `readPets` is called once it is known that there is no file. Throws a DataFileUnusable
- * if there is one, or if a pet is not valid.
+ * Writes a new data file, and returns how many pets are in it. `readPets` is called once it is known that
+ * there is no file. Throws a DataFileUnusable if there is one, or if a pet is not valid.
  */
 export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
   const disk = new Disk(path)
   const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
-  // A crash may have left the old file of an interrupted rewrite here. It is restored, and the export then refused: a start on the exported file
-  // would remove it.
+  // A crash may have left the old file of an interrupted rewrite here. It is restored, and the export then
+  // refused: a start on the exported file would remove it.
   if (mustRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
   if (disk.statIdentity() !== undefined) throw alreadyExists
   const pets = await readPets()

@@ -1,6 +1,6 @@
 /**
- * Reads the data file, waits for the end of a save, and finds what can be done about a file that cannot be used as it is. Changes nothing: a
- * start, a look while the server runs, and `--check` all ask here.
+ * Reads the data file, waits for the end of a save, and finds what can be done about a file that cannot be
+ * used as it is. Changes nothing: a start, a look while the server runs, and `--check` all ask here.
  */
 import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
@@ -36,7 +36,10 @@ export interface FoundText {
   readonly unusable: DataFileUnusable | undefined
 }
 
-/** Returns the size of the file, 0 if it is missing. Throws a DataFileUnusable if it does not fit into the memory of this process. */
+/**
+ * Returns the size of the file, 0 if it is missing. Throws a DataFileUnusable if it does not fit into the
+ * memory of this process.
+ */
 export function measureFile(disk: Disk): number {
   const fileBytes = Number(disk.statIdentity()?.size ?? 0n)
   const sizeFault = findSizeFault(fileBytes)
@@ -55,7 +58,10 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
   return { text, identity, unusable }
 }
 
-/** An editor may have emptied the file, and take its time to write it again. Throws a DataFileChanged when it has written. */
+/**
+ * An editor may have emptied the file, and take its time to write it again. Throws a DataFileChanged when it
+ * has written.
+ */
 async function waitForSave(disk: Disk, identity: Identity | undefined, isStart: boolean): Promise<void> {
   const ageMs = clock.now() - Number(identity?.mtimeNs ?? 0n) / 1e6
   const waitMs = isStart && ageMs >= settleMs ? 0 : settleMs
@@ -65,12 +71,15 @@ async function waitForSave(disk: Disk, identity: Identity | undefined, isStart: 
   }
 }
 
-/** What the server does about a file that cannot be used as it is; `none` if a person has to mend it. A Damage is taken out. */
+/**
+ * What the server does about a file that cannot be used as it is; `none` if a person has to mend it. A Damage
+ * is taken out.
+ */
 type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
- * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept files of this run. Throws a
- * DataFileChanged if the save goes on, and what mustRestoreOldFile throws.
+ * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept
+ * files of this run. Throws a DataFileChanged if the save goes on, and what mustRestoreOldFile throws.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |

@@ -1,4 +1,7 @@
-/** Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be used. */
+/**
+ * Finds or makes the data file at a start, locks it, and says what a person can do about one that cannot be
+ * used.
+ */
 import { dirname } from 'node:path'
 import { nameUnseen } from '../json/words.ts'
 import { attempt, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
@@ -25,7 +28,8 @@ export async function openDataFile(
     return { disk, file, data }
   } catch (error) {
     await release?.()
-    // The kept files beside a file that another server uses are that server's: they are not named, since nobody is to rename them.
+    // The kept files beside a file that another server uses are that server's: they are not named, since
+    // nobody is to rename them.
     throw error instanceof DataFileInUse ? error : toStartRefusal(disk, error)
   }
 }
@@ -40,9 +44,10 @@ export function refuseLostLink(disk: Disk): void {
 }
 
 /**
- * A link on the way to the data file may lead to a disk that is not mounted yet, or to a folder that was renamed. To make that folder anew would
- * begin an empty store in another place. Returns the link, or undefined if there is none. If the file itself is a link, only its folder has to be
- * there: the file may be new.
+ * A link on the way to the data file may lead to a disk that is not mounted yet, or to a folder that was
+ * renamed. To make that folder anew would begin an empty store in another place. Returns the link, or
+ * undefined if there is none. If the file itself is a link, only its folder has to be there: the file may be
+ * new.
  */
 function findLostLink(disk: Disk): string | undefined {
   for (let path = disk.path; path !== dirname(path); path = dirname(path)) {
@@ -67,7 +72,10 @@ function lacksInodes(disk: Disk): boolean {
   return stats !== undefined && stats.files > 0 && stats.ffree === 0
 }
 
-/** On a new host, the file may still belong to the user of the old one. Returns the end of a message about that, or nothing. */
+/**
+ * On a new host, the file may still belong to the user of the old one. Returns the end of a message about
+ * that, or nothing.
+ */
 function describeOwner(disk: Disk, error: unknown): string {
   const own = process.geteuid?.()
   if (own === undefined || !['EACCES', 'EPERM'].includes(errorCode(error))) return ''

@@ -2,16 +2,19 @@
 import { errorCode } from '../system/errors.ts'
 
 /**
- * Returns a server's address as a URL for a client on this machine. One that listens on all addresses (`0.0.0.0`, `::`) is reached by the
- * loopback address of IPv4: `::` accepts it as well, and a machine may have no IPv6. The `%` before a zone is escaped (RFC 6874), as curl
- * expects it.
+ * Returns a server's address as a URL for a client on this machine. One that listens on all addresses
+ * (`0.0.0.0`, `::`) is reached by the loopback address of IPv4: `::` accepts it as well, and a machine may
+ * have no IPv6. The `%` before a zone is escaped (RFC 6874), as curl expects it.
  */
 export function formatUrl(address: string, port: number | string): string {
   const reachable = ['0.0.0.0', '::'].includes(address) ? '127.0.0.1' : address.replace('%', '%25')
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
-/** The server cannot listen. The sentence begins with what to change, `port` or `host`, or says what to use instead. */
+/**
+ * The server cannot listen. The sentence begins with what to change, `port` or `host`, or says what to use
+ * instead.
+ */
 export class ListenError extends Error {
   /** The system's code, such as EADDRINUSE; empty on Bun. */
   readonly code: string

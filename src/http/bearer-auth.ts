@@ -34,8 +34,8 @@ const digestOf = (key: string): string => crypto.hash('sha256', key)
 export const fingerprint = (key: string): string => digestOf(key).slice(0, 6)
 
 /**
- * Makes a check that throws unauthorized, or returns the fingerprint of the key. Keys are looked up by their digests, so that the time does not
- * tell how much of a guess is right.
+ * Makes a check that throws unauthorized, or returns the fingerprint of the key. Keys are looked up by their
+ * digests, so that the time does not tell how much of a guess is right.
  */
 export function createBearerAuth(keys: readonly string[]) {
   const fingerprints = new Map(keys.map((key) => [digestOf(key), fingerprint(key)]))

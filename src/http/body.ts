@@ -88,7 +88,10 @@ export class RequestBody {
     this.#begin = begin
   }
 
-  /** Rejects with an HttpError, with clientGone if the body never ended, with the reason of a stop, or with an EmbeddingError. */
+  /**
+   * Rejects with an HttpError, with clientGone if the body never ended, with the reason of a stop, or with an
+   * EmbeddingError.
+   */
   read(): Promise<Buffer> {
     return (this.#bytes ??= this.#begin(this))
   }
@@ -100,8 +103,8 @@ export class RequestBody {
   }
 
   /**
-   * A client may send a body in chunks of one byte, for each of which Node keeps a Buffer of some 400 bytes until it is read. So each is taken as it is
-   * parsed, and copied into one buffer.
+   * A client may send a body in chunks of one byte, for each of which Node keeps a Buffer of some 400 bytes
+   * until it is read. So each is taken as it is parsed, and copied into one buffer.
    */
   collect(stream: Readable): Promise<Buffer> {
     return new Promise((resolve, reject) => {

@@ -1,4 +1,7 @@
-/** CORS, without credentials (Fetch standard): which pages may read responses, and what a preflight lets through. */
+/**
+ * CORS, without credentials (Fetch standard): which pages may read responses, and what a preflight lets
+ * through.
+ */
 import type { Arrival } from './request.ts'
 import type { Reply } from './response.ts'
 
@@ -11,7 +14,10 @@ export function isPreflight({ method, headers }: Arrival): boolean {
 /** A page of another origin may read these of our headers. */
 const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied', 'Retry-After']
 
-/** `origins` is `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`, too. */
+/**
+ * `origins` is `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`,
+ * too.
+ */
 export function createCors(origins: '*' | readonly string[], exposedHeaders: readonly string[] = []) {
   const exposed = [...exposedHeaders, ...exposedHere].join(', ')
   const allowOrigin = (origin: string): readonly string[] => [
@@ -27,7 +33,10 @@ export function createCors(origins: '*' | readonly string[], exposedHeaders: rea
   const unnamed = origins === '*' ? allowOrigin('*') : vary
   return {
     responseHeaders: (origin = '') => allowed.get(origin) ?? unnamed,
-    /** Replies to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real response says of them. */
+    /**
+     * Replies to OPTIONS. A preflight may ask for any method and headers: the page then sees what the real
+     * response says of them.
+     */
     optionsReply(allow: string, headers: Readonly<NodeJS.Dict<string>>): Reply {
       const { origin = '', 'access-control-request-method': method } = headers
       const isAsked = origins === '*' || allowed.has(origin)

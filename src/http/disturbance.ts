@@ -1,6 +1,6 @@
 /**
- * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail. Knows no operation; what an error
- * code says to a client is for the core.
+ * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail.
+ * Knows no operation; what an error code says to a client is for the core.
  */
 import { describe } from '../json/words.ts'
 import { clock } from '../system/clock.ts'
@@ -17,7 +17,10 @@ const maxQueued = 1_000
 export type DelayMs = number | readonly [minimum: number, maximum: number]
 
 export interface Disturbance {
-  /** `10%`, `503`, `10%:500,drop`, `POST:after:503`, `unauthorized` or `prefer`, as the setting `fail` has it; `none` ends failures. */
+  /**
+   * `10%`, `503`, `10%:500,drop`, `POST:after:503`, `unauthorized` or `prefer`, as the setting `fail` has it;
+   * `none` ends failures.
+   */
   readonly fail?: string | undefined
   /** 0 ends the delay. */
   readonly delayMs?: DelayMs | undefined
@@ -139,7 +142,10 @@ export function createDisturbances(atStart: Disturbance) {
     return change
   }
 
-  /** Rejects with clientGone when the client goes first, or a reset drops the request; without a time, at a stop, too. */
+  /**
+   * Rejects with clientGone when the client goes first, or a reset drops the request; without a time, at a
+   * stop, too.
+   */
   async function hold(arrival: Arrival, ms?: number): Promise<void> {
     const { client } = arrival
     if (client.destroyed || client.readableEnded === true || (isStopping && ms === undefined))
@@ -156,7 +162,10 @@ export function createDisturbances(atStart: Disturbance) {
   }
 
   return {
-    /** Changes what is named. With `requests`, the change waits for those. Throws a TypeError if too many changes wait. */
+    /**
+     * Changes what is named. With `requests`, the change waits for those. Throws a TypeError if too many
+     * changes wait.
+     */
     change({ fail, delayMs, requests }: Disturbance): void {
       const failures = fail === undefined ? undefined : parseFailures(fail)
       if (requests === undefined) {

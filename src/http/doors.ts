@@ -1,4 +1,7 @@
-/** The doors for whatever mounts the service: a listener of Node's, and `fetch`. What a response says is for the core. */
+/**
+ * The doors for whatever mounts the service: a listener of Node's, and `fetch`. What a response says is for
+ * the core.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { Socket } from 'node:net'
@@ -13,7 +16,10 @@ import { pairHeaders, type Reply, unusableHead } from './response.ts'
 /** RFC 9113 section 7 has this code. Loading node:http2 for its name would slow the start. */
 const internalError = 2
 
-/** Serves `node:http`, and the compatibility API of `node:http2`. Resolves when it has responded: h3 waits for that. */
+/**
+ * Serves `node:http`, and the compatibility API of `node:http2`. Resolves when it has responded: h3 waits for
+ * that.
+ */
 export function createListener(core: Core) {
   return (
     request: IncomingMessage | Http2ServerRequest,
@@ -55,7 +61,10 @@ export function createListener(core: Core) {
   }
 }
 
-/** Reads on what the client sends: a reset would make it lose the unusable head, and a browser would send its request again. */
+/**
+ * Reads on what the client sends: a reset would make it lose the unusable head, and a browser would send its
+ * request again.
+ */
 function endUnusably(socket: Socket): void {
   socket.end(unusableHead).resume()
   socket.setTimeout(lingerMs, () => socket.destroy())
@@ -68,7 +77,9 @@ function endUnusablyInTurn(response: ServerResponse): void {
   response.writeHead(500, 'dropped').end()
 }
 
-/** Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list. */
+/**
+ * Sets one header after the other: wrappers of writeHead, such as that of on-headers 1.0, know no flat list.
+ */
 function sendReply(response: ServerResponse, { status, headers, body, closes }: Reply): void {
   for (const [name, value] of pairHeaders(headers)) response.setHeader(name, value)
   if (closes === true) response.setHeader('Connection', 'close')
@@ -76,7 +87,10 @@ function sendReply(response: ServerResponse, { status, headers, body, closes }: 
   response.end(body)
 }
 
-/** Serves whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted, though a pet may be stored then. */
+/**
+ * Serves whatever speaks `Request` and `Response`. Rejects with the reason of a signal that is aborted,
+ * though a pet may be stored then.
+ */
 export function createFetch(core: Core) {
   return (request: Request): Promise<Response> => {
     if (typeof (request as Request | undefined)?.url !== 'string')
@@ -134,7 +148,8 @@ async function readRequest(
   const { body, bodyUsed } = request
   if (bodyUsed || body?.locked === true)
     throw new EmbeddingError(`${readBefore}; pass a clone of the request`)
-  // There may be no body; that of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is missing.
+  // There may be no body; that of node-fetch is a stream of Node's or a Buffer, and that of whatwg-fetch is
+  // missing.
   if (body === null || typeof (body as Partial<typeof body> | undefined)?.getReader !== 'function')
     return readWhole(request)
   // Readable.fromWeb would take only the streams of Node itself.
@@ -142,7 +157,8 @@ async function readRequest(
   const stream = Readable.from(readChunks(reader)).on('error', onFault)
   return collected.collect(stream).finally(() => {
     stream.destroy()
-    // Node up to 24 throws where a stream is cancelled in the turn in which it ends (https://github.com/nodejs/node/issues/54205).
+    // Node up to 24 throws where a stream is cancelled in the turn in which it ends
+    // (https://github.com/nodejs/node/issues/54205).
     clock.setImmediate(() => reader.cancel().catch(() => {}))
   })
 }

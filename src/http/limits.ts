@@ -5,12 +5,15 @@ export const maxBodyBytes = 65_536
 /** This holds for the request line and all headers together. */
 export const maxHeadBytes = 16_384
 
-/** A connection may have this many requests without a response; one more ends it. Load generators pipeline up to 16. */
+/**
+ * A connection may have this many requests without a response; one more ends it. Load generators pipeline up
+ * to 16.
+ */
 export const maxUnanswered = 32
 
 /**
- * At most this many bytes of bodies wait for their turn on a connection: beyond it, nothing more is read there. Each body counts with its length, or
- * with `maxBodyBytes` if it does not say it.
+ * At most this many bytes of bodies wait for their turn on a connection: beyond it, nothing more is read
+ * there. Each body counts with its length, or with `maxBodyBytes` if it does not say it.
  */
 export const maxWaitingBodyBytes = 131_072
 
@@ -38,7 +41,8 @@ export type SomeTimeouts = { readonly [Name in keyof Timeouts]?: Timeouts[Name] 
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
-  // This is longer than nginx (60 s), Traefik (90 s) and Caddy (120 s) keep a connection, so that they close first.
+  // This is longer than nginx (60 s), Traefik (90 s) and Caddy (120 s) keep a connection, so that they close
+  // first.
   idleMs: 125_000,
   closeMs: 5_000,
 }

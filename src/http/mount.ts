@@ -2,7 +2,10 @@
 import type { Arrival } from './request.ts'
 import { findPath } from './router.ts'
 
-/** Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of `/store` and of `/store/`. */
+/**
+ * Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of
+ * `/store` and of `/store/`.
+ */
 export function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
   if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
   const path = findPath(originalTarget)
@@ -10,9 +13,10 @@ export function isMountPath({ originalTarget, target }: Arrival, basePath: strin
 }
 
 /**
- * Returns how the listener is mounted if that is wrong: by a wildcard, such as `/store/*`, which leaves it no path, or where `basePath` does not end
- * with the path of the mount. If Express has made `/v1/pets` of `/api/v1/pets`, the mount is `/api`, and `basePath` has to be `/api`, or
- * `/shop/api` behind a proxy that removes `/shop`.
+ * Returns how the listener is mounted if that is wrong: by a wildcard, such as `/store/*`, which leaves it no
+ * path, or where `basePath` does not end with the path of the mount. If Express has made `/v1/pets` of
+ * `/api/v1/pets`, the mount is `/api`, and `basePath` has to be `/api`, or `/shop/api` behind a proxy that
+ * removes `/shop`.
  */
 export function findMountFault({ originalTarget, target }: Arrival, basePath: string): string | undefined {
   if (typeof originalTarget !== 'string') return undefined

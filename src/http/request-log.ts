@@ -1,4 +1,7 @@
-/** The request log: what is told of each response. It has no key, and no part of a query that means nothing here. */
+/**
+ * The request log: what is told of each response. It has no key, and no part of a query that means nothing
+ * here.
+ */
 import type { Int64 } from '../json/int64.ts'
 import { clock } from '../system/clock.ts'
 import type { Arrival, Client } from './request.ts'
@@ -7,11 +10,15 @@ import { findPath } from './router.ts'
 
 /** A request and what came of it. Method and path are `-` for one that could not be parsed. */
 export interface RequestLog {
-  /** The address that the connection comes from, behind a proxy that of the proxy; `-` if the client has gone. */
+  /**
+   * The address that the connection comes from, behind a proxy that of the proxy; `-` if the client has gone.
+   */
   readonly client: string
   readonly method: string
   readonly path: string
-  /** What was given and valid of a list's parameters, such as `?limit=20&status=sold`; empty if nothing was. */
+  /**
+   * What was given and valid of a list's parameters, such as `?limit=20&status=sold`; empty if nothing was.
+   */
   readonly query: string
   /** The status of the response; 0 where the connection was closed without one. */
   readonly status: number

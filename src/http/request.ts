@@ -1,4 +1,7 @@
-/** A request as the doors hand it to the core, and whether it is well-formed, where the door does not check that. */
+/**
+ * A request as the doors hand it to the core, and whether it is well-formed, where the door does not check
+ * that.
+ */
 import type { Readable } from 'node:stream'
 import { type BodyRequest, RequestBody } from './body.ts'
 import { HttpError, type HttpErrorCode, type Reply } from './response.ts'
@@ -67,7 +70,8 @@ export function createArrival(message: Message, version: string | undefined, cli
     target,
     originalTarget,
     version,
-    // Node gives no header but Set-Cookie as an array (https://nodejs.org/docs/latest-v20.x/api/http.html#messageheaders).
+    // Node gives no header but Set-Cookie as an array
+    // (https://nodejs.org/docs/latest-v20.x/api/http.html#messageheaders).
     headers: headers as Arrival['headers'],
     hostLines,
     authorizationLines,

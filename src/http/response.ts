@@ -37,13 +37,16 @@ export function pairHeaders(headers: readonly string[]): [name: string, value: s
 }
 
 /**
- * Browsers send a request again by themselves if its connection was used before and closes without a response (RFC 9110 section 9.2.2), and
- * some take a single byte for a response. So a request that is dropped gets a head with two lengths, which every client has to refuse (RFC
- * 9112 section 6.3).
+ * Browsers send a request again by themselves if its connection was used before and closes without a response
+ * (RFC 9110 section 9.2.2), and some take a single byte for a response. So a request that is dropped gets a
+ * head with two lengths, which every client has to refuse (RFC 9112 section 6.3).
  */
 export const unusableHead = 'HTTP/1.1 dropped\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'
 
-/** One thing that is wrong with a request, and where: in a member of the body, a query parameter, or `body` for all of it. */
+/**
+ * One thing that is wrong with a request, and where: in a member of the body, a query parameter, or `body`
+ * for all of it.
+ */
 export interface FieldError {
   readonly field: string
   readonly message: string
@@ -68,7 +71,10 @@ export function refusalReply({ code, message, status, errors, headers, closes = 
   return { ...textReply(status, text, headers), code, closes }
 }
 
-/** These errors have HTTP, JSON or the keys as their reason. Those whose reason is a store stand in api/refusals.ts. */
+/**
+ * These errors have HTTP, JSON or the keys as their reason. Those whose reason is a store stand in
+ * api/refusals.ts.
+ */
 export const httpErrors = {
   malformed_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   invalid_parameter: { status: 400, message: 'A query parameter is not valid.' },
@@ -118,7 +124,10 @@ export class HttpError extends Error implements Refusal {
   }
 }
 
-/** Names all that is wrong with the values of a request, in its message for people and in `errors` for programs. */
+/**
+ * Names all that is wrong with the values of a request, in its message for people and in `errors` for
+ * programs.
+ */
 export class InvalidValues extends HttpError {
   readonly errors: readonly FieldError[]
 

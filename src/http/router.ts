@@ -1,6 +1,6 @@
 /**
- * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take the `//evil` of
- * `//evil/v1/pets` for a host, and tidy the rest.
+ * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take
+ * the `//evil` of `//evil/v1/pets` for a host, and tidy the rest.
  */
 import { shorten } from '../json/words.ts'
 import { HttpError } from './response.ts'
@@ -14,8 +14,8 @@ export interface Match<Resource> {
 }
 
 /**
- * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. A path wins over a template. `basePath` may
- * stand before each: Express and Vite take it off, and node:http does not.
+ * Makes a router of paths and of templates such as `/v1/pets/{petId}`, with one parameter. A path wins over a
+ * template. `basePath` may stand before each: Express and Vite take it off, and node:http does not.
  */
 export function createRouter<Resource>(resources: Readonly<Record<string, Resource>>, basePath = '') {
   const exact = new Map<string, Resource>()
@@ -53,7 +53,10 @@ export function createRouter<Resource>(resources: Readonly<Record<string, Resour
   }
 }
 
-/** Gives all spellings of a path one form. It is split before it is decoded: `%2F` is no `/` (RFC 3986 section 2.2). */
+/**
+ * Gives all spellings of a path one form. It is split before it is decoded: `%2F` is no `/` (RFC 3986 section
+ * 2.2).
+ */
 function normalize(path: string): string {
   if (!path.includes('%')) return path
   const segments = path.split('/').map((text) => decode(text).replaceAll(/[%/]/g, encodeURIComponent))

@@ -1,4 +1,7 @@
-/** Our own server: requests of a connection in their order, an Error body for what Node refuses, a stop that waits for responses. */
+/**
+ * Our own server: requests of a connection in their order, an Error body for what Node refuses, a stop that
+ * waits for responses.
+ */
 import { once } from 'node:events'
 import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
@@ -39,10 +42,12 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   // Node's own check of Host would respond with an empty body; the core makes that check.
   const server = createServer({ ...nodeLimits(timeouts), requireHostHeader: false })
   // By default, Node drops headers beyond a number, so that a second Host or Authorization could go unseen
-  // (https://nodejs.org/docs/latest-v20.x/api/http.html#servermaxheaderscount). And a client may close its half of the connection and wait
-  // for the responses (RFC 9112 section 9.6): Node closes the other half at once, unless a property says otherwise that no document of Node's
-  // has (httpAllowHalfOpen in https://github.com/nodejs/node/blob/main/lib/_http_server.js). Node keeps it, since others use it
-  // (https://github.com/nodejs/node/pull/36819). Should it go, the tests of "a client that goes" in test/connections.test.ts fail.
+  // (https://nodejs.org/docs/latest-v20.x/api/http.html#servermaxheaderscount). And a client may close its
+  // half of the connection and wait for the responses (RFC 9112 section 9.6): Node closes the other half at
+  // once, unless a property says otherwise that no document of Node's has (httpAllowHalfOpen in
+  // https://github.com/nodejs/node/blob/main/lib/_http_server.js). Node keeps it, since others use it
+  // (https://github.com/nodejs/node/pull/36819). Should it go, the tests of "a client that goes" in
+  // test/connections.test.ts fail.
   Object.assign(server, { timeout: timeouts.idleMs, maxHeadersCount: 0, httpAllowHalfOpen: true })
 
   server.on('connection', (socket: Socket) => {
@@ -58,8 +63,9 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     socket.on('resume', () => {
       if (!mayBeRead(socket)) socket.pause()
     })
-    // After a CONNECT, Node neither reads the connection nor times it out (https://nodejs.org/docs/latest-v20.x/api/http.html#event-connect_1),
-    // so this does. A request that is held back is dropped, and its reply closes the connection.
+    // After a CONNECT, Node neither reads the connection nor times it out
+    // (https://nodejs.org/docs/latest-v20.x/api/http.html#event-connect_1), so this does. A request that is
+    // held back is dropped, and its reply closes the connection.
     socket.on('timeout', () => {
       if (!dropHeldBack()) socket.destroy()
     })
@@ -74,15 +80,16 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   server.on('clientError', (error, socket: Socket) => refuse(socket, findParserCode(error)))
 
   /**
-   * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies collected as they arrive. Without
-   * the two, each request would take much more processor time.
+   * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies
+   * collected as they arrive. Without the two, each request would take much more processor time.
    */
   function takeRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket, headers, httpVersion } = request
     const exchanges = connections.get(socket) ?? []
     arrivedInTurn++
     if (arrivedInTurn === 1) clock.setImmediate(endTurn)
-    // A client may send a flood. Node makes thousands of requests of one read, 3 MB, and keeps them beyond this turn.
+    // A client may send a flood. Node makes thousands of requests of one read, 3 MB, and keeps them beyond
+    // this turn.
     if (arrivedInTurn === maxArrivalsInTurn) {
       for (const each of connections.keys()) each.pause()
     }
@@ -127,7 +134,9 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     for (const exchange of due.splice(0)) void handle(exchange)
   }
 
-  /** The end of an exchange begins the next of its connection, so that requests take effect in their order. */
+  /**
+   * The end of an exchange begins the next of its connection, so that requests take effect in their order.
+   */
   async function handle({ socket, arrival, response }: Exchange): Promise<void> {
     if (!socket.writable) return
     try {
@@ -143,7 +152,8 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
         // Node only reads the headers.
         response.writeHead(reply.status, reply.headers as string[])
         if (reply.body !== undefined) response.write(reply.body)
-        // All requests of this turn are handled before the first response is sent, which takes less time in all.
+        // All requests of this turn are handled before the first response is sent, which takes less time in
+        // all.
         clock.nextTick(() => response.end())
       }
     } catch (error) {
@@ -161,15 +171,17 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => endConnection(socket, core?.refuse(code, socket))
     if (last === undefined) sendRefusal()
-    // The fault is in the head of another request. Node's own listener would come first, and close if the client has closed its half
-    // (resOnFinish in https://github.com/nodejs/node/blob/main/lib/_http_server.js).
+    // The fault is in the head of another request. Node's own listener would come first, and close if the
+    // client has closed its half (resOnFinish in
+    // https://github.com/nodejs/node/blob/main/lib/_http_server.js).
     else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
     else last.arrival.body.stop(new HttpError(code))
   }
 
   /**
-   * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC 9112 section 9.6). The last reply is
-   * sent as a text: after a last response of its own, Node would cut off the client.
+   * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC
+   * 9112 section 9.6). The last reply is sent as a text: after a last response of its own, Node would cut off
+   * the client.
    */
   function endConnection(socket: Socket, last?: Reply): void {
     if (!socket.writable) return
@@ -181,7 +193,10 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   }
 
   return {
-    /** Resolves to its URL. Rejects with a ListenError, or with the system's error where nobody knows what to change. */
+    /**
+     * Resolves to its URL. Rejects with a ListenError, or with the system's error where nobody knows what to
+     * change.
+     */
     async listen(port: number, host: string): Promise<string> {
       await once(server.listen({ port, host, backlog }), 'listening').catch((error: unknown) => {
         throw explainListenError(error, port, host)
@@ -197,11 +212,17 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       state = 'open'
       endTurn()
     },
-    /** Fails the bodies of all requests, so that each that has not reached the store is dropped, with its connection. */
+    /**
+     * Fails the bodies of all requests, so that each that has not reached the store is dropped, with its
+     * connection.
+     */
     dropWaiting(): void {
       for (const { arrival } of [...connections.values()].flat()) arrival.body.stop(clientGone)
     },
-    /** Responds within closeMs to the first request of each connection, and closes. If nobody serves yet, it closes at once. */
+    /**
+     * Responds within closeMs to the first request of each connection, and closes. If nobody serves yet, it
+     * closes at once.
+     */
     async close(): Promise<void> {
       state = 'queueing'
       const timer = clock.setTimeout(() => {
@@ -212,13 +233,15 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
         }
       }, timeouts.closeMs)
       const endMs = clock.performanceNow() + timeouts.closeMs / 2
-      // A port that closes resets whoever has connected and was not let in yet. Node lets in one a turn, and reads it a turn later; Linux holds
-      // one more than the backlog (https://man7.org/linux/man-pages/man2/listen.2.html). So all of them are waited for first.
+      // A port that closes resets whoever has connected and was not let in yet. Node lets in one a turn, and
+      // reads it a turn later; Linux holds one more than the backlog
+      // (https://man7.org/linux/man-pages/man2/listen.2.html). So all of them are waited for first.
       for (let i = 0; i < backlog + 2 && clock.performanceNow() < endMs; i++)
         await new Promise(clock.setImmediate)
       // The close of node:http also closes connections that it takes for idle
-      // (https://nodejs.org/docs/latest-v20.x/api/http.html#serverclosecallback): those with a request that it has not read yet, and those whose
-      // response is still being sent. That of node:net only stops listening.
+      // (https://nodejs.org/docs/latest-v20.x/api/http.html#serverclosecallback): those with a request that
+      // it has not read yet, and those whose response is still being sent. That of node:net only stops
+      // listening.
       TcpServer.prototype.close.call(server)
       state = 'stopping'
       endTurn()
@@ -227,8 +250,8 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       for (const [socket, [first]] of connections) {
         if (first === undefined && socket.writable) socket.destroy()
       }
-      // A client in this process learns of the end of its idle connection in the next turn. Before that, it would send its first request to the
-      // next server on this port on the connection that has ended.
+      // A client in this process learns of the end of its idle connection in the next turn. Before that, it
+      // would send its first request to the next server on this port on the connection that has ended.
       await Promise.all([closed, new Promise(clock.setImmediate)])
       clock.clearTimeout(timer)
       // This ends Node's search for slow requests.
@@ -238,8 +261,8 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
 }
 
 /**
- * Returns whether no other request can follow on this connection (RFC 9112 section 9.3): HTTP/1.1 keeps it unless somebody says `close`, and HTTP/1.0
- * closes it unless somebody says `keep-alive`.
+ * Returns whether no other request can follow on this connection (RFC 9112 section 9.3): HTTP/1.1 keeps it
+ * unless somebody says `close`, and HTTP/1.0 closes it unless somebody says `keep-alive`.
  */
 function endsConnection({ version, headers }: Arrival): boolean {
   const options = (headers['connection'] ?? '').toLowerCase().split(/[ \t]*,[ \t]*/)

@@ -30,7 +30,9 @@ export function nextInt64(value: Int64): Int64 | undefined {
   return next <= maxInt64 ? normalizeInt64(next) : undefined
 }
 
-/** Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); returns undefined for anything else. */
+/**
+ * Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); returns undefined for anything else.
+ */
 export function toId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
   if (text.length < 16) return Number(text)
@@ -39,8 +41,9 @@ export function toId(text: string): Int64 | undefined {
 }
 
 /**
- * Reads a JSON number: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1). An integer beyond 2^53 is a bigint, one of 20 and
- * more digits an InexactNumber, and so is a fraction that a double would round to an integer. Other fractions are doubles.
+ * Reads a JSON number: `5.0` and `1e2` are integers (JSON Schema 2020-12, section 6.1.1). An integer beyond
+ * 2^53 is a bigint, one of 20 and more digits an InexactNumber, and so is a fraction that a double would
+ * round to an integer. Other fractions are doubles.
  */
 export function parseNumber(text: string): number | bigint | InexactNumber {
   const double = Number(text)
@@ -50,7 +53,8 @@ export function parseNumber(text: string): number | bigint | InexactNumber {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  // Without the lookbehind, zeros that stand before another digit would take time by the square of their number.
+  // Without the lookbehind, zeros that stand before another digit would take time by the square of their
+  // number.
   const significant = digits.replace(/(?<!0)0+$/, '')
   if (significant === '') return 0
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)

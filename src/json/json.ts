@@ -4,8 +4,8 @@ import { InexactNumber, parseNumber } from './int64.ts'
 import { nameCodePoint, unseen } from './words.ts'
 
 /**
- * The text is not JSON from this offset on. An offset at its length means that the text ends too soon: what is there is right, except perhaps its
- * last number, or the UTF-8 of a string without an end.
+ * The text is not JSON from this offset on. An offset at its length means that the text ends too soon: what
+ * is there is right, except perhaps its last number, or the UTF-8 of a string without an end.
  */
 export class JsonFault extends Error {
   readonly offset: number
@@ -15,10 +15,14 @@ export class JsonFault extends Error {
   }
 }
 
-/** Returns what `JSON.parse` does, but with numbers as parseNumber reads them. The bytes have to be UTF-8. Throws a JsonFault. */
+/**
+ * Returns what `JSON.parse` does, but with numbers as parseNumber reads them. The bytes have to be UTF-8.
+ * Throws a JsonFault.
+ */
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  // JSON.parse is several times faster, and differs only for -0, and for numbers with 16 or more digits or an exponent.
+  // JSON.parse is several times faster, and differs only for -0, and for numbers with 16 or more digits or an
+  // exponent.
   if (!/[\d.]{16}|\d[eE]|-0/.test(text)) {
     try {
       return JSON.parse(text)
@@ -32,12 +36,18 @@ export function parseJson(bytes: Buffer): unknown {
   return value
 }
 
-/** Returns the length of a byte order mark at the beginning of a text, which may be ignored (RFC 8259 section 8.1). */
+/**
+ * Returns the length of a byte order mark at the beginning of a text, which may be ignored (RFC 8259 section
+ * 8.1).
+ */
 export function byteOrderMarkLength(bytes: Buffer): number {
   return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
 }
 
-/** Returns the place of a byte in a UTF-8 text, which may be one line of 100 MB. It begins at 1, the column in characters. */
+/**
+ * Returns the place of a byte in a UTF-8 text, which may be one line of 100 MB. It begins at 1, the column in
+ * characters.
+ */
 export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
@@ -65,7 +75,9 @@ const memberName = 'a member name in double quotes'
 const literals = ['true', 'false', 'null']
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
-/** A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws. */
+/**
+ * A pull parser over UTF-8 bytes: each `read…` takes one thing, white space before it included, or throws.
+ */
 export class JsonReader {
   readonly bytes: Buffer
   at = 0
@@ -98,7 +110,9 @@ export class JsonReader {
     return true
   }
 
-  /** Goes up to the next member or item, past the comma. After the last, takes the bracket, and returns false. */
+  /**
+   * Goes up to the next member or item, past the comma. After the last, takes the bracket, and returns false.
+   */
   acceptMore(close: '}' | ']', first: boolean, what = close === '}' ? 'a member name' : 'a value'): boolean {
     if (first) return !this.accept(close)
     const isMore = this.accept(',')
@@ -118,7 +132,10 @@ export class JsonReader {
     if (this.peek() !== -1) this.fail('the end')
   }
 
-  /** If one of the texts (JSON strings, quotes included) comes next, takes it, and returns its index; otherwise -1. */
+  /**
+   * If one of the texts (JSON strings, quotes included) comes next, takes it, and returns its index;
+   * otherwise -1.
+   */
   acceptOneOf(texts: readonly Buffer[]): number {
     this.peek()
     const { bytes, at } = this
@@ -150,7 +167,8 @@ export class JsonReader {
         throw new JsonFault('expected an escape such as \\n instead of a control character in a string', at)
       allBits |= byte
       if (byte !== backslash) continue
-      // If the text ends within the escape, the last alternative takes what is there, and the loop finds the end.
+      // If the text ends within the escape, the last alternative takes what is there, and the loop finds the
+      // end.
       const after = bytes.toString('latin1', at + 1, at + 6)
       const [escape] = /^(?:["\\/bfnrt]|u[\dA-Fa-f]{4}|(?:u[\dA-Fa-f]{0,3})?$)/.exec(after) ?? []
       if (escape === undefined) throw new JsonFault('expected an escape such as \\n or \\u00e4', at)
@@ -250,7 +268,10 @@ export class JsonReader {
     } while (depth > 0)
   }
 
-  /** Goes up to the next value in an object or an array, past its name. Behind the last, takes the bracket, and returns false. */
+  /**
+   * Goes up to the next value in an object or an array, past its name. Behind the last, takes the bracket,
+   * and returns false.
+   */
   #acceptMoreIn(hasNames: boolean, isFirst: boolean): boolean {
     if (!this.acceptMore(hasNames ? '}' : ']', isFirst)) return false
     if (hasNames) {

@@ -17,7 +17,10 @@ export function shorten(text: string): string {
   return nameUnseen(text.length > 60 ? `${text.slice(0, 60).toWellFormed()}…` : text)
 }
 
-/** Returns the text with a name, such as `<U+001B>`, for each character that a person would not see, or that a terminal would obey. */
+/**
+ * Returns the text with a name, such as `<U+001B>`, for each character that a person would not see, or that a
+ * terminal would obey.
+ */
 export function nameUnseen(text: string): string {
   return text.replaceAll(unseen, (character) => `<${nameCodePoint(character)}>`)
 }

@@ -1,6 +1,6 @@
 /**
- * Validates, at run time, the options that embedding code passes: a JavaScript caller has no type checker. All errors are
- * reported together.
+ * Validates, at run time, the options that embedding code passes: a JavaScript caller has no type checker.
+ * All errors are reported together.
  */
 import * as v from 'valibot'
 import { completeTimeouts, defaultTimeouts } from '../http/limits.ts'
@@ -81,7 +81,10 @@ export function checkDisturbance(change: unknown): void {
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
 }
 
-/** Throws a TypeError with a line for each option that is unknown, missing or wrong, and for all that is wrong with the pets. */
+/**
+ * Throws a TypeError with a line for each option that is unknown, missing or wrong, and for all that is wrong
+ * with the pets.
+ */
 export function checkOptions(options: unknown, schemas: Schemas): void {
   const { given, faults } = checkMembers('options', options, schemas)
   if (!given.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
@@ -119,7 +122,10 @@ function isStorage(value: unknown): boolean {
 
 type Callbacks = Pick<PetStoreOptions, 'onMessage' | 'onResponse' | 'onError'>
 
-/** Makes the callbacks safe to call: one that fails changes no response, ends no process, and is reported to onError, unless it is onError itself. */
+/**
+ * Makes the callbacks safe to call: one that fails changes no response, ends no process, and is reported to
+ * onError, unless it is onError itself.
+ */
 export function guardCallbacks({ onMessage = ignore, onResponse, onError = ignore }: Callbacks) {
   // Embedding code may throw anything, even an error that cannot be put into words.
   const report = (name: string) =>

@@ -1,10 +1,19 @@
-/** Checks the origins whose pages may read responses, as a person writes them, and says which one was probably meant. */
+/**
+ * Checks the origins whose pages may read responses, as a person writes them, and says which one was probably
+ * meant.
+ */
 import { describe } from '../json/words.ts'
 
-/** An origin has a host (a name, an address, or the lone dot of Electron's apps) and, if it is not the usual one, a port. */
+/**
+ * An origin has a host (a name, an address, or the lone dot of Electron's apps) and, if it is not the usual
+ * one, a port.
+ */
 const originPattern = /^[a-z][a-z\d+.-]*:\/\/(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*\.?|\.)(?::\d+)?$/
 
-/** Returns what keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything, and what was probably meant. */
+/**
+ * Returns what keeps a text from being an origin as a browser sends it (RFC 6454 section 6.2), if anything,
+ * and what was probably meant.
+ */
 export function findOriginFault(text: string): string | undefined {
   const meant = guessOrigin(text)
   // A page in a sandbox, and one that was opened as a file, have the origin null.
@@ -17,7 +26,10 @@ export function findOriginFault(text: string): string | undefined {
   return text.includes('*') ? `${fault}; write out each origin, or * alone for all` : fault
 }
 
-/** Finds the origin of an address, if it has one. `localhost`, and what has a port, a dot or brackets, may lack the scheme. */
+/**
+ * Finds the origin of an address, if it has one. `localhost`, and what has a port, a dot or brackets, may
+ * lack the scheme.
+ */
 function guessOrigin(text: string): string | undefined {
   const isLocal = /^(?:localhost|127\.|\[::1\])/.test(text)
   const isBare = /^(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w-]+(?=:\d)|\[[\da-f:]+\])(?::\d+)?$/i.test(text)

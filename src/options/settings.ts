@@ -1,4 +1,7 @@
-/** The settings, one entry each, for the variables and arguments of the program, `--help`, and the options that embedding code passes. */
+/**
+ * The settings, one entry each, for the variables and arguments of the program, `--help`, and the options
+ * that embedding code passes.
+ */
 import * as v from 'valibot'
 import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, findFailuresFault } from '../http/disturbance.ts'
@@ -24,7 +27,10 @@ export interface Setting {
 
 const logLevels = ['silent', 'info', 'requests'] as const
 
-/** All settings. The program alone has `log` and `database`; only startPetStore and the program have `port` and `host`. */
+/**
+ * All settings. The program alone has `log` and `database`; only startPetStore and the program have `port`
+ * and `host`.
+ */
 export const settings = {
   port: {
     variable: 'PORT',
@@ -131,8 +137,8 @@ export function findPathFault(text: string): string | undefined {
 }
 
 /**
- * A base path has segments as a request target spells them (RFC 3986 section 3.3), since it goes into headers unchanged; clients resolve `.` and
- * `..`.
+ * A base path has segments as a request target spells them (RFC 3986 section 3.3), since it goes into headers
+ * unchanged; clients resolve `.` and `..`.
  */
 const basePathPattern = /^(?:\/(?!\.\.?(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2})+)*$/i
 

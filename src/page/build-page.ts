@@ -1,4 +1,7 @@
-/** Bundles the files of `client/` into one HTML text that loads nothing else. Needs esbuild, so it runs at build time only. */
+/**
+ * Bundles the files of `client/` into one HTML text that loads nothing else. Needs esbuild, so it runs at
+ * build time only.
+ */
 import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'

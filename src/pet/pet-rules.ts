@@ -1,4 +1,7 @@
-/** What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one that is wrong. */
+/**
+ * What each member of a pet may be (interface section 2), as rules and as schemas, and what is said of one
+ * that is wrong.
+ */
 import * as v from 'valibot'
 import { isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { isObject } from '../json/json.ts'
@@ -56,7 +59,10 @@ export interface SeedFault {
   readonly message: string
 }
 
-/** Reports all that is wrong with a seed. Returns it without the members that no pet has, if the rest could be a pet. */
+/**
+ * Reports all that is wrong with a seed. Returns it without the members that no pet has, if the rest could be
+ * a pet.
+ */
 export function checkSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
   for (const { path, message } of issues) report({ member: path && String(path[0].key), message })

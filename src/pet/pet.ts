@@ -43,12 +43,15 @@ export function hasId(seed: CheckedSeed): seed is Pet {
   return seed.id !== undefined
 }
 
-/** A value for each member of a pet, those that a pet may lack included: the compiler tells who leaves one out. */
+/**
+ * A value for each member of a pet, those that a pet may lack included: the compiler tells who leaves one
+ * out.
+ */
 export type EachMember<Value> = { readonly [Member in keyof Pet]-?: Value }
 
 /**
- * These return the JSON text of each member, in the interface's order of fields; empty where a pet may lack one. damage.ts knows an append by
- * `{"id":`.
+ * These return the JSON text of each member, in the interface's order of fields; empty where a pet may lack
+ * one. damage.ts knows an append by `{"id":`.
  */
 const memberTexts: EachMember<(pet: Pet) => string> = {
   id: ({ id }) => `{"id":${id}`,
@@ -80,7 +83,10 @@ export function formatPetCount(count: number): string {
   return `${count} ${count === 1 ? 'pet' : 'pets'}`
 }
 
-/** Interface section 3 has these. Where the list is repeated, as in data/pets.schema.json and page.css, a test compares it. */
+/**
+ * Interface section 3 has these. Where the list is repeated, as in data/pets.schema.json and page.css, a test
+ * compares it.
+ */
 export const petStatuses = ['available', 'pending', 'sold'] as const
 export type PetStatus = (typeof petStatuses)[number]
 

@@ -1,4 +1,6 @@
-/** Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice. */
+/**
+ * Pets as a person writes them in the data file or in a test, with missing ids and ids that are given twice.
+ */
 import { isInt64, type Int64 } from '../json/int64.ts'
 import type { JsonReader } from '../json/json.ts'
 import { checkSeed, formatSeedFault, isId, isName, type SeedFault } from './pet-rules.ts'
@@ -19,7 +21,10 @@ type TakenId = SeedFault & { readonly firstAt: number }
 
 export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is left for it' }
 
-/** Collects seeds in the order in which they are written. Missing ids are assigned last, above the highest id given. */
+/**
+ * Collects seeds in the order in which they are written. Missing ids are assigned last, above the highest id
+ * given.
+ */
 export class SeedList {
   readonly #pets: Pet[] = []
   readonly #places: number[] = []
@@ -46,8 +51,8 @@ export class SeedList {
   }
 
   /**
-   * Fills in the missing ids. The pets come by ascending id; `noIdLeft` is the first seed that gets none; `hasAscendingIds`: whether all were written
-   * so.
+   * Fills in the missing ids. The pets come by ascending id; `noIdLeft` is the first seed that gets none;
+   * `hasAscendingIds`: whether all were written so.
    */
   complete(highestId: Int64) {
     const seeds = this.#withoutId.map(({ seed }) => seed)
@@ -116,8 +121,8 @@ function readMember<Member extends keyof Draft>(draft: Draft, member: Member, re
 }
 
 /**
- * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name. Otherwise returns undefined, and leaves the
- * reader in the middle of the pet.
+ * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name.
+ * Otherwise returns undefined, and leaves the reader in the middle of the pet.
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {
   if (!reader.accept('{')) return undefined
@@ -147,7 +152,8 @@ export function readPet(
 }
 
 /**
- * Returns the members that a pet has, with `[]` and `{}` for what is in brackets. The others are reported, and not built: a wrong file may be large.
+ * Returns the members that a pet has, with `[]` and `{}` for what is in brackets. The others are reported,
+ * and not built: a wrong file may be large.
  */
 function readMembers(
   reader: JsonReader,

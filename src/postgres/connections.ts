@@ -1,8 +1,14 @@
-/** Connections of a pool of pg's: how one is taken, used and given back, and how requests wait for one. Knows no tables. */
+/**
+ * Connections of a pool of pg's: how one is taken, used and given back, and how requests wait for one. Knows
+ * no tables.
+ */
 import { clock } from '../system/clock.ts'
 import { describeError, errorCode } from '../system/errors.ts'
 
-/** The database cannot be used as it is. The message is for the person who runs the server, and holds no password. */
+/**
+ * The database cannot be used as it is. The message is for the person who runs the server, and holds no
+ * password.
+ */
 export class DatabaseUnusable extends Error {
   /** The error code of a creation that fails so (PetStorage). */
   readonly code = 'nothing_stored'
@@ -29,7 +35,10 @@ export interface PostgresPool extends Emitter {
 /** A pool, or the line before it. */
 export type Connections = Pick<PostgresPool, 'connect'>
 
-/** Without a listener for connections that break, Node would end the process (https://nodejs.org/docs/latest-v20.x/api/events.html#error-events). */
+/**
+ * Without a listener for connections that break, Node would end the process
+ * (https://nodejs.org/docs/latest-v20.x/api/events.html#error-events).
+ */
 const ignore = (): void => {}
 
 export function ignoreBreaks(emitter: Emitter): void {
@@ -56,9 +65,14 @@ export async function send<Columns>(client: PostgresClient, text: string, values
 export const query = <Columns>(connections: Connections, text: string, values?: readonly unknown[]) =>
   withClient(connections, (client) => send<Columns>(client, text, values))
 
-/** PostgreSQL refuses a connection with this SQLSTATE if the role or the server has as many as it may have. */
+/**
+ * PostgreSQL refuses a connection with this SQLSTATE if the role or the server has as many as it may have.
+ */
 const noneLeft = '53300'
-/** The first request in the line waits this long for a connection of ours before it asks for a new one, in milliseconds. */
+/**
+ * The first request in the line waits this long for a connection of ours before it asks for a new one, in
+ * milliseconds.
+ */
 const askAgainMs = 200
 
 /** A request in the line. */
@@ -70,9 +84,10 @@ interface Waiting {
 }
 
 /**
- * Makes a line before the pool. When the database has no connection left, requests wait in it, and the first takes the next of ours that becomes
- * free. There may be none: pg closes idle ones, and other servers take their place. So from time to time the first also asks for a new one. None
- * waits for longer than the pool's own limit.
+ * Makes a line before the pool. When the database has no connection left, requests wait in it, and the first
+ * takes the next of ours that becomes free. There may be none: pg closes idle ones, and other servers take
+ * their place. So from time to time the first also asks for a new one. None waits for longer than the pool's
+ * own limit.
  */
 export function waitInLine(pool: PostgresPool): Connections {
   const limitMs = pool.options.connectionTimeoutMillis || Infinity

@@ -6,12 +6,18 @@ import { describeSystemError } from '../system/errors.ts'
 
 const urlPattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:/?#@]*)(?::(?<password>[^/?#@]*))?@)?(?<host>\[[\da-f:]+\]|[^:/?#@,]*)(?::(?<port>\d*))?(?:\/(?<database>[^/?#@]*))?(?:\?(?<query>[^#@]*))?$/
-/** This shows no part of the URL: an unescaped character would make a part of the password the host or the database. */
+/**
+ * This shows no part of the URL: an unescaped character would make a part of the password the host or the
+ * database.
+ */
 const expected =
   'expected postgres://user:password@host:5432/database, in which "@", "/", "?", "#" and "%" of the user and the password are %40, %2F, %3F, %23 and %25'
 
 const sessionKinds = 'any|read-write|read-only|primary|standby|prefer-standby'
-/** These parameters are taken, libpq's but for the last, which is Prisma's: each has its variable, its default, and a pattern of its values. */
+/**
+ * These parameters are taken, libpq's but for the last, which is Prisma's: each has its variable, its
+ * default, and a pattern of its values.
+ */
 const parameters = {
   sslmode: ['PGSSLMODE', 'disable', 'disable|require|verify-ca|verify-full'],
   sslrootcert: ['PGSSLROOTCERT', 'system', '.*'],
@@ -36,8 +42,9 @@ const unreadVariables =
 export type DatabaseAddress = ReturnType<typeof readDatabaseUrl>
 
 /**
- * Reads the URL that a setting gives, and libpq's variables (PGHOST and its like) for what it leaves out. `faults` are lines; without any, the
- * `address` is as a pool of pg's takes it. `notes` are sentences about what was asked for and is not done.
+ * Reads the URL that a setting gives, and libpq's variables (PGHOST and its like) for what it leaves out.
+ * `faults` are lines; without any, the `address` is as a pool of pg's takes it. `notes` are sentences about
+ * what was asked for and is not done.
  */
 export function readDatabaseUrl(setting: string, text: string, env: NodeJS.ProcessEnv) {
   const parts = urlPattern.exec(text)?.groups

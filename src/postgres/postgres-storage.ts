@@ -1,4 +1,6 @@
-/** Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements. */
+/**
+ * Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements.
+ */
 import { escapeNonAscii } from '../json/words.ts'
 import { petStatuses, type EachMember, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
@@ -21,7 +23,8 @@ interface Column {
   /** What is stored of the parameter, which has the column's name. */
   readonly stored: string
   /**
-   * What is read, as ASCII text: an app may have given its pg parsers of its own, and a pooler's connection any client_encoding.
+   * What is read, as ASCII text: an app may have given its pg parsers of its own, and a pooler's connection
+   * any client_encoding.
    */
   readonly shown: string
 }
@@ -72,7 +75,10 @@ export function toColumns(pets: readonly PetWithoutId[]): readonly (readonly (st
   return columnList.map(({ write }) => pets.map(write))
 }
 
-/** `id` is the expression of an id, in which `place` counts the pets from 1, and `source` is what else it is made from. */
+/**
+ * `id` is the expression of an id, in which `place` counts the pets from 1, and `source` is what else it is
+ * made from.
+ */
 export const insertPets = (id: string, source = '') =>
   `INSERT INTO pets (id, ${columnNames}) SELECT ${id}, ${storedValues}
     FROM ${source} unnest(${columnParameters}) WITH ORDINALITY AS pet (${columnNames}, place)
@@ -82,8 +88,9 @@ export const insertPets = (id: string, source = '') =>
 export const nextParameter = `$${columnList.length + 1}`
 
 /**
- * pet_counter has one row, the last id that was given. A creation updates it in the transaction that stores its pets. With a sequence, a list
- * could show an id before a lower one is committed, and whoever pages by `after` would miss that pet.
+ * pet_counter has one row, the last id that was given. A creation updates it in the transaction that stores
+ * its pets. With a sequence, a list could show an id before a lower one is committed, and whoever pages by
+ * `after` would miss that pet.
  */
 const createTables = `CREATE TABLE pets (
   id bigint PRIMARY KEY CHECK (id > 0),
@@ -107,7 +114,10 @@ const selectPage = `SELECT id::text, ${shownValues} FROM pets
   WHERE id > $1::bigint AND ($3::text IS NULL OR status = $3) ORDER BY pets.id LIMIT $2`
 const selectPet = `SELECT id::text, ${shownValues} FROM pets WHERE id = $1::bigint`
 
-/** If somebody's trigger drops rows, the statement fails: the sentence is no integer, and PostgreSQL has it in its error message. */
+/**
+ * If somebody's trigger drops rows, the statement fails: the sentence is no integer, and PostgreSQL has it in
+ * its error message.
+ */
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`
 
@@ -115,11 +125,12 @@ export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[]
 export const raiseCounter = `UPDATE pet_counter SET last_id = highest_id
   FROM (SELECT max(id) AS highest_id FROM pets) AS stored WHERE last_id < highest_id`
 
-// Of a table without statistics, PostgreSQL expects hundreds of rows, and so much work for each that it compiles the statement anew for each
-// creation, which takes a hundred times as long as the rest (https://www.postgresql.org/docs/current/jit-decision.html). The LIMIT tells it
-// that there is one row.
+// Of a table without statistics, PostgreSQL expects hundreds of rows, and so much work for each that it
+// compiles the statement anew for each creation, which takes a hundred times as long as the rest
+// (https://www.postgresql.org/docs/current/jit-decision.html). The LIMIT tells it that there is one row.
 const oneCounter = '(SELECT before FROM counter LIMIT 1) AS counter'
-// This is one statement, so that a server that dies in the middle leaves no lock behind. It gives no row if the counter has none, or no id left.
+// This is one statement, so that a server that dies in the middle leaves no lock behind. It gives no row if
+// the counter has none, or no id left.
 const create = `
   WITH counter AS (
     UPDATE pet_counter SET last_id = last_id + cardinality($1::text[])
@@ -130,8 +141,9 @@ const create = `
 
 const maxAttempts = 20
 /**
- * After these SQLSTATEs, all is surely rolled back; after any other failure, the pets may be stored. An owner's trigger may raise anything, so a
- * pet is refused by each but those of connections, transactions, syntax, resources and the system, and the system's own codes, such as EPIPE.
+ * After these SQLSTATEs, all is surely rolled back; after any other failure, the pets may be stored. An
+ * owner's trigger may raise anything, so a pet is refused by each but those of connections, transactions,
+ * syntax, resources and the system, and the system's own codes, such as EPIPE.
  */
 const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['insufficient_storage', /^53100$/],
@@ -139,7 +151,10 @@ const outcomes: readonly (readonly [code: string, sqlStates: RegExp])[] = [
   ['pet_refused', /^(?!08|25|28|40|42(?!501)|53|57|58|XX|E[A-Z])[\dA-Z]{5}$/],
 ]
 
-/** Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout` (src/postgres/README.md). */
+/**
+ * Give the pool a `connectionTimeoutMillis`, a `query_timeout` and a shorter `statement_timeout`
+ * (src/postgres/README.md).
+ */
 export function createPostgresStorage(pool: PostgresPool): PetStorage {
   ignoreBreaks(pool)
   const connections = waitInLine(pool)
@@ -175,15 +190,18 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
   }
 }
 
-/** Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what to run. */
+/**
+ * Makes the tables if they are missing; several servers may at once. Throws a DatabaseUnusable that says what
+ * to run.
+ */
 export async function prepareTables(pool: PostgresPool): Promise<void> {
   ignoreBreaks(pool)
   await refuseEncoding(pool)
   const look = () => query(pool, checkTables)
   await look().catch(async (error: unknown) => {
     if (errorCode(error) !== '42P01') return explain(pool, error)
-    // A table is missing. If another server makes the tables at the same moment, this waits for its end and is then refused, even with IF
-    // NOT EXISTS; so a second look tells whether all is well.
+    // A table is missing. If another server makes the tables at the same moment, this waits for its end and
+    // is then refused, even with IF NOT EXISTS; so a second look tells whether all is well.
     return query(pool, createTables).catch((refusal: unknown) =>
       look().catch(() => explain(pool, refusal, createTables)),
     )
@@ -200,8 +218,8 @@ async function refuseEncoding(connections: Connections): Promise<void> {
 }
 
 /**
- * Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). That is one line, to be copied from a log, which
- * has a time before each.
+ * Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). That is one
+ * line, to be copied from a log, which has a time before each.
  */
 async function explain(pool: PostgresPool, error: unknown, missing = ''): Promise<never> {
   if (!errorCode(error).startsWith('42')) throw error

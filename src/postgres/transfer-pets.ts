@@ -14,8 +14,9 @@ const insert = `
   ) SELECT ${checkCreated}`
 
 /**
- * Stores the pets of the file with their ids, and returns how many. Locks the file meanwhile: a server that still ran would go on to confirm
- * pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if there are pets already.
+ * Stores the pets of the file with their ids, and returns how many. Locks the file meanwhile: a server that
+ * still ran would go on to confirm pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if
+ * there are pets already.
  */
 export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
   // A start would make a file that is missing.
@@ -25,7 +26,8 @@ export async function importPets({ pool }: Database, path: string, options: Disk
     await send(client, 'BEGIN; SELECT FROM pet_counter FOR UPDATE')
     if ((await send(client, 'SELECT FROM pets LIMIT 1')).length > 0)
       throw new DatabaseUnusable('the database has pets; import into one that has none')
-    // As a start does, this may fill in ids and repair the file. So nothing else is left that could be refused.
+    // As a start does, this may fill in ids and repair the file. So nothing else is left that could be
+    // refused.
     const { file, data } = await openDataFile(path, options)
     try {
       for (let from = 0; from < data.pets.length; from += batchPets) {
@@ -41,7 +43,10 @@ export async function importPets({ pool }: Database, path: string, options: Disk
   })
 }
 
-/** Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as writeDataFile does. */
+/**
+ * Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as writeDataFile
+ * does.
+ */
 export function exportPets({ storage }: Database, path: string): Promise<number> {
   return writeDataFile(path, async () => {
     const pets: Pet[] = []

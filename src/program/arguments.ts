@@ -1,6 +1,6 @@
 /**
- * The arguments of the program: one for each setting, `--check`, `--import`, `--export`, `--help` and `--version`. What their values may be is for
- * config.ts. Prints nothing.
+ * The arguments of the program: one for each setting, `--check`, `--import`, `--export`, `--help` and
+ * `--version`. What their values may be is for config.ts. Prints nothing.
  */
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -15,8 +15,8 @@ export interface GivenArguments {
 }
 
 /**
- * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be understood. A text that is no
- * argument may be a secret, so it is not shown.
+ * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be
+ * understood. A text that is no argument may be a secret, so it is not shown.
  */
 export function readArguments(
   args: readonly string[],
@@ -44,7 +44,10 @@ export function readArguments(
   return { given, faults }
 }
 
-/** `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm takes the value too. */
+/**
+ * `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm
+ * takes the value too.
+ */
 function findTakenByNpm(
   args: readonly string[],
   names: readonly string[],

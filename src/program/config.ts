@@ -1,4 +1,7 @@
-/** The value of each setting, from the arguments and the variables of the environment, and all that is wrong with them. Prints nothing. */
+/**
+ * The value of each setting, from the arguments and the variables of the environment, and all that is wrong
+ * with them. Prints nothing.
+ */
 import { isIPv4 } from 'node:net'
 import * as v from 'valibot'
 import { describe } from '../json/words.ts'
@@ -7,8 +10,8 @@ import { type DatabaseAddress, readDatabaseUrl } from '../postgres/database-url.
 import type { Arguments } from './arguments.ts'
 
 /**
- * The value of each setting, checked. `apiKeys` may be empty, but only where nobody else can reach the service: the program then creates a
- * key for this run.
+ * The value of each setting, checked. `apiKeys` may be empty, but only where nobody else can reach the
+ * service: the program then creates a key for this run.
  */
 export interface Config extends Omit<SettingValues, 'database'> {
   /** Undefined if the pets are in a file. */
@@ -32,8 +35,8 @@ const nullHint = 'has null, which every sandboxed page sends, and every page tha
 const apiKeyHint = 'PETSTORE_API_KEY is set, but the server reads PETSTORE_API_KEYS, with an S'
 
 /**
- * What is empty counts as not set. All faults are reported together, in a ConfigError, by the argument or variable that has them, behind
- * `argumentFaults`: what is wrong with the arguments themselves.
+ * What is empty counts as not set. All faults are reported together, in a ConfigError, by the argument or
+ * variable that has them, behind `argumentFaults`: what is wrong with the arguments themselves.
  */
 export function parseConfig(
   env: NodeJS.ProcessEnv,
@@ -94,15 +97,16 @@ function parseText({ schema, parse = String, fallback = '' }: Setting, text: str
 }
 
 /**
- * A fault quotes the text, which may be the URL of another setting, with a password. So it is looked for anew in the text without its user and
- * password.
+ * A fault quotes the text, which may be the URL of another setting, with a password. So it is looked for anew
+ * in the text without its user and password.
  */
 function describeFaults(setting: Setting, text: string, issues: readonly v.BaseIssue<unknown>[]): string {
   const masked = maskUser(text)
   if (setting.textWords !== undefined) return `expected ${setting.textWords}, got ${describe(masked)}`
   const again = parseText(setting, masked)
-  // What is wrong with a path may have been taken out, too, as the first quote of `"me@home.json"`. The faults of the whole text are safe to tell
-  // then, since findPathFault quotes it without user and password by itself.
+  // What is wrong with a path may have been taken out, too, as the first quote of `"me@home.json"`. The
+  // faults of the whole text are safe to tell then, since findPathFault quotes it without user and password
+  // by itself.
   const told = again.success ? issues : again.issues
   const faults = told.map(({ message, path }) => {
     const item = path?.[0]
@@ -113,7 +117,10 @@ function describeFaults(setting: Setting, text: string, issues: readonly v.BaseI
   return faults.join('; ')
 }
 
-/** Returns whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3). */
+/**
+ * Returns whether the host can be reached from this machine only (RFC 1122 section 3.2.1.3, RFC 4291 section
+ * 2.5.3).
+ */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }

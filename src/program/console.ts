@@ -1,6 +1,7 @@
 /**
- * What the program prints: the start text, the request log, and other lines. A stopped terminal (Ctrl-S, a stalled ssh) and a pipe that nobody
- * reads hold up no response and no stop: lines beyond a bound are dropped, and a line says how many.
+ * What the program prints: the start text, the request log, and other lines. A stopped terminal (Ctrl-S, a
+ * stalled ssh) and a pipe that nobody reads hold up no response and no stop: lines beyond a bound are
+ * dropped, and a line says how many.
  */
 import { constants, existsSync, fstatSync, openSync, readdirSync, statSync, writeSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -22,8 +23,9 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard
     // Without a listener, the next line behind `| head -1` would end the service.
     stream.on('error', () => {})
-    // systemd says where the journal adds a time (https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#%24JOURNAL_STREAM).
-    // A shell that it has started inherits the variable, but not the stream.
+    // systemd says where the journal adds a time
+    // (https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#%24JOURNAL_STREAM). A shell
+    // that it has started inherits the variable, but not the stream.
     const journal = env['JOURNAL_STREAM']
     const stats = journal === undefined ? undefined : fstatSync(standard.fd)
     const isJournal = stats !== undefined && journal === `${stats.dev}:${stats.ino}`
@@ -62,11 +64,14 @@ export function openConsole(env: NodeJS.ProcessEnv) {
   }
 }
 
-/** Returns a stream to a terminal that waits without blocking; undefined where that cannot be had, as on Windows. */
+/**
+ * Returns a stream to a terminal that waits without blocking; undefined where that cannot be had, as on
+ * Windows.
+ */
 function openTerminal(fd: number): Writable | undefined {
   try {
-    // The terminal is opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as the shell
-    // (https://man7.org/linux/man-pages/man2/fcntl.2.html).
+    // The terminal is opened anew, because O_NONBLOCK would hold for all who share the descriptor, such as
+    // the shell (https://man7.org/linux/man-pages/man2/fcntl.2.html).
     const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY
     return createTerminal(openSync(findTerminal(fd), flags))
   } catch {
@@ -75,7 +80,10 @@ function openTerminal(fd: number): Writable | undefined {
   }
 }
 
-/** Returns the path of a terminal. There is no /proc on macOS, and /dev/tty may be another terminal than that of the descriptor. */
+/**
+ * Returns the path of a terminal. There is no /proc on macOS, and /dev/tty may be another terminal than that
+ * of the descriptor.
+ */
 function findTerminal(fd: number): string {
   const path = `/proc/self/fd/${fd}`
   if (existsSync(path)) return path
@@ -99,7 +107,8 @@ function createTerminal(fd: number): Writable {
 }
 
 /**
- * Formats a line of the request log, such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll` comes last, for `grep -v 'poll$'`.
+ * Formats a line of the request log, such as `127.0.0.1 GET /v1/pets?limit=20 200 0.4 ms key=3f2a91`. `poll`
+ * comes last, for `grep -v 'poll$'`.
  */
 export function formatEntry(entry: RequestLog): string {
   const { client, method, path, query, status, milliseconds, code, key, id } = entry
@@ -116,8 +125,9 @@ export function formatEntry(entry: RequestLog): string {
 }
 
 /**
- * `pets` says where they are, and for a file how many, as `Data file: /srv/pets.json, 12 pets`. `createdKey` is undefined if keys
- * are set. Those are shown only on a terminal, where no log keeps them, and only if others cannot reach the service.
+ * `pets` says where they are, and for a file how many, as `Data file: /srv/pets.json, 12 pets`. `createdKey`
+ * is undefined if keys are set. Those are shown only on a terminal, where no log keeps them, and only if
+ * others cannot reach the service.
  */
 export function formatStartText(
   config: Config,
@@ -173,7 +183,8 @@ function describeReach(host: string, port: string): string {
   try {
     urls = Object.entries(networkInterfaces())
       .flatMap(([name, list = []]) => (innerInterfaces.test(name) ? [] : list))
-      // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its zone.
+      // A listener on `::` accepts IPv4 connections as well. A link-local address is useless without its
+      // zone.
       .filter(({ family, internal }) => !internal && (family === 'IPv4' || host.includes(':')))
       .flatMap(({ address }) => (/^(?:fe80:|169\.254\.)/.test(address) ? [] : address))
       .toSorted((a, b) => rankOf(a) - rankOf(b))

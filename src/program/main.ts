@@ -23,14 +23,14 @@ import { type Config, ConfigError, parseConfig } from './config.ts'
 import { formatEntry, formatSettings, formatStartText, openConsole } from './console.ts'
 
 /**
- * A close cuts off the requests in flight after closeMs (5 s), and says a little later that pets are not kept yet. src/program/README.md promises that
- * the process ends within 6 s.
+ * A close cuts off the requests in flight after closeMs (5 s), and says a little later that pets are not kept
+ * yet. src/program/README.md promises that the process ends within 6 s.
  */
 const maxStopMs = defaultTimeouts.closeMs + sayUnkeptMs + 200
 
 /**
- * One Ctrl-C may arrive as two signals: the terminal sends it to `npm`, `pnpm exec` and the program alike, and the first two pass it on, or
- * send a SIGTERM. A signal this soon after the first is the same key press.
+ * One Ctrl-C may arrive as two signals: the terminal sends it to `npm`, `pnpm exec` and the program alike,
+ * and the first two pass it on, or send a SIGTERM. A signal this soon after the first is the same key press.
  */
 const sameKeyPressMs = 200
 
@@ -59,7 +59,8 @@ export async function runProgram(): Promise<void> {
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
-    // A sentence about the address begins with the option of embedding code, but a person gave an argument or a variable.
+    // A sentence about the address begins with the option of embedding code, but a person gave an argument or
+    // a variable.
     const nameOf = (option: string) => (args[option]?.trim() ? `--${option}` : option.toUpperCase())
     const isOfAddress = error instanceof ListenError
     console.sayRefusal(isOfAddress ? message.replace(/^(?:port|host)(?=:)/, nameOf) : message)
@@ -89,7 +90,10 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
   }
 }
 
-/** Says what a start would say of settings and file. Prints under `silent`, too, since nothing else is asked for. */
+/**
+ * Says what a start would say of settings and file. Prints under `silent`, too, since nothing else is asked
+ * for.
+ */
 async function check(
   { given, faults: argumentFaults }: GivenArguments,
   { say, sayError, exit }: Console,
@@ -139,7 +143,8 @@ async function serve(config: Config, database: Database | undefined, console: Co
   // The program alone has these. `settings` has the others.
   const { hints: _hints, log, database: _address, dataFile, ...settings } = config
   const options = {
-    // The compiler refuses a setting here that embedders do not have. Name it among those above, or add it to options/types.ts.
+    // The compiler refuses a setting here that embedders do not have. Name it among those above, or add it to
+    // options/types.ts.
     ...(settings satisfies Record<Exclude<keyof typeof settings, keyof PetStoreServerOptions>, never>),
     ...(createdKey !== undefined && { apiKeys: [createdKey] }),
     onMessage: say,
@@ -165,7 +170,8 @@ function stopOnSignals(server: StorageServer, { say, sayError, exit }: Console):
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     if (stoppingSince === undefined) {
       stoppingSince = clock.performanceNow()
-      // A disk may never respond, and closing waits for it. A pet whose sync has not returned was not acknowledged.
+      // A disk may never respond, and closing waits for it. A pet whose sync has not returned was not
+      // acknowledged.
       clock.setTimeout(endAtOnce, maxStopMs, 'SIGKILL').unref()
       try {
         await server.close()
@@ -188,15 +194,18 @@ function endAtOnce(signal: NodeJS.Signals): void {
     // Windows cannot send a SIGHUP (ENOSYS).
   }
   // In a container this may be process 1, which the kernel does not let end itself by a signal
-  // (https://man7.org/linux/man-pages/man7/pid_namespaces.7.html). And `process.exit` would wait for a call in the thread pool, to a disk that
-  // may never respond (https://github.com/libuv/libuv/issues/364).
+  // (https://man7.org/linux/man-pages/man7/pid_namespaces.7.html). And `process.exit` would wait for a call
+  // in the thread pool, to a disk that may never respond (https://github.com/libuv/libuv/issues/364).
   clock.setInterval(() => {
     if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
   }, 20)
   clock.setTimeout(() => process.abort(), 100)
 }
 
-/** Returns what to print if a person can correct the failure; undefined for a bug, whose stack is to be printed. */
+/**
+ * Returns what to print if a person can correct the failure; undefined for a bug, whose stack is to be
+ * printed.
+ */
 function describeFailure(error: unknown): string | undefined {
   if (!isError(error)) return undefined
   const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]

@@ -1,6 +1,6 @@
 /**
- * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run one at a time, in the order in
- * which they came; a batch that fails rejects only its own callers.
+ * Group commit: items that come while a batch is being committed form the next batch. Batches and tasks run
+ * one at a time, in the order in which they came; a batch that fails rejects only its own callers.
  */
 import { clock } from '../system/clock.ts'
 
@@ -26,8 +26,9 @@ export function createCommitQueue<Item, Result>(
   function openBatch() {
     const items: Item[] = []
     const results = run(async () => {
-      // Other requests of this turn of the event loop are still being handled. Their items can join: this is a promise callback, and the next tick
-      // comes after all that are due (https://nodejs.org/api/process.html#when-to-use-queuemicrotask-vs-processnexttick).
+      // Other requests of this turn of the event loop are still being handled. Their items can join: this is
+      // a promise callback, and the next tick comes after all that are due
+      // (https://nodejs.org/api/process.html#when-to-use-queuemicrotask-vs-processnexttick).
       await new Promise<void>((resolve) => clock.nextTick(resolve))
       if (open?.items === items) open = undefined
       return commit(items)

@@ -1,6 +1,6 @@
 /**
- * The store on a data file. A pet is listed only when it is durable, and hand edits are looked for. Edits and creations go through one queue, so they
- * cannot interleave.
+ * The store on a data file. A pet is listed only when it is durable, and hand edits are looked for. Edits and
+ * creations go through one queue, so they cannot interleave.
  */
 import { Low } from 'lowdb'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
@@ -29,7 +29,10 @@ import { Trouble } from './trouble.ts'
 
 const lookEveryMs = 500
 
-/** A stop that still keeps pets says so, this long after the requests in flight had to be finished: soon after it, the program ends itself. */
+/**
+ * A stop that still keeps pets says so, this long after the requests in flight had to be finished: soon after
+ * it, the program ends itself.
+ */
 export const sayUnkeptMs = 600
 
 /** After this many edits in a row, a creation is refused. */
@@ -92,7 +95,9 @@ export class FileStore implements LocalStore {
     return this.#queue.add(newPet)
   }
 
-  /** Resets to what the file says now. Throws a TypeError for pets, since those of the file are a person's. */
+  /**
+   * Resets to what the file says now. Throws a TypeError for pets, since those of the file are a person's.
+   */
   reset(seeds?: readonly SeedPet[]): Promise<void> {
     if (seeds !== undefined)
       throw new TypeError(
@@ -150,8 +155,8 @@ export class FileStore implements LocalStore {
   }
 
   /**
-   * Returns what a creation that met an edit is to append. Pets that are listed by now count as stored, and are not appended again. If 13 Rex and
-   * 14 Mia were half-written, which gives both ids:
+   * Returns what a creation that met an edit is to append. Pets that are listed by now count as stored, and
+   * are not appended again. If 13 Rex and 14 Mia were half-written, which gives both ids:
    *
    * | The edited file lists  | Rex            | Mia            |
    * | ---------------------- | -------------- | -------------- |
@@ -165,14 +170,16 @@ export class FileStore implements LocalStore {
     results: readonly (Pet | undefined)[],
     mayBeStored: boolean,
   ): readonly (Pet | undefined)[] {
-    // An editor may have read the file while our pets were in it, and have saved them. They are listed then, perhaps with another status, but with
-    // their ids, names and categories. Any other pet with such an id is that of a person, who took the next id.
+    // An editor may have read the file while our pets were in it, and have saved them. They are listed then,
+    // perhaps with another status, but with their ids, names and categories. Any other pet with such an id is
+    // that of a person, who took the next id.
     const stored = results.map((pet) => {
       const listed = pet && mayBeStored ? this.#index.get(pet.id) : undefined
       return listed?.name === pet?.name && listed?.categoryId === pet?.categoryId ? listed : undefined
     })
-    // An editor may hold our half-written pet 13 in its buffer. If that pet got id 14 now, a later save of the buffer would bring 13, and
-    // remove 14, which was confirmed. So the others keep their ids, unless a pet is listed that has one of these or a higher one.
+    // An editor may hold our half-written pet 13 in its buffer. If that pet got id 14 now, a later save of
+    // the buffer would bring 13, and remove 14, which was confirmed. So the others keep their ids, unless a
+    // pet is listed that has one of these or a higher one.
     const { highestListedId } = this.#index
     const areTaken = results.some((pet, index) => {
       return stored[index] === undefined && pet !== undefined && pet.id <= highestListedId
@@ -202,7 +209,10 @@ export class FileStore implements LocalStore {
     this.#trouble.creationSucceeded()
   }
 
-  /** Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used; `mayBeStored` is for its message. */
+  /**
+   * Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used;
+   * `mayBeStored` is for its message.
+   */
   async #reload(mayBeStored = false): Promise<void> {
     try {
       const found = await this.#file.look()

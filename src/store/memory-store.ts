@@ -1,4 +1,6 @@
-/** The store in memory has the pets that it was given, and those that were created since. It knows no file. */
+/**
+ * The store in memory has the pets that it was given, and those that were created since. It knows no file.
+ */
 import type { Int64 } from '../json/int64.ts'
 import { describe } from '../json/words.ts'
 import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'

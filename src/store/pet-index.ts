@@ -4,8 +4,8 @@ import { isSamePet, petStatuses, type Pet, type PetStatus } from '../pet/pet.ts'
 import type { PetPage, PetQuery } from './store.ts'
 
 /**
- * Works on the array of its owner, without a copy. DataFile, lowdb and this class share one: a store appends to it, and showAdded() lists what was
- * appended.
+ * Works on the array of its owner, without a copy. DataFile, lowdb and this class share one: a store appends
+ * to it, and showAdded() lists what was appended.
  */
 export class PetIndex {
   /** By ascending id. Those beyond #size are on their way to the disk, and not to be seen yet. */

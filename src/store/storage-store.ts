@@ -1,4 +1,7 @@
-/** The store on an embedder's storage. It groups creations, checks the pets that come back, makes refusals of errors, and keeps no pets. */
+/**
+ * The store on an embedder's storage. It groups creations, checks the pets that come back, makes refusals of
+ * errors, and keeps no pets.
+ */
 import * as v from 'valibot'
 import { isInt64, type Int64 } from '../json/int64.ts'
 import { expected } from '../json/schemas.ts'
@@ -33,8 +36,8 @@ const PageSchema = v.object({
 export function createStorageStore(storage: PetStorage, onMessage?: (message: string) => void): Store {
   const queue = createCommitQueue<PetWithoutId, Pet>(createAll, maxPetsPerCall)
   /**
-   * When each kind of call last failed (`clock.performanceNow()`), while none of that kind has succeeded since. The kinds are apart, because reads
-   * still work on a full disk.
+   * When each kind of call last failed (`clock.performanceNow()`), while none of that kind has succeeded
+   * since. The kinds are apart, because reads still work on a full disk.
    */
   const failedAt = new Map<'reads' | 'creations', number>()
   /** A client may send a bad pet again and again. The log is told of a new reason only. */
@@ -56,7 +59,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     for (const newPet of newPets) {
       results.push(...(await createTogether([newPet]).catch((error: Error) => [error])))
       const last = results.at(-1)
-      // A database that no longer responds would use up its time limit for each pet, so the rest is not tried.
+      // A database that no longer responds would use up its time limit for each pet, so the rest is not
+      // tried.
       if (isError(last) && !isRefusal(last)) break
     }
     return newPets.map((_, i) => results[i] ?? storageFailure(false, notStored))
@@ -86,7 +90,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
         lastRefusal = reason
         throw new PetStoreError('storage_failed', `The pet was refused by the database; ${notStored}.`, error)
       }
-      // A creation may have failed at nine, and nobody has tried another. Then an outage of reads at noon is told as a new one.
+      // A creation may have failed at nine, and nobody has tried another. Then an outage of reads at noon is
+      // told as a new one.
       if (!isCreationKnownToFail()) failedAt.delete('creations')
       if (failedAt.size === 0) onMessage?.(`the storage failed: ${reason}; each request tries it again`)
       failedAt.set(kind, clock.performanceNow())
@@ -111,7 +116,8 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
     close(deadline) {
       return new Promise((resolve) => {
-        // The listener may have taken all the time. Newer versions of Node warn of a negative delay (https://github.com/nodejs/node/pull/46678).
+        // The listener may have taken all the time. Newer versions of Node warn of a negative delay
+        // (https://github.com/nodejs/node/pull/46678).
         const timer = deadline && clock.setTimeout(resolve, Math.max(0, deadline - clock.performanceNow()))
         void queue.run(async () => resolve()).then(() => clock.clearTimeout(timer))
       })

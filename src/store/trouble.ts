@@ -1,6 +1,6 @@
 /**
- * Finds why no pet, or not every pet, can be created in a data file, for health and log alike. The looks and the creations report here what they
- * have met; the log is told of it once, and when it is over.
+ * Finds why no pet, or not every pet, can be created in a data file, for health and log alike. The looks and
+ * the creations report here what they have met; the log is told of it once, and when it is over.
  *
  * | Kind        | What was met                          | It is over                                             |
  * | ----------- | ------------------------------------- | ------------------------------------------------------ |
@@ -89,7 +89,8 @@ export class Trouble {
   }
 
   /**
-   * On a slow disk, `keep` takes long. The message waits for what it returns, which is the end of the message; health and lists do not wait.
+   * On a slow disk, `keep` takes long. The message waits for what it returns, which is the end of the
+   * message; health and lists do not wait.
    */
   async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
     this.#lookFailure ??= { error, kept: undefined }

@@ -1,22 +1,29 @@
 /**
- * Node's own timers and clocks, taken when this module is loaded: a test may fake the global ones afterwards (`vi.useFakeTimers()`,
- * `mock.timers` of node:test), and those of Jest's jsdom lack some. So nothing else in `src`, but for the page's script, uses those.
+ * Node's own timers and clocks, taken when this module is loaded: a test may fake the global ones afterwards
+ * (`vi.useFakeTimers()`, `mock.timers` of node:test), and those of Jest's jsdom lack some. So nothing else in
+ * `src`, but for the page's script, uses those.
  */
 import { performance } from 'node:perf_hooks'
 import timers from 'node:timers'
 
-/** Fake timers of Jest, Vitest and Sinon have their clock as a member (https://github.com/sinonjs/fake-timers). */
+/**
+ * Fake timers of Jest, Vitest and Sinon have their clock as a member
+ * (https://github.com/sinonjs/fake-timers).
+ */
 const isFake = (timer: object): boolean => 'clock' in timer
 
 /**
- * Sinon may have put its own timers into `node:timers` before this module was loaded: then they are looked up there at each call, so that the
- * service responds once the clock is restored, as a bare server does.
+ * Sinon may have put its own timers into `node:timers` before this module was loaded: then they are looked up
+ * there at each call, so that the service responds once the clock is restored, as a bare server does.
  */
 const nodeTimers: typeof timers = isFake(timers.setTimeout) ? Object.create(timers) : { ...timers }
 
 /** This is an object, so that a test can replace its members. */
 export const clock = Object.assign(nodeTimers, {
-  /** Jest's `enableGlobally` replaces the nextTick of `process` before any module is loaded, and leaves `node:timers` alone. */
+  /**
+   * Jest's `enableGlobally` replaces the nextTick of `process` before any module is loaded, and leaves
+   * `node:timers` alone.
+   */
   nextTick: isFake(process.nextTick)
     ? (call: () => void): void => void nodeTimers.setImmediate(call)
     : process.nextTick,

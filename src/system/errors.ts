@@ -17,7 +17,10 @@ export function errorCode(error: unknown): string {
   return 'errno' in error && error.errno === -constants.errno.EDQUOT ? quotaExceeded : error.code
 }
 
-/** A bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`), is no system error. Node's permission model has ERR_ACCESS_DENIED. */
+/**
+ * A bug of ours, such as a wrong argument (`ERR_INVALID_ARG_TYPE`), is no system error. Node's permission
+ * model has ERR_ACCESS_DENIED.
+ */
 export function isSystemError(error: unknown): boolean {
   return /^(?!ERR_(?!FS_|ACCESS_DENIED))./.test(errorCode(error))
 }
@@ -58,7 +61,10 @@ export function describeError(error: unknown): string {
   return isError(error) ? error.message || errorCode(error) : String(error)
 }
 
-/** The code that embeds the service, or its storage, has made a mistake. The message, which holds no secret, is for onError. */
+/**
+ * The code that embeds the service, or its storage, has made a mistake. The message, which holds no secret,
+ * is for onError.
+ */
 export class EmbeddingError extends Error {}
 
 /** Describes an error for onError: only the message of an EmbeddingError is known to hold no secret. */

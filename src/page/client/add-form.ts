@@ -1,6 +1,6 @@
 /**
- * The form that adds a pet: sends it, and says what has become of it. It validates nothing itself, so that the service's own messages can
- * be seen.
+ * The form that adds a pet: sends it, and says what has become of it. It validates nothing itself, so that
+ * the service's own messages can be seen.
  */
 import type { ApiKey } from './api-key.ts'
 import { createElement, getElement, isEnabled, markInvalid, setDisabled, setText, waiting } from './dom.ts'
@@ -109,14 +109,17 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
     setText(error, message)
     // No other state of the service makes this request a good one.
     if (response?.status === 400) return
-    // A proxy's error has no code: it could not reach the service. Without any response, no list tells what became of the pet.
+    // A proxy's error has no code: it could not reach the service. Without any response, no list tells what
+    // became of the pet.
     if (response !== undefined && (code === '' || code === 'shutting_down')) errorCause = 'server'
     else if (code === 'data_file_invalid') errorCause = 'data file'
     // A response in flight may be older than the error, and say that all is well.
     list.reloadLater()
   }
 
-  /** Puts the fault that the data file has now in the place of the one that the service named, in parentheses. */
+  /**
+   * Puts the fault that the data file has now in the place of the one that the service named, in parentheses.
+   */
   function updateFault(fault = ''): void {
     const corrected = error.textContent?.replace(/\(.*\)/s, () => `(${fault})`)
     setText(error, corrected ?? '')

@@ -1,8 +1,11 @@
-/** The fragment of the page's address: a key to open the store with, or the place on the page to scroll to. */
+/**
+ * The fragment of the page's address: a key to open the store with, or the place on the page to scroll to.
+ */
 
 /**
- * The key of an address such as `http://127.0.0.1:3000/#key=abc`, which the server prints when it starts; undefined
- * without one. It is removed from the address bar and from the history, so that it is not shared, bookmarked or seen.
+ * The key of an address such as `http://127.0.0.1:3000/#key=abc`, which the server prints when it starts;
+ * undefined without one. It is removed from the address bar and from the history, so that it is not shared,
+ * bookmarked or seen.
  */
 export function extractKeyFromAddress(): string | undefined {
   const key = /^#key=(.*)$/.exec(location.hash)?.[1]

@@ -1,4 +1,7 @@
-/** The API key of this visit. Once it has worked, it is kept in this tab's session storage only, and is gone when the tab is closed. */
+/**
+ * The API key of this visit. Once it has worked, it is kept in this tab's session storage only, and is gone
+ * when the tab is closed.
+ */
 
 const storageName = 'petstore-key'
 const dots = '•'.repeat(8)

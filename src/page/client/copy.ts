@@ -1,7 +1,10 @@
 /** Buttons that copy a text to the clipboard. */
 import { getElement, createElement } from './dom.ts'
 
-/** `text` is called when the button is pressed. `what` tells screen readers which of several copy buttons this is. */
+/**
+ * `text` is called when the button is pressed. `what` tells screen readers which of several copy buttons this
+ * is.
+ */
 export function createCopyButton(label: string, what: string, text: () => string): HTMLButtonElement {
   const attributes = { type: 'button', class: 'secondary', 'aria-label': `${label}: ${what}` }
   const button = createElement('button', attributes, label)

@@ -23,7 +23,10 @@ export function cloneTemplate(id: string): DocumentFragment {
   return document.importNode(getElement(id, HTMLTemplateElement).content, true)
 }
 
-/** The first element that the selector finds. Markup and script are built together, so a missing one is a bug: it throws. */
+/**
+ * The first element that the selector finds. Markup and script are built together, so a missing one is a bug:
+ * it throws.
+ */
 export function find<T extends Element>(parent: ParentNode, selector: string, type: new () => T): T {
   const element = parent.querySelector(selector)
   if (!(element instanceof type)) throw new TypeError(`${selector} is not a ${type.name}`)
@@ -41,8 +44,8 @@ function append<T extends Element>(element: T, children: readonly Child[]): T {
 }
 
 /**
- * Sets the text only if it differs: a screen reader would read out a live region again, also when it says the same. What the
- * text quotes is isolated.
+ * Sets the text only if it differs: a screen reader would read out a live region again, also when it says the
+ * same. What the text quotes is isolated.
  */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent === text) return
@@ -50,7 +53,10 @@ export function setText(element: HTMLElement, text: string): void {
   element.replaceChildren(...parts.map((part, i) => (i % 2 === 0 ? part : isolate(part))))
 }
 
-/** What people wrote. Its U+202E or Arabic letters would otherwise turn around what follows: a badge, or the rest of the JSON. */
+/**
+ * What people wrote. Its U+202E or Arabic letters would otherwise turn around what follows: a badge, or the
+ * rest of the JSON.
+ */
 export function isolate(...written: readonly Child[]): HTMLElement {
   return createElement('bdi', {}, ...written)
 }
@@ -79,8 +85,9 @@ export function markInvalid(input: HTMLElement, isInvalid: boolean): void {
 }
 
 /**
- * Code, as nodes between which a narrow screen may break a line: after commas. Closing quotes, brackets and commas stay
- * with the characters before them, so that no line begins with one. The text itself is unchanged, also when it is copied.
+ * Code, as nodes between which a narrow screen may break a line: after commas. Closing quotes, brackets and
+ * commas stay with the characters before them, so that no line begins with one. The text itself is unchanged,
+ * also when it is copied.
  */
 export function createBreakableText(text: string): readonly Node[] {
   const parts = text.split(/(\S{0,4}["'\]}]*,|\S{1,4}["'\]}]+)/)
@@ -91,7 +98,10 @@ export function createBreakableText(text: string): readonly Node[] {
   })
 }
 
-/** A text with an element for each line, so that what a narrow panel breaks is indented. The text itself is unchanged. */
+/**
+ * A text with an element for each line, so that what a narrow panel breaks is indented. The text itself is
+ * unchanged.
+ */
 export function createLines(text: string, format: (line: string) => readonly Node[]): readonly Node[] {
   const lines = text.split(/(?<=\n)/)
   return lines.map((line) => createElement('span', { class: 'line' }, ...format(line)))
@@ -103,7 +113,10 @@ export function createJsonText(json: string): readonly Node[] {
   return parts.flatMap((part, i) => (i % 2 === 0 ? createBreakableText(part) : createJsonString(part)))
 }
 
-/** The string may be broken, but not near its end: the closing quote and what follows it stay with characters before them. */
+/**
+ * The string may be broken, but not near its end: the closing quote and what follows it stay with characters
+ * before them.
+ */
 function createJsonString(token: string): readonly Node[] {
   const parts = /^"(.*?)((?:[^,"\]}].{0,3}[,"\]}]*)?)("[\]}:,]*)$/su.exec(token) ?? []
   const [, text = '', end = '', closing = ''] = parts

@@ -1,4 +1,7 @@
-/** JSON with exact integers: `JSON.parse` alone turns 9007199254740993 into 9007199254740992, and an int64 can be larger still. */
+/**
+ * JSON with exact integers: `JSON.parse` alone turns 9007199254740993 into 9007199254740992, and an int64 can
+ * be larger still.
+ */
 
 const string = String.raw`"[^"\\]*(?:\\.[^"\\]*)*"`
 const stringOrNumber = new RegExp(String.raw`${string}|-?\d[\d.eE+-]*`, 'g')
@@ -35,7 +38,8 @@ export function formatMembers(members: readonly Typed[]): string {
 /** The same JSON text with each item of the outermost array or object on a line of its own. */
 export function breakLines(text: string): string {
   if (text.length <= 2) return text
-  // The items of an array are long; an indent would leave an empty line before each of them on a narrow screen.
+  // The items of an array are long; an indent would leave an empty line before each of them on a narrow
+  // screen.
   const indent = text.startsWith('[') ? '' : '  '
   let depth = 0
   return text.replace(stringOrPunctuation, (token) => {

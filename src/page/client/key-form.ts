@@ -1,4 +1,7 @@
-/** The form that asks for the API key while there is none, and the bar that shows the key and lets the user forget it. */
+/**
+ * The form that asks for the API key while there is none, and the bar that shows the key and lets the user
+ * forget it.
+ */
 import type { ApiKey } from './api-key.ts'
 import { getElement, markInvalid, setText } from './dom.ts'
 
@@ -45,7 +48,10 @@ export function parseKey(text: string): string {
   return text.trim().replace(/^Bearer\s+/i, '')
 }
 
-/** Why the key cannot be sent. Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750 section 2.1). */
+/**
+ * Why the key cannot be sent. Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750
+ * section 2.1).
+ */
 export function findKeyFault(key: string): string | undefined {
   if (/^[\u0021-\u007e]*$/.test(key)) return undefined
   const space = /\s/.test(key) ? 'it has a space, and ' : ''

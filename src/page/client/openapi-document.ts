@@ -1,7 +1,10 @@
 /** The service's own OpenAPI 3.1 document, as far as this page reads it. */
 import { base } from './wire.ts'
 
-/** Has no references left: what they lead to stands in their place. Throws when it cannot be fetched or is not JSON. */
+/**
+ * Has no references left: what they lead to stands in their place. Throws when it cannot be fetched or is not
+ * JSON.
+ */
 export async function loadDocument(): Promise<Document> {
   const response = await fetch(new URL('openapi.json', base))
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)

@@ -14,13 +14,15 @@ const store = createStoreView(apiKey, createWireView(apiKey))
 const reference = createReferenceView(apiKey)
 
 const isStoreReady = key === undefined ? store.openWithStoredKey() : store.openWithKey(key)
-// A link with a key that is opened in a tab with this page changes only the fragment: nothing is loaded again.
+// A link with a key that is opened in a tab with this page changes only the fragment: nothing is loaded
+// again.
 addEventListener('hashchange', () => {
   const newKey = extractKeyFromAddress()
   if (newKey === undefined) scrollToFragment()
   else void store.openWithKey(newKey)
 })
-// Also a link to where the address points already, after the reader folded it: the address does not change then.
+// Also a link to where the address points already, after the reader folded it: the address does not change
+// then.
 addEventListener('click', ({ target }) => {
   const link = target instanceof Element ? target.closest('a') : null
   if (link !== null) unfold(link.hash)
@@ -36,5 +38,6 @@ async function showDocument(): Promise<void> {
   }
 }
 
-// What the address names may be part of the reference, or stand below the list, which takes up room once it is there.
+// What the address names may be part of the reference, or stand below the list, which takes up room once it
+// is there.
 void Promise.all([showDocument(), isStoreReady]).then(scrollToFragment)

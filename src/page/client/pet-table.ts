@@ -17,8 +17,8 @@ interface Changes {
 let shownRows: ReadonlyMap<string, HTMLElement> = new Map()
 
 /**
- * `start` is how many pets are on the pages before, if that is known. `before` is the same page as it was last shown: without a change, the
- * document is left as it is. `status`: the filter; empty for all pets.
+ * `start` is how many pets are on the pages before, if that is known. `before` is the same page as it was
+ * last shown: without a change, the document is left as it is. `status`: the filter; empty for all pets.
  */
 export function showPets(
   page: PetPage,
@@ -45,7 +45,8 @@ export function showPets(
 /** Such as `12 pets` when they are all on this page, or it is not known where it begins; or `11–13 of 13`. */
 function describeCount({ pets: { length }, total, next }: PetPage, start: number | undefined): string {
   const reached = (start ?? Number.NaN) + length
-  // A hand edit may have added to the pages before, or removed from them: the last page is counted from the end.
+  // A hand edit may have added to the pages before, or removed from them: the last page is counted from the
+  // end.
   const last = next === undefined ? (total ?? reached) : Math.min(reached, total ?? reached)
   if ((start === 0 && next === undefined) || Number.isNaN(last)) {
     return length === 1 ? '1 pet' : `${length} pets`

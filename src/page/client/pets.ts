@@ -87,7 +87,10 @@ function readItems(list: unknown): readonly unknown[] {
   return Array.isArray(list) ? list : []
 }
 
-/** What an Error body says. A proxy's error response may have another body: then the status is all there is to say. */
+/**
+ * What an Error body says. A proxy's error response may have another body: then the status is all there is to
+ * say.
+ */
 export function readError({ status, reason, body }: WireResponse): {
   readonly code: string
   readonly message: string
@@ -105,8 +108,9 @@ export function readError({ status, reason, body }: WireResponse): {
 }
 
 /**
- * An error in the data file is told in a header as well, where characters beyond ASCII stand as `\u00e9`. People see the
- * characters, except those that have no picture of their own or change the order of what follows.
+ * An error in the data file is told in a header as well, where characters beyond ASCII stand as `\u00e9`.
+ * People see the characters, except those that have no picture of their own or change the order of what
+ * follows.
  */
 function decodeEscapes(text: string): string {
   // A doubled backslash is one of the text itself, and what follows it is no escape.

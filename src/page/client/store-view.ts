@@ -116,9 +116,13 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     schedulePoll()
   }
 
-  /** Says that the user waits, and that Next and Previous do too. What is said afterwards comes with the response. */
+  /**
+   * Says that the user waits, and that Next and Previous do too. What is said afterwards comes with the
+   * response.
+   */
   function setWaiting(isWaiting: boolean): void {
-    // A screen reader hears what changes in a region that is there already: while the store opens, the list is not.
+    // A screen reader hears what changes in a region that is there already: while the store opens, the list
+    // is not.
     setText(getElement('opening', HTMLElement), isWaiting && content.hidden ? waiting : '')
     if (isWaiting) showConnection('waiting', waiting)
     getElement('pets', HTMLElement).setAttribute('aria-busy', String(isWaiting))
@@ -208,13 +212,18 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
 
   return {
     openWithKey,
-    /** With the key that this tab has stored; without one, asks for it. Resolves once the response is shown. */
+    /**
+     * With the key that this tab has stored; without one, asks for it. Resolves once the response is shown.
+     */
     async openWithStoredKey(): Promise<void> {
       if (apiKey.value === '') return keyForm.ask()
       keyForm.showKey()
       await loadList(requested, 'user')
     },
-    /** The statuses to filter by and to choose from. Until it is called, the list can only be shown unfiltered. */
+    /**
+     * The statuses to filter by and to choose from. Until it is called, the list can only be shown
+     * unfiltered.
+     */
     setStatuses(statuses: readonly string[]): void {
       addForm.setStatuses(statuses)
       filter.setStatuses(statuses)

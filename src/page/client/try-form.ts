@@ -1,4 +1,7 @@
-/** A form for each operation, made from what its request may carry: the same request as curl, and the response beneath. */
+/**
+ * A form for each operation, made from what its request may carry: the same request as curl, and the response
+ * beneath.
+ */
 import type { ApiKey } from './api-key.ts'
 import { createCopyButton } from './copy.ts'
 import {

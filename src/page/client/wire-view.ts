@@ -93,8 +93,9 @@ export function createWireView(apiKey: ApiKey) {
   return {
     add,
     /**
-     * Shows a request whose response is awaited, unless `isBehind`: then it can be reached with the button Later. The function
-     * that it returns puts the exchange in its place, or nothing when the request was aborted.
+     * Shows a request whose response is awaited, unless `isBehind`: then it can be reached with the button
+     * Later. The function that it returns puts the exchange in its place, or nothing when the request was
+     * aborted.
      */
     begin(request: WireRequest, isBehind = false): (exchange: Exchange | undefined) => void {
       const awaited: Exchange = { request, key: apiKey.value, response: undefined, milliseconds: undefined }

@@ -26,7 +26,10 @@ export interface Exchange {
   readonly milliseconds: number | undefined
 }
 
-/** The address of this page, with a slash at the end. All URLs are relative to it: another app may mount the service under a path. */
+/**
+ * The address of this page, with a slash at the end. All URLs are relative to it: another app may mount the
+ * service under a path.
+ */
 export const base = new URL(location.origin + location.pathname.replace(/\/?$/, '/'))
 
 /** Resolves with undefined when the signal aborted the request; never rejects. */
