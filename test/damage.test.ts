@@ -149,6 +149,40 @@ test('cuts a copy that ends in the middle of an append where a page ends, and in
   }
 })
 
+test("repairs a copy that has a person's closing brackets of any length, and then the rest of an append", () => {
+  const three = formatAppend([pet(2), pet(3), pet(4)], false).toString()
+  for (const theirs of [
+    '\r\n    ]\r\n}\r\n',
+    '\n        ]\n}\n',
+    '\n\t\t]\n}\n\n\n\n\n\n',
+    '\r\n        ]\r\n    }\r\n',
+  ]) {
+    const what = JSON.stringify(theirs)
+    const expected = { petsEnd: head.length, isOfCopy: true }
+    assert.deepEqual(repair(head + theirs + three.slice(theirs.length)), { count: 3, ...expected }, what)
+    assert.deepEqual(repair(head + theirs + append.slice(theirs.length)), { count: 1, ...expected }, what)
+    // Two files, one behind the other, and other texts behind the end are no copies.
+    const whole = head + theirs
+    for (const behind of [whole, `x${closing}`, `${petLine(2, 'x')}${closing}`, `1,"name":"x"}${closing}`])
+      assert.equal(repair(whole + behind), undefined, what + behind)
+  }
+})
+
+test('repairs a copy that was read to a page that ends within the closing brackets, and later on', () => {
+  const many = formatAppend(
+    Array.from({ length: 300 }, (_, index) => pet(index + 2)),
+    false,
+  ).toString()
+  for (const theirs of [closing, '\r\n  ]\r\n}\r\n', '\n\t]\n}\n', '\r\n    ]\r\n}\r\n']) {
+    for (let length = 1; length < theirs.length; length++) {
+      const start = head.replace('Rex', 'x'.repeat(4096 - length - head.length + 3))
+      const copy = start + theirs.slice(0, length) + many.slice(length)
+      const count = length <= 6 ? 301 : 300
+      assert.deepEqual(repair(copy), { count, petsEnd: start.length, isOfCopy: true }, `${theirs} ${length}`)
+    }
+  }
+})
+
 test("keeps the pet of a copy that has a person's closing brackets and then the rest of the first append, if it is whole", () => {
   for (const theirs of [']}', ']}\n', '\n]\n}\n', '\r\n]\r\n}\r\n', '\n    ]\n}\n']) {
     assert.deepEqual(

@@ -164,18 +164,35 @@ function isOfCrash(traces: Traces): boolean {
 }
 
 /**
- * Returns whether the file was copied during an append. Then a whole old end, which may be a person's, hides
- * the beginning of the append, but not all of its prefix. The append is whole, or it was still being written,
- * and the copy ends where a page does. Further appends may have been read in the same way, and `cp` may have
- * waited for its next turn while any number of pets were appended.
+ * Returns whether the file was copied during an append. `cp` may have waited for its next turn while any
+ * number of pets were appended, each time that it came to the end. The last append is whole, or it was still
+ * being written, and the copy ends where a page does.
  */
-function isCopy({ text, fileBytes, prefix, gaps }: Traces): boolean {
+function isCopy(traces: Traces): boolean {
+  const { text, fileBytes, gaps } = traces
   const hasWholeEnd = text.endsWith(closing) || fileBytes % pageBytes === 0
-  const isCopied = [...prefix].some((_, at) => isEnd(text.slice(0, at)) && isAppendFrom(at, text, prefix))
   const areCopied = gaps.slice(1, -1).every((gap) => isSeparator(gap) || isJoint(gap))
   const last = gaps.at(-1) ?? ''
-  return hasWholeEnd && isCopied && areCopied && (gaps.length === 1 || isEndOfCopy(last))
+  return hasWholeEnd && beginsAsCopy(traces) && areCopied && (gaps.length === 1 || isEndOfCopy(last))
 }
+
+/**
+ * Returns whether the tail begins with an old end, which may be a person's, and goes on as an append that was
+ * written over it. `cp` has read the old end to its end or, where a page ended within it, to there.
+ */
+function beginsAsCopy({ text, petsEnd, prefix }: Traces): boolean {
+  const maxLength = text.search(/[^\s\]}]|$/)
+  for (let length = 1; length <= maxLength; length++) {
+    const isReadSo = isEnd(text.slice(0, length)) || (petsEnd + length) % pageBytes === 0
+    const isAppend =
+      length < prefix.length ? isAppendFrom(length, text, prefix) : restOfPet.test(text.slice(length))
+    if (isReadSo && isAppend) return true
+  }
+  return false
+}
+
+/** An old end that is as long as the prefix of an append, or longer, leaves the rest of a line of the first pet. */
+const restOfPet = /^[^{\n][^\n]*"categoryId":-?\d+,"status":"[a-z]+"\}(?:,?\n|$)/
 
 /**
  * Returns whether the tail is as an append from this position on. Only the prefix is compared, as far as the
