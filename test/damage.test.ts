@@ -319,9 +319,11 @@ test('takes out a hole in a pet behind which 128 whole ones stand, and none befo
     [maxAppendPets, false],
     [maxAppendPets + 1, undefined],
   ] as const) {
-    const pets = Array.from({ length: behind + 20 }, (_, index) => pet(index + 1))
+    const pets = Array.from({ length: behind + 20 }, (_, index) => ({ ...pet(index + 1), name: 'x' }))
     const long = { ...pet(20), name: 'y'.repeat(800) }
-    assert.equal(holeBefore(pets.with(19, long), 19, 'yyy')?.isOfCopy, isOfCopy, `${behind}`)
+    const damage = holeBefore(pets.with(19, long), 19, 'yyy')
+    assert.equal(damage?.isOfCopy, isOfCopy, `${behind}`)
+    if (damage !== undefined) assert.equal(damage.missingWords, 'id 20 was there, or was never given')
   }
 })
 

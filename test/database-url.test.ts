@@ -159,7 +159,7 @@ for (const [what, env, expected] of [
     {},
     ['--database: sslrootcert: "none.pem": cannot be read: no such file or directory (ENOENT)'],
   ],
-  [':99999/pets', {}, ['--database: port: expected a port from 1 to 65535']],
+  [':65536/pets', {}, ['--database: port: expected a port from 1 to 65535']],
   ['/pets', { PGPORT: 'x' }, ['PGPORT: expected a port from 1 to 65535']],
   [
     ':0/pets?foo=1&connect_timeout=abc&connection_limit=x',

@@ -100,6 +100,12 @@ describe('refuses, closes and answers the next client', () => {
       417,
       'expectation_failed',
     ],
+    [
+      'an expectation beside the known one',
+      formatRequest('POST /v1/pets', ['Expect: 100-continue, x'], pet),
+      417,
+      'expectation_failed',
+    ],
     ['an empty expectation', formatRequest('GET /v1/pets', ['Expect: ']), 417, 'expectation_failed'],
   ]
   for (const [title, bytes, status = 400, code = 'malformed_request'] of cases)

@@ -70,6 +70,13 @@ describe('media types (RFC 9110 8.3, RFC 8259 11)', () => {
     assert.ok(assertRefusal(answer, 415, 'unsupported_media_type').length < 300)
   })
 
+  test('refuses two lines of Content-Type, of which Node shows the first', async (t) => {
+    const client = await connectRaw(t, (await startApp(t)).url)
+    const lines = ['Content-Type: application/json', 'content-type: text/plain']
+    client.write(formatRequest('POST /v1/pets', lines, JSON.stringify(pet)))
+    assertRefusal(await client.read(), 415, 'unsupported_media_type')
+  })
+
   test('refuses an empty Content-Type', async (t) => {
     const client = await connectRaw(t, (await startApp(t)).url)
     client.write(formatRequest('POST /v1/pets', ['Content-Type: '], JSON.stringify(pet)))

@@ -11,6 +11,8 @@ import { HttpError } from './response.ts'
 export interface BodyRequest {
   /** By their names in small letters. */
   readonly headers: Readonly<NodeJS.Dict<string>>
+  /** How many lines of the header there are: of several, `headers` has the first. */
+  readonly contentTypeLines: number
   readonly body: RequestBody
   /** Sends 100 Continue if the client waits for it. To be called before the body is read. */
   askForBody?: (() => void) | undefined
@@ -43,9 +45,11 @@ export async function readBody(request: BodyRequest): Promise<unknown> {
 }
 
 /** Throws where the head is enough to refuse the body. */
-function checkBodyHead({ headers, body }: BodyRequest): void {
+function checkBodyHead({ headers, contentTypeLines, body }: BodyRequest): void {
   if (body.stopReason !== undefined) throw body.stopReason
   const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
+  if (contentTypeLines > 1)
+    throw new HttpError('unsupported_media_type', `Content-Type: is given more than once; ${whatToSend}`)
   if (!jsonType.test(type)) {
     const fault = `Content-Type: expected application/json, got ${describe(type)}`
     throw new HttpError('unsupported_media_type', `${fault}; ${whatToSend}`)

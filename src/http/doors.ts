@@ -110,6 +110,7 @@ export function createFetch(core: Core) {
       headers: Object.fromEntries(request.headers),
       hostLines: 0,
       authorizationLines: 0,
+      contentTypeLines: 0,
       client: {
         get destroyed() {
           return signal?.aborted === true

@@ -60,10 +60,12 @@ export function createArrival(message: Message, version: string | undefined, cli
   const { method = '', url: target = '', originalUrl: originalTarget, headers, rawHeaders = [] } = message
   let hostLines = 0
   let authorizationLines = 0
+  let contentTypeLines = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]?.toLowerCase()
     if (name === 'host') hostLines++
     else if (name === 'authorization') authorizationLines++
+    else if (name === 'content-type') contentTypeLines++
   }
   return {
     method,
@@ -75,6 +77,7 @@ export function createArrival(message: Message, version: string | undefined, cli
     headers: headers as Arrival['headers'],
     hostLines,
     authorizationLines,
+    contentTypeLines,
     client,
     body: new RequestBody((body) => body.collect(message)),
   }
@@ -95,7 +98,7 @@ export function checkFraming({ version, headers, hostLines }: Arrival): void {
   }
   if (version !== '1.1' && version !== '1.0')
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
-  // Node finds the expectation in this way (RFC 9110 section 10.1.1).
-  if (expect !== undefined && version === '1.1' && !/(?:^|\W)100-continue(?:$|\W)/i.test(expect))
+  // Node takes any list that has it for it (RFC 9110 section 10.1.1).
+  if (expect !== undefined && version === '1.1' && expect.toLowerCase() !== '100-continue')
     throw new HttpError('expectation_failed', undefined, [], true)
 }
