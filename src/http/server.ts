@@ -265,9 +265,12 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
  * unless somebody says `close`, and HTTP/1.0 closes it unless somebody says `keep-alive`.
  */
 function endsConnection({ version, headers }: Arrival): boolean {
-  const options = (headers['connection'] ?? '').toLowerCase().split(/[ \t]*,[ \t]*/)
-  return options.includes('close') || (version !== '1.1' && !options.includes('keep-alive'))
+  const { connection = '' } = headers
+  return version === '1.1' ? closeOption.test(connection) : !keepAliveOption.test(connection)
 }
+
+const closeOption = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
+const keepAliveOption = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i
 
 /** Makes the text of the last response of an HTTP/1 connection. */
 function formatReply({ status, headers, body = '' }: Reply): string {
