@@ -9,7 +9,17 @@ import { promisify } from 'node:util'
 import { createPetStore } from '../src/pet-store-server.ts'
 import type { RequestLog } from '../src/options/types.ts'
 import { clock } from '../src/system/clock.ts'
-import { start, startOnce, assertAnswersNext, assertWholeRefusal } from './raw-service.ts'
+import {
+  assertAnswersNext,
+  assertWholeRefusal,
+  chunked,
+  creation,
+  list,
+  pet,
+  start,
+  startOnce,
+  stored,
+} from './raw-service.ts'
 import {
   assertAnswersAtLast,
   assertRefusal,
@@ -24,12 +34,6 @@ import {
   send,
   startApp,
 } from './support.ts'
-
-const pet = '{"name":"Rex","categoryId":1}'
-const stored = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}'
-const list = formatRequest('GET /v1/pets')
-const creation = formatRequest('POST /v1/pets', [], pet)
-const chunked = 'Transfer-Encoding: chunked'
 
 describe('requests in one write (RFC 9112 9.3.2)', () => {
   const shared = startOnce()

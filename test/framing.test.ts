@@ -1,7 +1,17 @@
 /** What Node would refuse or answer by itself, request by request: raw bytes over real sockets. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { start, startOnce, assertAnswersNext, assertWholeRefusal } from './raw-service.ts'
+import {
+  assertAnswersNext,
+  assertWholeRefusal,
+  chunked,
+  creation,
+  list,
+  pet,
+  start,
+  startOnce,
+  stored,
+} from './raw-service.ts'
 import {
   assertRefusal,
   authorization,
@@ -12,11 +22,6 @@ import {
   startApp,
 } from './support.ts'
 
-const pet = '{"name":"Rex","categoryId":1}'
-const stored = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}'
-const list = formatRequest('GET /v1/pets')
-const creation = formatRequest('POST /v1/pets', [], pet)
-const chunked = 'Transfer-Encoding: chunked'
 const bearer = `Authorization: ${authorization}`
 
 describe('refuses, closes and answers the next client', () => {

@@ -6,6 +6,7 @@ import { startPetStore } from '../src/pet-store-server.ts'
 import {
   assertRefusal,
   connectRaw,
+  formatRequest,
   key,
   makeDataFile,
   type RawAnswer,
@@ -15,6 +16,12 @@ import {
   startApp,
   root,
 } from './support.ts'
+
+export const pet = '{"name":"Rex","categoryId":1}'
+export const stored = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}'
+export const list = formatRequest('GET /v1/pets')
+export const creation = formatRequest('POST /v1/pets', [], pet)
+export const chunked = 'Transfer-Encoding: chunked'
 
 /** A service on a data file: a commit to it takes longer than reading the next request. */
 export interface Started extends Pick<StartedApp, 'url' | 'send'> {

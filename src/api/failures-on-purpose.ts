@@ -43,7 +43,8 @@ function failWithCode(
   methods: readonly string[],
 ): Reply {
   const { method, target, headers } = arrival
-  const consequence = method === 'POST' ? (isAfter ? perhapsStored : notStored) : notReadable
+  const ofCreation = isAfter ? perhapsStored : notStored
+  const consequence = method === 'POST' ? ofCreation : notReadable
   switch (code) {
     case 'unauthorized':
       return refusalReply(headers['authorization'] === undefined ? missingKey() : invalidKey())
