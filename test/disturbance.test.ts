@@ -143,6 +143,11 @@ test('gives an error code the words that a client gets when the failure is real'
     await messageOf('insufficient_storage', creation),
     'There is no room left; nothing was stored.',
   )
+  // A later version may change and remove pets: such a request does more than read, too.
+  assert.equal(
+    await messageOf('storage_failed', { method: 'DELETE' }, '/v1/pets/5'),
+    'The storage failed; nothing was stored.',
+  )
   assert.equal(await messageOf('storage_failed'), 'The storage failed; no pet can be read now.')
   assert.equal(
     await messageOf('data_file_invalid', creation),

@@ -9,7 +9,7 @@ import { createCors, isPreflight } from '../http/cors.ts'
 import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
 import { findMountFault, isMountPath } from '../http/mount.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import { type Arrival, checkFraming, type Client, type Core } from '../http/request.ts'
+import { type Arrival, checkFraming, type Client, type Core, isSafe } from '../http/request.ts'
 import { refusalReply, HttpError, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
@@ -204,7 +204,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
     giveUp(arrival, isWhole) {
       const given = inFlight.find((each) => each.arrival === arrival)
       if (given !== undefined) settle(given)
-      const mayHaveActed = arrival.method === 'POST' && isWhole
+      const mayHaveActed = !isSafe(arrival.method) && isWhole
       const error = mayHaveActed ? storageFailure(false, perhapsStored) : new HttpError('shutting_down')
       return complete(
         toReply(error, arrival),

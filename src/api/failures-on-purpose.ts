@@ -2,7 +2,7 @@
 import { unescape } from 'node:querystring'
 import { invalidKey, missingKey } from '../http/bearer-auth.ts'
 import type { Failure } from '../http/disturbance.ts'
-import type { Arrival } from '../http/request.ts'
+import { type Arrival, isSafe } from '../http/request.ts'
 import { refusalReply, InvalidValues, type Reply } from '../http/response.ts'
 import { findPath } from '../http/router.ts'
 import { notReadable, notStored, perhapsStored, storageFailure } from '../store/store.ts'
@@ -43,8 +43,8 @@ function failWithCode(
   methods: readonly string[],
 ): Reply {
   const { method, target, headers } = arrival
-  const ofCreation = isAfter ? perhapsStored : notStored
-  const consequence = method === 'POST' ? ofCreation : notReadable
+  const ofChange = isAfter ? perhapsStored : notStored
+  const consequence = isSafe(method) ? notReadable : ofChange
   switch (code) {
     case 'unauthorized':
       return refusalReply(headers['authorization'] === undefined ? missingKey() : invalidKey())

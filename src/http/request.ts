@@ -83,6 +83,11 @@ export function createArrival(message: Message, version: string | undefined, cli
   }
 }
 
+/** Returns whether a method only asks (RFC 9110 section 9.2.1): any other may have changed something. */
+export function isSafe(method: string): boolean {
+  return ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)
+}
+
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
 export function checkFraming({ version, headers, hostLines }: Arrival): void {
   const { host, 'transfer-encoding': coding, expect } = headers
