@@ -60,7 +60,7 @@ const requireAnywhere = `var require = typeof require === "function" ? require :
   process.getBuiltinModule("module").createRequire(process.argv[1]);`
 
 rmSync(folder, { recursive: true, force: true })
-mkdirSync(folder, { recursive: true })
+mkdirSync(folder)
 // Under this project's package.json (`"type": "module"`), a `.js` file would be an ES module.
 write('package.json', '{ "type": "commonjs" }\n')
 write('openapi.json', openApiText)
