@@ -182,6 +182,16 @@ describe('a preflight', () => {
     assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [404, '*'])
   })
 
+  test('of a target with a bad escape is answered, so that the page can read the 400 behind it', async (t) => {
+    const client = await connectRaw(t, (await startApp(t)).url)
+    for (const target of ['/v1/%zz', '/v1/pets?limit=%C3']) {
+      client.write(preflight(target, 'GET') + formatRequest(`GET ${target}`, [`Origin: ${ours}`]))
+      const { status, headers } = await client.read()
+      assert.deepEqual([status, headers.get('access-control-allow-methods')], [204, 'GET'])
+      assert.equal((await client.read()).status, 400)
+    }
+  })
+
   test('is what has an origin and a method: any other OPTIONS of an unknown path is 404', async (t) => {
     const client = await connectRaw(t, (await startApp(t)).url)
     for (const lines of [[], [`Origin: ${ours}`], ['Access-Control-Request-Method: GET']]) {

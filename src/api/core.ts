@@ -15,7 +15,7 @@ import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { clock } from '../system/clock.ts'
-import { describeBug } from '../system/errors.ts'
+import { attempt, describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery } from './operations.ts'
 import { errorCodes, formatAllow, methodNotAllowed, codeReply } from './refusals.ts'
 import { failOnPurpose } from './failures-on-purpose.ts'
@@ -55,10 +55,11 @@ export function createCore(options: CoreOptions): DisturbableCore {
     const { method, target } = arrival
     // There are no tunnels here (RFC 9110 section 9.3.6).
     if (method === 'CONNECT' || (method === 'OPTIONS' && target === '*')) return everyPath
-    const match = findMatch(isMountPath(arrival, basePath) ? basePath : target)
+    const path = isMountPath(arrival, basePath) ? basePath : target
+    // If a preflight is refused, even for a bad escape, the page sees a CORS error, and not what is wrong.
+    if (isPreflight(arrival)) return attempt(() => findMatch(path)) ?? everyPath
+    const match = findMatch(path)
     if (match !== undefined) return match
-    // If a preflight is refused, the page sees a CORS error, and no 404.
-    if (isPreflight(arrival)) return everyPath
     // Clients that come close get a hint: `/pets`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
     const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
     const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
@@ -78,12 +79,8 @@ export function createCore(options: CoreOptions): DisturbableCore {
    * each of its responses.
    */
   function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
-    try {
-      return findMatch(target)?.resource.get(method)
-    } catch {
-      // The path has a bad escape.
-      return undefined
-    }
+    // The path may have a bad escape.
+    return attempt(() => findMatch(target))?.resource.get(method)
   }
 
   function isBelowV1(target: string): boolean {
