@@ -553,6 +553,21 @@ describe('close', () => {
     await half.closed
   })
 
+  test('of a handle calls the storage no more, even for a body that ends later', async () => {
+    const storage = new TestStorage()
+    const store = await createPetStore({ apiKeys: [key], storage })
+    const { readable: body, writable } = new TransformStream()
+    const headers = { authorization: `Bearer ${key}` }
+    const init: RequestInit = { method: 'POST', headers, body, duplex: 'half' }
+    const response = store.fetch(new Request('http://localhost/v1/pets', init))
+    await store.close()
+    const writer = writable.getWriter()
+    void writer.write(new TextEncoder().encode('{"name":"Rex","categoryId":1}'))
+    void writer.close()
+    const { status } = await response
+    assert.deepEqual([status, (await storage.list({ limit: 1 })).pets], [503, []])
+  })
+
   test('logs a request that it gave up once, as it was answered', async () => {
     const gate = createGate()
     const storage = new TestStorage()

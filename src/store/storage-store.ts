@@ -18,6 +18,7 @@ import {
   type PetStorage,
   PetStoreError,
   storageFailure,
+  storeClosed,
   type Store,
 } from './store.ts'
 
@@ -42,6 +43,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
   const failedAt = new Map<'reads' | 'creations', number>()
   /** A client may send a bad pet again and again. The log is told of a new reason only. */
   let lastRefusal = ''
+  let isClosed = false
 
   function isCreationKnownToFail(): boolean {
     const knownMs = clock.performanceNow() - (failedAt.get('creations') ?? -Infinity)
@@ -111,10 +113,11 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     async get(id) {
       return parseResult(v.optional(PetSchema), await call('reads', () => storage.get(id)))
     },
-    create: (newPet) => queue.add(newPet),
+    create: (newPet) => (isClosed ? Promise.reject(storeClosed()) : queue.add(newPet)),
     whyNoCreation: () => (isCreationKnownToFail() ? 'storage_failed' : undefined),
     /** Resolves when the queue is empty, or at the deadline if one is given: a storage may never answer. */
     close(deadline) {
+      isClosed = true
       return new Promise((resolve) => {
         // The listener may have taken all the time. Newer versions of Node warn of a negative delay
         // (https://github.com/nodejs/node/pull/46678).
