@@ -60,12 +60,12 @@ export function getRequest(target: string): HttpRequest {
 }
 
 /**
- * Two hundred queries for the same list, told apart by a parameter that servers ignore. Our server keeps the pages of a few
- * queries until a pet changes; of so many it keeps none, and has to make each page anew.
+ * Lists that each begin behind another pet, from the first on. Our server keeps the replies of 64 lists at most, by what their queries
+ * mean, until a pet changes: asked for one after the other, it has to make each of a few hundred anew.
  */
-export function varyQuery(target: string): string[] {
+export function varyPage(target: string, count: number): string[] {
   const separator = target.includes('?') ? '&' : '?'
-  return Array.from({ length: 200 }, (_, index) => `${target}${separator}n=${index}`)
+  return Array.from({ length: count }, (_, after) => `${target}${separator}after=${after}`)
 }
 
 /** A hundred different pets to create, and the requests that do. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Bench } from './bench.ts'
 import { askAll } from './checks.ts'
 import { resetPets } from './contenders.ts'
-import { createPets, creations, getRequest, varyQuery, writeManyPets } from './data.ts'
+import { createPets, creations, getRequest, writeManyPets } from './data.ts'
 import type { HttpRequest } from './http.ts'
 import { compare, type Effort, type Entrant, type Race, runRounds } from './race.ts'
 import { startOursTwice } from './servers.ts'
@@ -17,38 +17,57 @@ interface Operation {
   what: string
   /** What is asked of a store of so many pets. */
   requests(petCount: number): HttpRequest[]
-  /** The ids that the response to each read has, by its place in the list; absent for creations. */
-  ids?(petCount: number, index: number): number[]
+  /** The ids that the response to each of them has; absent for creations. */
+  ids?(petCount: number): number[][]
 }
 
-// Lists come with many queries, so that the store is measured and not the pages that ours keeps.
+/** Each limit with each `after`. Ours keeps the replies of 64 lists at most, and has to make each of hundreds anew. */
+interface Pages {
+  limits: number[]
+  afters(petCount: number): number[]
+}
+
+function listOperation(what: string, { limits, afters }: Pages, status?: 'sold'): Operation {
+  const filter = status === undefined ? '' : `&status=${status}`
+  const pagesOf = (petCount: number) =>
+    afters(petCount).flatMap((after) => limits.map((limit) => ({ after, limit })))
+  return {
+    what,
+    requests: (petCount) =>
+      pagesOf(petCount).map(({ after, limit }) =>
+        getRequest(`/v1/pets?limit=${limit}${filter}&after=${after}`),
+      ),
+    ids: (petCount) =>
+      pagesOf(petCount).map(({ after, limit }) => {
+        // Only the last 25 pets are sold.
+        const before = status === undefined ? after : Math.max(after, petCount - 25)
+        return countFrom(before + 1, limit)
+      }),
+  }
+}
+
 const operations: Operation[] = [
-  {
-    what: 'GET /v1/pets',
-    requests: () => varyQuery('/v1/pets').map(getRequest),
-    ids: () => countFrom(1, 20),
-  },
-  {
-    what: 'GET /v1/pets?limit=100',
-    requests: () => varyQuery('/v1/pets?limit=100').map(getRequest),
-    ids: () => countFrom(1, 100),
-  },
-  {
-    // Only the last 25 pets are sold.
-    what: 'GET /v1/pets?status=sold',
-    requests: () => varyQuery('/v1/pets?status=sold').map(getRequest),
-    ids: (petCount) => countFrom(petCount - 24, 20),
-  },
-  {
-    what: 'GET /v1/pets?after={the middle}',
-    requests: (petCount) => varyQuery(`/v1/pets?after=${petCount / 2}`).map(getRequest),
-    ids: (petCount) => countFrom(petCount / 2 + 1, 20),
-  },
+  listOperation('GET /v1/pets?limit={20 to 29}&after={0 to 69}', {
+    limits: countFrom(20, 10),
+    afters: () => countFrom(0, 70),
+  }),
+  listOperation('GET /v1/pets?limit={60 to 69}&after={0 to 29}', {
+    limits: countFrom(60, 10),
+    afters: () => countFrom(0, 30),
+  }),
+  listOperation(
+    'GET /v1/pets?limit={10 to 15}&status=sold&after={the last 100}',
+    { limits: countFrom(10, 6), afters: (petCount) => countFrom(petCount - 100, 85) },
+    'sold',
+  ),
+  listOperation('GET /v1/pets?limit={20 to 29}&after={the middle}', {
+    limits: countFrom(20, 10),
+    afters: (petCount) => countFrom(petCount / 2, 20),
+  }),
   {
     what: 'GET /v1/pets/{petId}',
-    requests: (petCount) =>
-      Array.from({ length: 1000 }, (_, index) => getRequest(`/v1/pets/${spreadId(petCount, index)}`)),
-    ids: (petCount, index) => [spreadId(petCount, index)],
+    requests: (petCount) => spreadIds(petCount).map((id) => getRequest(`/v1/pets/${id}`)),
+    ids: (petCount) => spreadIds(petCount).map((id) => [id]),
   },
   // Last, since it changes the stores. The small one is put back before each slice, or it would not be small.
   { what: 'POST /v1/pets', requests: () => creations },
@@ -69,7 +88,7 @@ export async function benchGrowth(bench: Bench): Promise<Row[]> {
     for (const { petCount, file, server } of stores) {
       const requests = operation.requests(petCount)
       const entrant: Entrant = { name: String(petCount), server, requests, connections: 64, created: 0 }
-      if (operation.ids !== undefined) await checkIds(operation.ids, petCount, server.port, requests)
+      if (operation.ids !== undefined) await checkIds(operation.ids(petCount), server.port, requests)
       else if (petCount === fewPets) entrant.beforeSlice = () => resetPets(server, file, createPets(fewPets))
       entrants.push(entrant)
     }
@@ -103,24 +122,19 @@ function writeStore(bench: Bench, petCount: number): string {
   return file
 }
 
-async function checkIds(
-  ids: NonNullable<Operation['ids']>,
-  petCount: number,
-  port: number,
-  requests: HttpRequest[],
-): Promise<void> {
+async function checkIds(ids: number[][], port: number, requests: HttpRequest[]): Promise<void> {
   for (const [index, { body }] of (await askAll(port, requests)).entries()) {
     const pets: { id: number }[] = [JSON.parse(body)].flat()
     deepStrictEqual(
       pets.map(({ id }) => id),
-      ids(petCount, index),
+      ids[index],
     )
   }
 }
 
-/** An id of the store; neighbours in the list are far apart in the store. */
-function spreadId(petCount: number, index: number): number {
-  return ((index * 799_819) % petCount) + 1
+/** Ids of the store; neighbours in the list are far apart in the store. */
+function spreadIds(petCount: number): number[] {
+  return Array.from({ length: 1000 }, (_, index) => ((index * 799_819) % petCount) + 1)
 }
 
 function countFrom(first: number, count: number): number[] {

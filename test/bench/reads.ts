@@ -3,7 +3,7 @@ import { deepStrictEqual } from 'node:assert'
 import type { Bench } from './bench.ts'
 import { checkPets } from './checks.ts'
 import { startEntrants, type Contender } from './contenders.ts'
-import { createPets, getRequest, varyQuery } from './data.ts'
+import { createPets, getRequest, type Pet, varyPage } from './data.ts'
 import type { HttpResponse } from './http.ts'
 import { compare, raceGenerations } from './race.ts'
 import { rateRow, type Row } from './table.ts'
@@ -11,8 +11,13 @@ import { rateRow, type Row } from './table.ts'
 const pets = createPets(100)
 const sold = pets.filter((pet) => pet.status === 'sold')
 
+/** For a list that is another one each time: enough for 980 pages of 20. */
+const manyPets = createPets(999)
+
 export interface Read {
   what: string
+  /** What every store has. */
+  pets: Pet[]
   /** Asked in turn. */
   targets: string[]
   /** The same for json-server, which pages in its own way. */
@@ -26,6 +31,7 @@ export interface Read {
 export const reads: Read[] = [
   {
     what: 'GET /v1/pets (20 pets)',
+    pets,
     targets: ['/v1/pets'],
     jsonServerTargets: ['/pets?_start=0&_limit=20'],
     check: ([response]) => checkPets(response, pets.slice(0, 20), pets.length),
@@ -33,6 +39,7 @@ export const reads: Read[] = [
   },
   {
     what: 'GET /v1/pets?limit=100 (100 pets)',
+    pets,
     targets: ['/v1/pets?limit=100'],
     jsonServerTargets: ['/pets?_start=0&_limit=100'],
     check: ([response]) => checkPets(response, pets, pets.length),
@@ -40,6 +47,7 @@ export const reads: Read[] = [
   },
   {
     what: 'GET /v1/pets?status=sold (20 pets)',
+    pets,
     targets: ['/v1/pets?status=sold'],
     jsonServerTargets: ['/pets?status=sold&_start=0&_limit=20'],
     check: ([response]) => checkPets(response, sold.slice(0, 20), sold.length),
@@ -47,17 +55,19 @@ export const reads: Read[] = [
   },
   {
     // Each list above is the same one again and again, which ours keeps as it was sent, and Fastify makes anew.
-    what: 'GET /v1/pets (20 pets, a new query each time)',
-    targets: varyQuery('/v1/pets'),
-    // It would take the parameter for a filter.
-    jsonServerTargets: Array<string>(200).fill('/pets?_start=0&_limit=20'),
+    what: 'GET /v1/pets?after={0 to 979} (20 pets, another list each time)',
+    pets: manyPets,
+    targets: varyPage('/v1/pets', 980),
+    jsonServerTargets: Array.from({ length: 980 }, (_, start) => `/pets?_start=${start}&_limit=20`),
     check: (responses) => {
-      for (const response of responses) checkPets(response, pets.slice(0, 20), pets.length)
+      for (const [after, response] of responses.entries())
+        checkPets(response, manyPets.slice(after, after + 20), manyPets.length)
     },
     bareBar: 0.9,
   },
   {
     what: 'GET /v1/pets/{petId} (100 in turn)',
+    pets,
     targets: pets.map(({ id }) => `/v1/pets/${id}`),
     jsonServerTargets: pets.map(({ id }) => `/pets/${id}`),
     check: (responses) =>
@@ -70,8 +80,8 @@ export const reads: Read[] = [
 ]
 
 export async function benchRead(bench: Bench, read: Read): Promise<Row[]> {
-  const { what, targets, jsonServerTargets, check, bareBar } = read
-  const workload = { pets, requests: targets.map(getRequest), connections: 64, check }
+  const { what, pets: stored, targets, jsonServerTargets, check, bareBar } = read
+  const workload = { pets: stored, requests: targets.map(getRequest), connections: 64, check }
   const raceAgainst = async (contenders: Contender[], effort: Bench['effort']) => {
     const race = await raceGenerations(effort, () => startEntrants(bench, workload, contenders))
     return contenders.map(({ name, bar }) => rateRow(what, name, compare(race, 'ours', name), bar))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'pg'
 import { prepareTables } from '../../src/postgres/postgres-storage.ts'
-import { createPets, creations, getRequest, key, varyQuery, writePetsFile } from '../bench/data.ts'
+import { createPets, creations, getRequest, key, varyPage, writePetsFile } from '../bench/data.ts'
 import { describeMachine } from '../bench/machine.ts'
 import { compare, runRounds, type Effort, type Entrant, type Race } from '../bench/race.ts'
 import { startNode } from '../bench/servers.ts'
@@ -21,8 +21,8 @@ const effort: Effort = {
 }
 const loads = {
   'GET /v1/pets': [getRequest('/v1/pets')],
-  'GET /v1/pets, a new query each time': varyQuery('/v1/pets').map(getRequest),
-  'GET /v1/pets?limit=100, a new query each time': varyQuery('/v1/pets?limit=100').map(getRequest),
+  'GET /v1/pets?after={0 to 979}': varyPage('/v1/pets', 980).map(getRequest),
+  'GET /v1/pets?limit=100&after={0 to 979}': varyPage('/v1/pets?limit=100', 980).map(getRequest),
   'POST /v1/pets': creations,
 }
 

@@ -14,9 +14,9 @@ app.use((request, response, next) => {
 })
 
 app.get('/v1/pets', (request, response) => {
-  const { limit: given = '20', status } = request.query
+  const { limit: given = '20', status, after = '0' } = request.query
   const limit = Number(given)
-  const pets = store.list(limit, status, 0)
+  const pets = store.list(limit, status, Number(after))
   response.setHeader('X-Total-Count', store.count(status))
   if (pets.length > limit) {
     pets.pop()
