@@ -193,15 +193,17 @@ test('restores the file that a killed process had moved aside, and says so', asy
   )
 })
 
-test('an export restores the file that a killed process had moved aside, and is refused', async () => {
+test('an export is refused where a killed process had moved the file aside, and leaves that to a start', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   interruptRewrite(path)
+  const before = listFolder(dirname(path))
   await assert.rejects(
     writeDataFile(path, async () => []),
-    /exists already; export to a new file/,
+    { message: `${path}: was moved aside by a rewrite that was interrupted; export to a new file` },
   )
-  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
-  assert.equal(nodeFs.readFileSync(path, 'utf8'), edited)
+  assert.deepEqual(listFolder(dirname(path)), before)
+  const { store } = await openStore(t, path)
+  assert.equal(store.size, 2)
 })
 
 test('an import takes a missing file for one to be restored, as a start does, and otherwise says so', () => {

@@ -161,8 +161,8 @@ export function sayKeptFiles(disk: Disk): void {
   }
 }
 
-/** If there are kept pets, the error also says what to do to go on with these or the file. */
-export function refuseBesideKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
+/** Returns the error; if there are kept pets, it also says what to do to go on with these or the file. */
+export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {

@@ -159,19 +159,22 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
   return true
 }
 
+/** Returns whether there is no data file, but the old one of a rewrite that was interrupted in an earlier run. */
+export function isOldFileAside(disk: Disk): boolean {
+  const target = disk.findTarget()
+  return disk.statIdentity(target) === undefined && disk.statIdentity(oldName(target)) !== undefined
+}
+
 /**
- * Returns whether a rewrite was interrupted in an earlier run, so that its old file has to be restored.
  * Without the new file beside it, or beside kept pets, the old file may lack pets that were confirmed since:
  * then throws a DataFileUnusable that names it.
  */
-export function mustRestoreOldFile(disk: Disk, hasKeptPets: boolean): boolean {
+export function refuseDoubtfulOldFile(disk: Disk, hasKeptPets: boolean): void {
   const target = disk.findTarget()
-  const oldPath = oldName(target)
-  if (disk.statIdentity(target) !== undefined || disk.statIdentity(oldPath) === undefined) return false
-  if (disk.statIdentity(newName(target)) !== undefined && !hasKeptPets) return true
+  if (disk.statIdentity(newName(target)) !== undefined && !hasKeptPets) return
   const name = basename(target)
   const remedy = `rename it to ${name} to go on with its pets, or to another name to go on without them`
-  const fault = `${basename(oldPath)}, which an earlier run has moved aside, may lack pets; ${remedy}`
+  const fault = `${basename(oldName(target))}, which an earlier run has moved aside, may lack pets; ${remedy}`
   throw DataFileUnusable.ofFile(disk.name, `is missing, and ${fault}`)
 }
 

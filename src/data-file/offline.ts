@@ -7,8 +7,8 @@ import type { Pet } from '../pet/pet.ts'
 import { Disk, type DiskOptions } from './disk.ts'
 import { DataFileUnusable } from './errors.ts'
 import { formatFile, parseFileText, readFileText } from './file-text.ts'
-import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
-import { mustRestoreOldFile, linkIfMissing, restoreOldFile, writeWhole } from './new-files.ts'
+import { findKeptFiles, nameKeptPets, sayKeptFiles } from './kept-pets.ts'
+import { isOldFileAside, linkIfMissing, refuseDoubtfulOldFile, writeWhole } from './new-files.ts'
 import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
 import { refuseLostLink, toStartRefusal } from './start.ts'
 import type { Damage } from './damage.ts'
@@ -66,9 +66,9 @@ function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
 
 /** Throws a DataFileUnusable unless there is a file, or one that a start restores. */
 export function refuseMissing(disk: Disk): void {
-  const hasKeptPets = findKeptFiles(disk).length > 0
-  if (disk.statIdentity() !== undefined || mustRestoreOldFile(disk, hasKeptPets)) return
-  throw refuseBesideKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
+  if (disk.statIdentity() !== undefined) return
+  if (isOldFileAside(disk)) return refuseDoubtfulOldFile(disk, findKeptFiles(disk).length > 0)
+  throw nameKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
 }
 
 /**
@@ -78,10 +78,13 @@ export function refuseMissing(disk: Disk): void {
 export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
   const disk = new Disk(path)
   const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
-  // A crash may have left the old file of an interrupted rewrite here. It is restored, and the export then
-  // refused: a start on the exported file would remove it.
-  if (mustRestoreOldFile(disk, findKeptFiles(disk).length > 0)) await restoreOldFile(disk)
   if (disk.statIdentity() !== undefined) throw alreadyExists
+  // A start on the exported file would remove the old one.
+  if (isOldFileAside(disk))
+    throw DataFileUnusable.ofFile(
+      disk.name,
+      'was moved aside by a rewrite that was interrupted; export to a new file',
+    )
   const pets = await readPets()
   const bytes = Buffer.concat([...formatFile(pets)])
   parseFileText(disk.name, bytes)

@@ -9,7 +9,7 @@ import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
 import { describeFaults, type FileText, readFileText } from './file-text.ts'
 import { findKeptFiles } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory-limits.ts'
-import { mustRestoreOldFile } from './new-files.ts'
+import { isOldFileAside, refuseDoubtfulOldFile } from './new-files.ts'
 import { type Damage, findDamage } from './damage.ts'
 
 /** A file that keeps changing is read again for this long, while the server runs or at a start. */
@@ -79,7 +79,7 @@ type Remedy = 'restore' | 'create' | 'none' | Damage
 
 /**
  * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept
- * files of this run. Throws a DataFileChanged if the save goes on, and what mustRestoreOldFile throws.
+ * files of this run. Throws a DataFileChanged if the save goes on, and what refuseDoubtfulOldFile throws.
  *
  * | The file                                  | At a start                | While the server runs |
  * | ----------------------------------------- | ------------------------- | --------------------- |
@@ -98,7 +98,10 @@ export async function findRemedy(
 ): Promise<Remedy> {
   await waitForSave(disk, identity, isStart)
   const hasKeptPets = findKeptFiles(disk).some(({ path }) => !keptByUs.includes(path))
-  if (isStart && mustRestoreOldFile(disk, hasKeptPets)) return 'restore'
+  if (isStart && isOldFileAside(disk)) {
+    refuseDoubtfulOldFile(disk, hasKeptPets)
+    return 'restore'
+  }
   if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return 'create'
   const damage = findDamage(text)

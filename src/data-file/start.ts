@@ -9,7 +9,7 @@ import { DataFile, type PetData } from './data-file.ts'
 import { Disk, type DiskOptions } from './disk.ts'
 import { DataFileUnusable } from './errors.ts'
 import { DataFileInUse, type Release, lockFile } from './file-lock.ts'
-import { findKeptFiles, refuseBesideKeptPets, sayKeptFiles } from './kept-pets.ts'
+import { findKeptFiles, nameKeptPets, sayKeptFiles } from './kept-pets.ts'
 
 /** Throws a DataFileUnusable. */
 export async function openDataFile(
@@ -92,5 +92,5 @@ export function toStartRefusal(disk: Disk, error: unknown): unknown {
   const fault = isSystemError(error)
     ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
     : error
-  return fault instanceof DataFileUnusable ? refuseBesideKeptPets(disk, fault) : fault
+  return fault instanceof DataFileUnusable ? nameKeptPets(disk, fault) : fault
 }
