@@ -1,6 +1,6 @@
 /** How an app that mounts the listener changes the target of a request, and which mounts are wrong. */
-import type { Arrival } from './request.ts'
-import { findPath } from './router.ts'
+import type { Arrival } from '../http/request.ts'
+import { findPath } from '../http/router.ts'
 
 /**
  * Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of
