@@ -35,6 +35,8 @@ const words = [
   '/a',
   '; charset=',
 ]
+/** What may be a pet that was cut off, or a hole on the borders of sectors. */
+const damages = ['{"name":[', '{"x":[\0', `${'\0'.repeat(512)}${'x'.repeat(512)}`]
 const lineEnds = ['\n', '\r', '\r\n', ',\n', '\n  ]\n}\n', ',\n    {"id":', '\0']
 const inLine = [' ', '\t', ...marks, ...words]
 
@@ -192,7 +194,9 @@ test('a data file', async () => {
     (text) => `{"pets":[{"name":"${text}","categoryId":1}]}`,
     (text) => `{"pets":[${text}`,
     (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}${text}`,
+    (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}${text}x\n  ]\n}\n`,
+    (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}]}${text}x\n  ]\n}\n`,
     (text) => `{"${text}":1,"$schema":"${text}"}`,
   ]
-  await assertLinear(take, shapes, [...inLine, ...lineEnds], 32_000)
+  await assertLinear(take, shapes, [...inLine, ...lineEnds, ...damages], 32_000)
 })

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { formatPet, petTextEnd, petTextStart } from '../src/pet/pet.ts'
 import { makeDataFile, startApp, type StartedApp } from './support.ts'
 import { otherPet, wholePet } from './whole-pet.ts'
 
@@ -38,4 +39,12 @@ test('has each member in a store in memory, with an id and without', async (t) =
     { id: 7, ...otherPet },
     { id: 8, ...wholePet },
   ])
+})
+
+test('begins and ends its text so that a part of it is known in a damaged file', () => {
+  for (const pet of [wholePet, otherPet]) {
+    const text = formatPet({ id: 1, ...pet })
+    assert.ok(text.startsWith(petTextStart), text)
+    assert.match(text, new RegExp(`${petTextEnd.source}$`))
+  }
 })

@@ -22,7 +22,7 @@
 import { constants } from 'node:buffer'
 import type { Int64 } from '../json/int64.ts'
 import { JsonFault, JsonReader } from '../json/json.ts'
-import type { Pet } from '../pet/pet.ts'
+import { type Pet, petTextEnd, petTextStart } from '../pet/pet.ts'
 import { readPet } from '../pet/seeds.ts'
 import {
   closingBrackets,
@@ -62,8 +62,8 @@ const pageBytes = 4096
 const closing = closingBrackets.toString()
 
 /** Every append begins with this; the very first one has no comma. */
-const appendPrefix = `${separator}{"id":`
-const firstAppendPrefix = `${firstSeparator}{"id":`
+const appendPrefix = separator + petTextStart
+const firstAppendPrefix = firstSeparator + petTextStart
 
 /** In a copy, the rest of an append follows our closing brackets so. */
 const copyJoint = closing + appendPrefix.slice(closing.length)
@@ -114,6 +114,8 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error
       if (error.offset < tail.length && !isAtNul(text, error.offset)) return undefined
+      // No pet stands within another one. To look for one there would take the square of a long tail.
+      start.lastIndex = Math.max(start.lastIndex, error.offset)
     }
   }
   return found
@@ -182,17 +184,22 @@ function isCopy(traces: Traces): boolean {
  */
 function beginsAsCopy({ text, petsEnd, prefix }: Traces): boolean {
   const maxLength = text.search(/[^\s\]}]|$/)
+  const [end = '', brackets = ''] = /^(\s*\]\s*\})\s*/.exec(text) ?? []
+  // An old end that is as long as the prefix of an append, or longer, leaves the rest of the first pet's line.
+  const restStart = Math.max(prefix.length, text.lastIndexOf('\n', maxLength - 1) + 1)
+  const hasRest = restOfPet.test(text.slice(maxLength))
   for (let length = 1; length <= maxLength; length++) {
-    const isReadSo = isEnd(text.slice(0, length)) || (petsEnd + length) % pageBytes === 0
+    const isWhole = end !== '' && length >= brackets.length && length <= end.length
+    const isReadSo = isWhole || (petsEnd + length) % pageBytes === 0
     const isAppend =
-      length < prefix.length ? isAppendFrom(length, text, prefix) : restOfPet.test(text.slice(length))
+      length < prefix.length ? isAppendFrom(length, text, prefix) : hasRest && length >= restStart
     if (isReadSo && isAppend) return true
   }
   return false
 }
 
-/** An old end that is as long as the prefix of an append, or longer, leaves the rest of a line of the first pet. */
-const restOfPet = /^[^{\n][^\n]*"categoryId":-?\d+,"status":"[a-z]+"\}(?:,?\n|$)/
+/** A pet's line from somewhere behind its `{` on. */
+const restOfPet = new RegExp(`^[^{\\n][^\\n]*${petTextEnd.source}(?:,?\\n|$)`)
 
 /**
  * Returns whether the tail is as an append from this position on. Only the prefix is compared, as far as the
@@ -204,7 +211,8 @@ function isAppendFrom(at: number, text: string, prefix: string): boolean {
 
 /** Returns whether each byte is that of the old end, or of an append that is written over it. */
 function isMixture(part: string, prefix: string): boolean {
-  return part !== '' && [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
+  if (part === '' || part.length > prefix.length) return false
+  return [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
 }
 
 function isCutAppend({ text, faultAt, prefix, gaps }: Traces): boolean {
@@ -225,11 +233,13 @@ function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
 function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   const holes = [...text.matchAll(/\0+/g)]
   const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
+  const isBehindOldEnd = (at: number): boolean => {
+    const before = text.slice(0, at)
+    return before !== '' && (isPartOfEnd(before) || isMixture(before, prefix))
+  }
   const areHoles = holes.every(({ 0: nuls, index }) => {
-    const before = text.slice(0, index)
-    const isBehindOldEnd = before !== '' && (isPartOfEnd(before) || isMixture(before, prefix))
     const end = index + nuls.length
-    return (isBorder(index) || isBehindOldEnd) && (isBorder(end) || end === text.length)
+    return (isBorder(index) || isBehindOldEnd(index)) && (isBorder(end) || end === text.length)
   })
   const isFaultOfHole = isAtNul(text, faultAt) || isMixture(text.slice(0, holes[0]?.index), prefix)
   return holes.length > 0 && areHoles && isFaultOfHole

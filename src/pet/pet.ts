@@ -49,12 +49,16 @@ export function hasId(seed: CheckedSeed): seed is Pet {
  */
 export type EachMember<Value> = { readonly [Member in keyof Pet]-?: Value }
 
+/** The text of every pet begins and ends so. A part of one in a damaged file is known by these. */
+export const petTextStart = '{"id":'
+export const petTextEnd = /"categoryId":-?\d+,"status":"[a-z]+"\}/
+
 /**
  * These return the JSON text of each member, in the interface's order of fields; empty where a pet may lack
- * one. damage.ts knows an append by `{"id":`.
+ * one.
  */
 const memberTexts: EachMember<(pet: Pet) => string> = {
-  id: ({ id }) => `{"id":${id}`,
+  id: ({ id }) => petTextStart + id,
   name: ({ name }) => `,"name":${JSON.stringify(name)}`,
   categoryId: ({ categoryId }) => `,"categoryId":${categoryId}`,
   status: ({ status }) => `,"status":"${status}"`,
