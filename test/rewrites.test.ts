@@ -224,6 +224,32 @@ test('an import takes a missing file for one to be restored, as a start does, an
   )
 })
 
+test('serves the file again when the disk that became read-only in the middle of its rewrite can be written', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, edited)
+  let willTurn = true
+  let isReadOnly = false
+  const fileSystem = watchFileSystem({
+    before({ name, args }) {
+      if (willTurn && name === 'linkSync') {
+        willTurn = false
+        isReadOnly = true
+      }
+      const isWrite = ['linkSync', 'renameSync', 'unlinkSync'].includes(name)
+      if (isReadOnly && (isWrite || (name === 'accessSync' && args[0] !== path))) throw systemError('EROFS')
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  nodeFs.writeFileSync(path, edited.replace('[', '[{"name":"Kit","categoryId":1},'))
+  await assert.rejects(store.reset(), /has to be rewritten, but .* \(EROFS\)/)
+  assert.equal(nodeFs.existsSync(path), false)
+  await assert.rejects(store.reset(), /has to be rewritten, but .* \(EROFS\)/)
+  isReadOnly = false
+  await store.reset()
+  assert.equal((await store.create(newPet('Lea'))).id, 4)
+  assert.deepEqual(namesInFile(path).toSorted(), ['Kit', 'Lea', 'Max', 'Mia'])
+})
+
 test('leaves the file aside when it cannot be restored', async () => {
   const path = join(makeFastFolder(), 'pets.json')
   interruptRewrite(path)
@@ -361,6 +387,19 @@ describe('serves no older state after a rewrite in which a call fails on a file 
       await assert.rejects(openFileStore(killed), /which was kept last, has 3 pets/)
     })
   }
+})
+
+test('a start that cannot make the name of the damaged bytes durable leaves none of them there', async () => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, `${edited.slice(0, -7)},\n    {"id":3,"name":"Cut o`)
+  makeOld(path)
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (name === 'fsync' && place === dirname(path)) throw systemError('EIO')
+    },
+  })
+  await assert.rejects(openFileStore(path, { fileSystem }), /i\/o error \(EIO\)$/)
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
 })
 
 test('rewrites nothing while an old file from before cannot be removed', async (t) => {

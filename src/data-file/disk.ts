@@ -277,12 +277,12 @@ export class Disk {
 
   /**
    * Returns the system's error if this process has no right to write the data file and its folder, which a
-   * rewrite needs.
+   * rewrite needs. A rewrite that has failed halfway has left no data file.
    */
   findRewriteError(): unknown {
     return errorOf(() => {
       const target = this.findTarget()
-      this.fs.accessSync(target, constants.W_OK)
+      if (this.statIdentity(target) !== undefined) this.fs.accessSync(target, constants.W_OK)
       this.fs.accessSync(dirname(target), constants.W_OK)
     })
   }

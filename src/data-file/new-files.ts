@@ -69,19 +69,26 @@ function giveRights(disk: Disk, descriptor: number, like: Stats): void {
   attempt(() => disk.fs.fchmodSync(descriptor, mode))
 }
 
-/** Creates a file for its owner alone. `place` gives it its name when it is whole and durable. */
-export async function writeWhole<T>(
+/**
+ * Creates a file for its owner alone. When it is whole and durable, `place` gives it its name, and returns
+ * that, or undefined where it is taken. If the name cannot be made durable, the file goes.
+ */
+export async function writeWhole(
   disk: Disk,
   target: string,
   parts: Iterable<Buffer>,
-  place: (path: string) => T,
-): Promise<T> {
+  place: (path: string) => string | undefined,
+): Promise<string | undefined> {
   const path = temporaryName(target)
+  let placed: string | undefined
   try {
     await writeNewFile(disk, path, parts)
-    const placed = place(path)
+    placed = place(path)
     await disk.syncFolder(dirname(target))
     return placed
+  } catch (error) {
+    if (placed !== undefined) disk.remove(placed)
+    throw error
   } finally {
     disk.remove(path)
   }
@@ -210,12 +217,14 @@ export async function writeBeside(
   time: number,
   parts: Iterable<Buffer>,
 ): Promise<string> {
-  return writeWhole(disk, target, parts, (newPath) => {
+  let path = ''
+  await writeWhole(disk, target, parts, (newPath) => {
     for (let nameTime = time; ; nameTime++) {
-      const path = `${target}.${kind}-${formatTime(nameTime)}`
+      path = `${target}.${kind}-${formatTime(nameTime)}`
       if (linkIfMissing(disk, newPath, path)) return path
     }
   })
+  return path
 }
 
 /**
