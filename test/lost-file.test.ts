@@ -71,7 +71,7 @@ const accidents: readonly [what: string, fault: RegExp, happen: (path: string) =
   ],
   [
     'becomes a link that leads nowhere',
-    /is missing/,
+    /is missing|cannot be found: .* is a link to /,
     (path) => {
       nodeFs.rmSync(path)
       nodeFs.symlinkSync('backup/old.json', path)
@@ -221,6 +221,19 @@ for (const [what, linked, leadsTo, missing] of [
     assert.deepEqual(namesInFile(join(folder, 'disk/store/pets.json')), ['Rex'])
   })
 }
+
+test('does not start, and makes nothing, where a link leads to none, beside kept pets either', async () => {
+  const folder = makeFolder()
+  const path = join(folder, 'pets.json')
+  nodeFs.symlinkSync('disk/pets.json', path)
+  nodeFs.writeFileSync(`${path}.kept-2026-11-27T09-00-00.000Z`, whole)
+  const before = nodeFs.readdirSync(folder)
+  const refusal =
+    /cannot be found: \S+ is a link to disk\/pets\.json, .*\n.*, which was kept last, has 2 pets; /
+  await assert.rejects(openFileStore(path), refusal)
+  await assert.rejects(checkDataFile(path), refusal)
+  assert.deepEqual(nodeFs.readdirSync(folder), before)
+})
 
 describe(
   'keeps the confirmed pets at once, and a restart after `kill -9` offers them, when the file',
@@ -737,14 +750,39 @@ test('a stop says nothing of pets that were kept before it', async (t) => {
   assert.ok(!lines.some((line) => line.includes('not kept')), lines.join('\n'))
 })
 
-test('a start that is refused names the file in which an earlier run was keeping its pets when it was ended', async () => {
-  const path = makeDataFile('')
-  nodeFs.writeFileSync(`${path}.petstore-temporary`, whole)
-  await assert.rejects(
-    openFileStore(path),
-    /without any; look into pets\.json\.petstore-temporary first: an earlier run was ended while it wrote that file/,
-  )
-  assert.equal(nodeFs.readFileSync(`${path}.petstore-temporary`, 'utf8'), whole)
+for (const [what, text, fault] of [
+  ['an empty file', '', /is empty; put the pets back, or delete it to start without any/],
+  ['no file', undefined, /is missing/],
+] as const) {
+  test(`a start on ${what} is refused, and names the file in which an earlier run was keeping its pets when it was ended`, async () => {
+    const path = join(makeFolder(), 'pets.json')
+    if (text !== undefined) nodeFs.writeFileSync(path, text)
+    nodeFs.writeFileSync(`${path}.petstore-temporary`, whole)
+    const refusal =
+      /; look into pets\.json\.petstore-temporary first: an earlier run was ended while it wrote that file/
+    for (const look of [checkDataFile(path), openFileStore(path)]) {
+      await assert.rejects(look, (error: Error) => fault.test(error.message) && refusal.test(error.message))
+    }
+    assert.equal(nodeFs.readFileSync(`${path}.petstore-temporary`, 'utf8'), whole)
+  })
+}
+
+test('keeps nothing that it does not name when the name of the kept file cannot be made durable', async (t) => {
+  const path = makeDataFile([rex, mia])
+  let isFailing = false
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (isFailing && name === 'fsync' && place === dirname(path)) throw systemError('EIO')
+    },
+  })
+  const { store, lines } = await openStore(t, path, fileSystem)
+  isFailing = true
+  nodeFs.truncateSync(path)
+  await lines.next(/cannot be kept beside it: i\/o error \(EIO\)/)
+  assert.deepEqual(findKept(path), [])
+  isFailing = false
+  await store.close()
+  assert.deepEqual(namesInFile(findKept(path)[0] ?? ''), ['Rex', 'Mia'])
 })
 
 test('has every confirmed pet after a kill at any call that keeps them or goes back to the file, once the message was there', async (t) => {

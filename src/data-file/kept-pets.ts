@@ -147,6 +147,15 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
   return files.toSorted((a, b) => a.time - b.time)
 }
 
+/**
+ * A run may have been ended while it wrote a kept file on a slow disk. A store that began empty would lose
+ * these pets, since it removes that file.
+ */
+export function findUnfinishedFile(disk: Disk): string | undefined {
+  const paths = disk.findPlaces().map(temporaryName)
+  return paths.find((path) => attempt(() => disk.statIdentity(path)) !== undefined)
+}
+
 /** Returns undefined if the text is no time as formatTime writes it. */
 function toTime(text: string): number | undefined {
   const time = Date.parse(text.replace(/-(\d\d)-(\d\d\.)/, ':$1:$2'))
@@ -166,14 +175,9 @@ export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUn
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
-    // A run may have been ended while it wrote a kept file on a slow disk. Who followed "delete it to start
-    // without any" would lose these pets, since a start removes the unfinished file.
-    const half = disk
-      .findPlaces()
-      .map(temporaryName)
-      .find((path) => attempt(() => disk.statIdentity(path)) !== undefined)
+    const unfinished = findUnfinishedFile(disk)
     const why = 'an earlier run was ended while it wrote that file, which may have its pets'
-    const hint = half === undefined ? '' : `; look into ${showKeptFile(disk, half)} first: ${why}`
+    const hint = unfinished === undefined ? '' : `; look into ${showKeptFile(disk, unfinished)} first: ${why}`
     return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
   }
   const kept = showKeptFile(disk, last.path)

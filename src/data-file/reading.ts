@@ -7,7 +7,7 @@ import { clock, delay, tryAgain } from '../system/clock.ts'
 import { type Disk, type Identity, isSame } from './disk.ts'
 import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
 import { describeFaults, type FileText, readFileText } from './file-text.ts'
-import { findKeptFiles } from './kept-pets.ts'
+import { findKeptFiles, findUnfinishedFile } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory-limits.ts'
 import { isOldFileAside, refuseDoubtfulOldFile } from './new-files.ts'
 import { type Damage, findDamage } from './damage.ts'
@@ -81,14 +81,15 @@ type Remedy = 'restore' | 'create' | 'none' | Damage
  * Waits for the end of a save, and finds what to do: the first row that applies. `keptByUs` are the kept
  * files of this run. Throws a DataFileChanged if the save goes on, and what refuseDoubtfulOldFile throws.
  *
- * | The file                                  | At a start                | While the server runs |
- * | ----------------------------------------- | ------------------------- | --------------------- |
- * | was moved aside by a rewrite              | is restored               | is restored (data-file.ts) |
- * | lies beside kept pets of an earlier run   | is an error with a choice | is an error           |
- * | is missing                                | is created                | is an error           |
- * | is damaged (see damage.ts)              | is repaired               | is an error           |
- * | was copied during an append               | is repaired               | is repaired           |
- * | is empty, or wrong otherwise              | is an error               | is an error           |
+ * | The file                                   | At a start                | While the server runs      |
+ * | ------------------------------------------ | ------------------------- | -------------------------- |
+ * | was moved aside by a rewrite               | is restored               | is restored (data-file.ts) |
+ * | lies beside kept pets of an earlier run    | is an error with a choice | is an error                |
+ * | is missing beside an unfinished kept file  | is an error               | is an error                |
+ * | is missing                                 | is created                | is an error                |
+ * | is damaged (see damage.ts)                 | is repaired               | is an error                |
+ * | was copied during an append                | is repaired               | is repaired                |
+ * | is empty, or wrong otherwise               | is an error               | is an error                |
  */
 export async function findRemedy(
   disk: Disk,
@@ -103,7 +104,7 @@ export async function findRemedy(
     return 'restore'
   }
   if (hasKeptPets) return 'none'
-  if (isStart && identity === undefined) return 'create'
+  if (isStart && identity === undefined) return findUnfinishedFile(disk) === undefined ? 'create' : 'none'
   const damage = findDamage(text)
   return damage !== undefined && (isStart || damage.isOfCopy) ? damage : 'none'
 }

@@ -9,7 +9,7 @@ import { DataFile, type PetData } from './data-file.ts'
 import { Disk, type DiskOptions } from './disk.ts'
 import { DataFileUnusable } from './errors.ts'
 import { DataFileInUse, type Release, lockFile } from './file-lock.ts'
-import { findKeptFiles, nameKeptPets, sayKeptFiles } from './kept-pets.ts'
+import { nameKeptPets, sayKeptFiles } from './kept-pets.ts'
 
 /** Throws a DataFileUnusable. */
 export async function openDataFile(
@@ -36,8 +36,7 @@ export async function openDataFile(
 
 export function refuseLostLink(disk: Disk): void {
   const link = findLostLink(disk)
-  // If there are kept pets, no store begins empty: the start is refused later, and names them.
-  if (link === undefined || findKeptFiles(disk).length > 0) return
+  if (link === undefined) return
   const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
   const leads = `${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, ${missing}`
   throw DataFileUnusable.ofFile(disk.name, `cannot be found: ${leads}; mount it, or make that folder`)
