@@ -5,24 +5,15 @@ import type { Int64 } from '../json/int64.ts'
 import { describe } from '../json/words.ts'
 import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds } from '../pet/seeds.ts'
-import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
-import {
-  noIdLeft,
-  storeClosed,
-  type PetStoreError,
-  type PetPage,
-  type PetQuery,
-  type LocalStore,
-} from './store.ts'
+import { noIdLeft, storeClosed, type PetPage, type PetQuery, type LocalStore } from './store.ts'
 
 export class MemoryStore implements LocalStore {
   version = 0
-  readonly #queue = createCommitQueue<PetWithoutId, Pet>((newPets) => this.#commit(newPets), Infinity)
   readonly #seeds: readonly Pet[]
   #pets: Pet[]
   #index: PetIndex
-  #closed: Promise<void> | undefined
+  #isClosed = false
 
   /** Missing ids and statuses are filled in. Throws a TypeError for wrong pets. */
   constructor(seeds: readonly SeedPet[]) {
@@ -47,9 +38,14 @@ export class MemoryStore implements LocalStore {
     return this.#index.list(query)
   }
 
-  create(newPet: PetWithoutId): Promise<Pet> {
-    if (this.#closed !== undefined) return Promise.reject(storeClosed())
-    return this.#queue.add(newPet)
+  async create(newPet: PetWithoutId): Promise<Pet> {
+    if (this.#isClosed) throw storeClosed()
+    const [pet] = fillIds([newPet], this.#index.highestListedId)
+    if (pet === undefined) throw noIdLeft()
+    this.#pets.push(pet)
+    this.#index.showAdded()
+    this.version++
+    return pet
   }
 
   /** Resets to these pets, or to those that it was created with. Throws a TypeError for wrong pets. */
@@ -59,24 +55,13 @@ export class MemoryStore implements LocalStore {
       const hint = 'as a hook, write () => store.reset()'
       throw new TypeError(`pets: expected an array of pets, got ${describe(seeds)}; ${hint}`)
     }
-    const pets = seeds === undefined ? [...this.#seeds] : completeSeeds(seeds)
-    return this.#queue.run(async () => {
-      this.#pets = pets
-      this.#index = new PetIndex(pets)
-      this.version++
-    })
-  }
-
-  close(): Promise<void> {
-    this.#closed ??= this.#queue.run(async () => {})
-    return this.#closed
-  }
-
-  async #commit(newPets: readonly PetWithoutId[]): Promise<readonly (Pet | PetStoreError)[]> {
-    const results = fillIds(newPets, this.#index.highestListedId)
-    this.#pets.push(...results.filter((pet) => pet !== undefined))
-    this.#index.showAdded()
+    this.#pets = seeds === undefined ? [...this.#seeds] : completeSeeds(seeds)
+    this.#index = new PetIndex(this.#pets)
     this.version++
-    return results.map((pet) => pet ?? noIdLeft())
+    return Promise.resolve()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
   }
 }
