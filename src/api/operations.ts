@@ -7,7 +7,7 @@ import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from
 import { toId } from '../json/int64.ts'
 import { describe, escapeNonAscii } from '../json/words.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
-import { petStatusChoice, petStatuses, formatPet, type Pet } from '../pet/pet.ts'
+import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery, Store } from '../store/store.ts'
 import { petNotFound } from './refusals.ts'
 
@@ -50,7 +50,6 @@ export const listPets: Operation = {
     // To format a page again would be about half of the work of a list. So a reply is used until a pet
     // changes, or what is wrong with the data file.
     const replies = new Map<string, CachedReply>()
-    const format = keepTexts()
     return async ({ search }) => {
       const query = parsePetQuery(new URLSearchParams(search))
       // The key is what was understood, and not the client's text, which may differ in parameters that mean
@@ -60,11 +59,9 @@ export const listPets: Operation = {
       const { version, dataFileError } = store
       if (earlier !== undefined && earlier.version === version && earlier.dataFileError === dataFileError)
         return earlier.reply
-      const page = await store.list(query)
-      const text = `[${page.pets.map(format).join()}]`
-      const reply = textReply(200, text, pageHeaders(page, query, basePath, dataFileError))
+      const reply = formatPage(await store.list(query), query, basePath, dataFileError)
       // A storage has no version and is asked each time, since other servers may change it.
-      if (version !== undefined && text.length <= maxCachedLength) {
+      if (version !== undefined && (reply.body?.length ?? 0) <= maxCachedLength) {
         if (replies.size >= maxCachedReplies) replies.clear()
         replies.set(key, { version, dataFileError, reply })
       }
@@ -78,35 +75,13 @@ const maxCachedReplies = 64
 /** A name can be long, so a reply with more characters is not kept. */
 const maxCachedLength = 65_536
 
-/** The pets of a store are the same objects in each list. A storage returns others, so few texts are kept. */
-const maxKeptTexts = 10_000
-const maxKeptTextLength = 200
-
-/**
- * Returns a formatPet that keeps texts: a list that was never asked for takes a fifth more time without them
- * (test/bench/reads.ts).
- */
-function keepTexts(): (pet: Pet) => string {
-  const texts = new Map<Pet, string>()
-  return (pet) => {
-    const kept = texts.get(pet)
-    if (kept !== undefined) return kept
-    // V8 would keep the text in the parts that it was put together from.
-    const text = Buffer.from(formatPet(pet)).toString()
-    if (text.length <= maxKeptTextLength) {
-      if (texts.size >= maxKeptTexts) texts.clear()
-      texts.set(pet, text)
-    }
-    return text
-  }
-}
-
-function pageHeaders(
-  { pets, total, hasMore }: PetPage,
+function formatPage(
+  page: PetPage,
   query: PetQuery,
   basePath: string,
   dataFileError: string | undefined,
-): readonly string[] {
+): Reply {
+  const { pets, total, hasMore } = page
   const headers = total === undefined ? [] : ['X-Total-Count', String(total)]
   const last = pets.at(-1)
   if (hasMore && last !== undefined) {
@@ -115,7 +90,7 @@ function pageHeaders(
     headers.push('Link', `<${next}>; rel="next"`)
   }
   if (dataFileError !== undefined) headers.push('X-Data-File-Error', escapeNonAscii(dataFileError))
-  return headers
+  return textReply(200, `[${pets.map(formatPet).join()}]`, headers)
 }
 
 type ListQuery = Required<PetQuery>
