@@ -60,9 +60,10 @@ const operations: Operation[] = [
     { limits: countFrom(10, 6), afters: (petCount) => countFrom(petCount - 100, 85) },
     'sold',
   ),
-  listOperation('GET /v1/pets?limit={20 to 29}&after={the middle}', {
+  listOperation('GET /v1/pets?limit={20 to 29}&after={anywhere}', {
     limits: countFrom(20, 10),
-    afters: (petCount) => countFrom(petCount / 2, 20),
+    // As a walk through the whole store asks.
+    afters: (petCount) => spreadIds(petCount - 29),
   }),
   {
     what: 'GET /v1/pets/{petId}',
