@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { InexactNumber, isInt64, maxInt64, minInt64, parseNumber } from '../src/json/int64.ts'
-import { JsonFault, JsonReader, parseJson, placeOf } from '../src/json/json.ts'
+import { JsonFault, JsonReader, parseJson, lineAndColumnOf } from '../src/json/json.ts'
 import { createRandom } from './support.ts'
 
 const seed = 20_301_205
@@ -208,6 +208,6 @@ for (const [text, expected] of [
     const bytes = Buffer.from(text)
     const fault = failureOf(() => parseJson(bytes))
     assert.ok(fault instanceof JsonFault)
-    const { line, column } = placeOf(bytes, fault.offset)
+    const { line, column } = lineAndColumnOf(bytes, fault.offset)
     assert.equal(`${line}:${column} ${fault.message}`, expected)
   })

@@ -42,8 +42,8 @@ export function createCore(options: CoreOptions): DisturbableCore {
   const routes = createRoutes(options.store, basePath)
   const findMatch = createRouter(routes, basePath)
   /**
-   * All methods of all paths stand here for `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight
-   * for an unknown path.
+   * `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path name no path that is
+   * here. They get what has the methods of all paths.
    */
   const allMethods: Routes = new Map(Object.values(routes).flatMap((methods) => Array.from(methods)))
   const everyMethod = [...allMethods.keys()]

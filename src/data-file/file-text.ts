@@ -3,7 +3,7 @@
  * so that an append overwrites only the closing brackets.
  */
 import { maxInt64, type Int64 } from '../json/int64.ts'
-import { byteOrderMarkLength, JsonFault, JsonReader, placeOf } from '../json/json.ts'
+import { byteOrderMarkLength, JsonFault, JsonReader, lineAndColumnOf } from '../json/json.ts'
 import { shorten } from '../json/words.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
@@ -97,9 +97,9 @@ export function describeFaults(
     return new DataFileUnusable(`${path}: is empty`, 'it is empty', startRemedy)
   }
   const places = faults.map(({ message, offset, firstAt }) => {
-    const first = firstAt === undefined ? undefined : placeOf(bytes, firstAt)
+    const first = firstAt === undefined ? undefined : lineAndColumnOf(bytes, firstAt)
     const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
-    return { ...placeOf(bytes, offset), message: message + where }
+    return { ...lineAndColumnOf(bytes, offset), message: message + where }
   })
   const [first] = places
   if (first === undefined) return undefined

@@ -70,24 +70,24 @@ function giveRights(disk: Disk, descriptor: number, like: Stats): void {
 }
 
 /**
- * Creates a file for its owner alone. When it is whole and durable, `place` gives it its name, and returns
+ * Creates a file for its owner alone. When it is whole and durable, `giveName` gives it one, and returns
  * that, or undefined where it is taken. If the name cannot be made durable, the file goes.
  */
 export async function writeWhole(
   disk: Disk,
   target: string,
   parts: Iterable<Buffer>,
-  place: (path: string) => string | undefined,
+  giveName: (path: string) => string | undefined,
 ): Promise<string | undefined> {
   const path = temporaryName(target)
-  let placed: string | undefined
+  let named: string | undefined
   try {
     await writeNewFile(disk, path, parts)
-    placed = place(path)
+    named = giveName(path)
     await disk.syncFolder(dirname(target))
-    return placed
+    return named
   } catch (error) {
-    if (placed !== undefined) disk.remove(placed)
+    if (named !== undefined) disk.remove(named)
     throw error
   } finally {
     disk.remove(path)

@@ -90,7 +90,7 @@ export async function writeDataFile(path: string, readPets: () => Promise<readon
   parseFileText(disk.name, bytes)
   await disk.makeFolder()
   const target = disk.findTarget()
-  const place = (newPath: string) => (linkIfMissing(disk, newPath, target) ? target : undefined)
-  if ((await writeWhole(disk, target, [bytes], place)) === undefined) throw alreadyExists
+  const giveName = (newPath: string) => (linkIfMissing(disk, newPath, target) ? target : undefined)
+  if ((await writeWhole(disk, target, [bytes], giveName)) === undefined) throw alreadyExists
   return pets.length
 }

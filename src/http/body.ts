@@ -1,7 +1,7 @@
 /** The body of a request: collected as it arrives, and read as JSON. */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { byteOrderMarkLength, JsonFault, parseJson, placeOf } from '../json/json.ts'
+import { byteOrderMarkLength, JsonFault, parseJson, lineAndColumnOf } from '../json/json.ts'
 import { describe } from '../json/words.ts'
 import { EmbeddingError } from '../system/errors.ts'
 import { maxBodyBytes } from './limits.ts'
@@ -70,7 +70,7 @@ function parseBody(bytes: Buffer): unknown {
     return parseJson(text)
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error
-    const { line, column } = placeOf(text, error.offset)
+    const { line, column } = lineAndColumnOf(text, error.offset)
     // A shell makes this of `curl -d {"name":"Rex"}`.
     const hint = /^\s*\{\s*\w/.test(text.toString()) ? lostQuotesHint : ''
     throw new HttpError('malformed_json', `body: line ${line}, column ${column}: ${error.message}${hint}`)

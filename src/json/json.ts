@@ -45,10 +45,10 @@ export function byteOrderMarkLength(bytes: Buffer): number {
 }
 
 /**
- * Returns the place of a byte in a UTF-8 text, which may be one line of 100 MB. It begins at 1, the column in
+ * Returns where a byte is in a UTF-8 text, which may be one line of 100 MB. Both count from 1, the column in
  * characters.
  */
-export function placeOf(bytes: Buffer, offset: number): { line: number; column: number } {
+export function lineAndColumnOf(bytes: Buffer, offset: number): { line: number; column: number } {
   let line = 1
   let column = 1
   for (let at = byteOrderMarkLength(bytes); at < offset; at++) {

@@ -106,13 +106,13 @@ function checkMembers(what: string, values: unknown, schemas: Schemas) {
   const unknown = v.never(`is unknown, expected one of ${[...known.keys()].join(', ')}`)
   const faults = [...given].flatMap(([name, value]) => {
     const { issues = [] } = v.safeParse(known.get(name) ?? unknown, value)
-    return issues.map((issue) => `${name}${formatPlace(issue)}: ${issue.message}`)
+    return issues.map((issue) => `${name}${formatOptionPath(issue)}: ${issue.message}`)
   })
   return { given, faults }
 }
 
 /** Says where in an option a fault is: `[1]` in an array, `.idleMs` in an object. */
-function formatPlace({ path }: v.BaseIssue<unknown>): string {
+function formatOptionPath({ path }: v.BaseIssue<unknown>): string {
   return path?.map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('') ?? ''
 }
 
