@@ -54,8 +54,9 @@ async function pasteCurl(output: string, filledInKey = ''): Promise<string> {
   const [, curl = ''] = /^ {2}(curl .*)$/m.exec(output) ?? []
   assert.notEqual(curl, '', output)
   const command = curl.replace('YOUR_API_KEY', filledInKey)
+  // Where its input is a socket, as here, bash would read the .bashrc of whoever runs this, which may do anything.
   // On stderr, curl shows its progress.
-  const { stdout, stderr } = spawn('bash', ['-c', command], { env: cleanEnvironment() })
+  const { stdout, stderr } = spawn('bash', ['--norc', '-c', command], { env: cleanEnvironment() })
   const [printed, errors] = await Promise.all([readText(stdout), readText(stderr)])
   assert.notEqual(printed, '', errors)
   return printed
@@ -767,7 +768,7 @@ test(
     const folder = makeFolder()
     const env = { ...cleanEnvironment(), PORT: '0', PETSTORE_API_KEYS: key, PETSTORE_LOG: 'requests' }
     const script = '"$0" "$1" > >(head -1) & echo "pid $!"; wait $!; echo "ended $?"'
-    const shell = spawn('bash', ['-c', script, process.execPath, entry], { cwd: folder, env })
+    const shell = spawn('bash', ['--norc', '-c', script, process.execPath, entry], { cwd: folder, env })
     const { read } = follow(shell.stdout)
     const pid = Number(await read(/pid (\d+)\n/))
     t.after(() => shell.kill('SIGKILL'))

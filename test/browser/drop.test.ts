@@ -186,6 +186,7 @@ sys.exit(1)`,
   ],
   curl: async (url) => [
     'bash',
+    '--norc',
     '-c',
     `! curl -sS -f -H 'Authorization: Bearer ${key}' '${url}' --next \\
       -sS -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${body}' '${url}'`,
