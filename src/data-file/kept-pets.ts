@@ -176,8 +176,11 @@ export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUn
   const last = files.at(-1)
   if (last === undefined) {
     const unfinished = findUnfinishedFile(disk)
-    const why = 'an earlier run was ended while it wrote that file, which may have its pets'
-    const hint = unfinished === undefined ? '' : `; look into ${showKeptFile(disk, unfinished)} first: ${why}`
+    const remedy = `rename it to ${nameUnseen(basename(disk.name))} if it has its pets, or else delete it`
+    const hint =
+      unfinished === undefined
+        ? ''
+        : `; look into ${showKeptFile(disk, unfinished)} first, which an earlier run was writing when it was ended: ${remedy}`
     return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
   }
   const kept = showKeptFile(disk, last.path)
