@@ -47,6 +47,13 @@ const addresses: readonly (readonly [string, NodeJS.ProcessEnv, Partial<ReturnTy
     { USER: 'me' },
     { port: 5432, user: 'me', database: 'me', password: '', shown: 'postgres://me@db.test:5432/me' },
   ],
+  ...[1, 65_535].map((port) => {
+    return [
+      `postgres://ann:hush@db.test:${port}/pets`,
+      {},
+      { port, shown: `postgres://ann@db.test:${port}/pets` },
+    ] as const
+  }),
   ['postgres://ann:h%40%2F%3F%23%25@db.test:6000/pets', {}, { password: 'h@/?#%' }],
   ['postgres://ann:hush@[2001:db8::5]:6000/pets', {}, { host: '2001:db8::5' }],
   ['postgres://ann:hush@%2Frun%2Fpostgresql:6000/pets', {}, { host: '/run/postgresql' }],
@@ -159,6 +166,7 @@ for (const [what, env, expected] of [
     {},
     ['--database: sslrootcert: "none.pem": cannot be read: no such file or directory (ENOENT)'],
   ],
+  [':0/pets', {}, ['--database: port: expected a port from 1 to 65535']],
   [':65536/pets', {}, ['--database: port: expected a port from 1 to 65535']],
   ['/pets', { PGPORT: 'x' }, ['PGPORT: expected a port from 1 to 65535']],
   [

@@ -105,10 +105,10 @@ function findWholePets(tail: Buffer, text: string): readonly FoundPet[] | undefi
   for (let match = start.exec(text); match !== null; match = start.exec(text)) {
     const reader = new JsonReader(tail)
     reader.at = match.index
-    let faults = 0
     try {
-      const pet = readPet(reader, () => faults++)
-      if (pet === undefined || faults > 0) return undefined
+      // What is wrong with the pets is found when the repaired text is read.
+      const pet = readPet(reader, () => {})
+      if (pet === undefined) return undefined
       found.push({ start: match.index, end: reader.at, id: pet.id })
       start.lastIndex = reader.at
     } catch (error) {

@@ -192,7 +192,6 @@ export function linkIfMissing(disk: Disk, path: string, target: string): boolean
     return true
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false
-    if (errorCode(error) === 'ENOENT') throw error
   }
   // Most likely the file system has no hard links (FAT). If something else is wrong, the rename fails too.
   if (disk.statIdentity(target) !== undefined) return false
