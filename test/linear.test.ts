@@ -35,7 +35,7 @@ const words = [
   '/a',
   '; charset=',
 ]
-/** What may be a pet that was cut off, or a hole on the borders of sectors. */
+/** What may be a pet that was cut off, or holes on the borders of sectors. */
 const damages = ['{"name":[', '{"x":[\0', `${'\0'.repeat(512)}${'x'.repeat(512)}`]
 const lineEnds = ['\n', '\r', '\r\n', ',\n', '\n  ]\n}\n', ',\n    {"id":', '\0']
 const inLine = [' ', '\t', ...marks, ...words]
@@ -194,6 +194,7 @@ test('a data file', async () => {
     (text) => `{"pets":[{"name":"${text}","categoryId":1}]}`,
     (text) => `{"pets":[${text}`,
     (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}${text}`,
+    (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}`.padEnd(512) + text,
     (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}${text}x\n  ]\n}\n`,
     (text) => `{"pets":[{"id":1,"name":"a","categoryId":1}]}${text}x\n  ]\n}\n`,
     (text) => `{"${text}":1,"$schema":"${text}"}`,

@@ -616,7 +616,7 @@ describe('close', () => {
     const stuck = createStorageStore(withMethod({ create: never }))
     void stuck.create(rex)
     await stuck.close(performance.now() + 50)
-    // Node 23 and newer warn of a time that is below 0.
+    // Newer versions of Node warn of a time that is below 0.
     await stuck.close(performance.now() - 50)
     assert.equal(limits.at(-1), 0)
   })

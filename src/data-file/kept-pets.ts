@@ -148,8 +148,8 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
 }
 
 /**
- * A run may have been ended while it wrote a kept file on a slow disk. A store that began empty would lose
- * these pets, since it removes that file.
+ * Returns the path of what a run was writing when it was ended, if there is any. That may be the pets of a
+ * kept file, on a slow disk. A store that began empty would lose them, since it removes that file.
  */
 export function findUnfinishedFile(disk: Disk): string | undefined {
   const paths = disk.findPlaces().map(temporaryName)

@@ -70,23 +70,24 @@ function giveRights(disk: Disk, descriptor: number, like: Stats): void {
 }
 
 /**
- * Creates a file for its owner alone. When it is whole and durable, `giveName` gives it one, and returns
- * that, or undefined where it is taken. If the name cannot be made durable, the file goes.
+ * Creates a file for its owner alone. When it is whole and durable, `giveName` gives it its name, and returns
+ * that; undefined if the name is taken.
  */
-export async function writeWhole(
+export async function writeWhole<Name extends string | undefined>(
   disk: Disk,
   target: string,
   parts: Iterable<Buffer>,
-  giveName: (path: string) => string | undefined,
-): Promise<string | undefined> {
+  giveName: (path: string) => Name,
+): Promise<Name> {
   const path = temporaryName(target)
-  let named: string | undefined
+  let named: Name | undefined
   try {
     await writeNewFile(disk, path, parts)
     named = giveName(path)
     await disk.syncFolder(dirname(target))
     return named
   } catch (error) {
+    // The name could not be made durable. The caller says that nothing was written, so nothing is left there.
     if (named !== undefined) disk.remove(named)
     throw error
   } finally {
@@ -166,15 +167,15 @@ export async function restoreOldFile(disk: Disk): Promise<boolean> {
   return true
 }
 
-/** Returns whether there is no data file, but the old one of a rewrite that was interrupted in an earlier run. */
+/** Returns whether a rewrite was interrupted in an earlier run: there is no data file, but its old one. */
 export function isOldFileAside(disk: Disk): boolean {
   const target = disk.findTarget()
   return disk.statIdentity(target) === undefined && disk.statIdentity(oldName(target)) !== undefined
 }
 
 /**
- * Without the new file beside it, or beside kept pets, the old file may lack pets that were confirmed since:
- * then throws a DataFileUnusable that names it.
+ * Throws a DataFileUnusable that names the old file if that may lack pets which were confirmed since: the new
+ * file is not beside it, or kept pets are.
  */
 export function refuseDoubtfulOldFile(disk: Disk, hasKeptPets: boolean): void {
   const target = disk.findTarget()
@@ -216,14 +217,12 @@ export async function writeBeside(
   time: number,
   parts: Iterable<Buffer>,
 ): Promise<string> {
-  let path = ''
-  await writeWhole(disk, target, parts, (newPath) => {
+  return writeWhole(disk, target, parts, (newPath) => {
     for (let nameTime = time; ; nameTime++) {
-      path = `${target}.${kind}-${formatTime(nameTime)}`
+      const path = `${target}.${kind}-${formatTime(nameTime)}`
       if (linkIfMissing(disk, newPath, path)) return path
     }
   })
-  return path
 }
 
 /**

@@ -49,7 +49,7 @@ process.on('exit', () => {
     rmSync(folder, { recursive: true, force: true })
   } catch (error) {
     // A test that was ended leaves the file system behind that it had mounted.
-    console.error(`Not removed: ${(error as Error).message}`)
+    console.error(`Not removed: ${String(error)}`)
   }
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
