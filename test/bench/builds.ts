@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { createPets, getRequest, key, writePetsFile } from './data.ts'
+import { createPets, getRequest, key, varyPage, writePetsFile } from './data.ts'
 import { createRequest, type HttpRequest } from './http.ts'
 import { compare, raceGenerations, type Effort } from './race.ts'
 import { startOurs } from './servers.ts'
@@ -26,25 +26,26 @@ const effort: Effort = {
   repeats: 0,
 }
 const body = '{"name":"Rex","categoryId":1}'
-const requests: Record<string, HttpRequest> = {
-  'list of 20': getRequest('/v1/pets'),
-  'list of 100': getRequest('/v1/pets?limit=100'),
-  'one pet': getRequest('/v1/pets/7'),
-  creation: createRequest('POST', '/v1/pets', { key, body, status: 201 }),
+const requestsOf: Record<string, HttpRequest[]> = {
+  'list of 20': [getRequest('/v1/pets')],
+  'list of 100': [getRequest('/v1/pets?limit=100')],
+  'another list of 20 each time': varyPage('/v1/pets', 980).map(getRequest),
+  'one pet': [getRequest('/v1/pets/7')],
+  creation: [createRequest('POST', '/v1/pets', { key, body, status: 201 })],
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-builds-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 let started = 0
 
-for (const [what, request] of Object.entries(requests)) {
+for (const [what, requests] of Object.entries(requestsOf)) {
   const race = await raceGenerations(effort, () =>
     Promise.all(
       builds.map(async (file, build) => {
         const dataFile = join(folder, `${++started}.json`)
-        writePetsFile(dataFile, createPets(120))
+        writePetsFile(dataFile, createPets(1_000))
         const server = await startOurs(file, dataFile)
-        return { name: String(build), server, requests: [request], connections: 64, created: 0 }
+        return { name: String(build), server, requests, connections: 64, created: 0 }
       }),
     ),
   )
