@@ -118,10 +118,6 @@ export class DataFile implements Adapter<PetData> {
     return this.#highestGivenId
   }
 
-  get isKeeping(): boolean {
-    return this.#keeper.isKeeping
-  }
-
   #become(state: State): void {
     this.#state = state
     if (state.is === 'known' && this.#served !== undefined) this.#served.identity = state.end.identity

@@ -28,17 +28,12 @@ interface KeptFile {
 
 export class PetKeeper {
   readonly #disk: Disk
-  #isKeeping = false
   #paths: readonly string[] = []
   /** Why keeping has failed. Until `untilMs` (`clock.performanceNow()`) it is not tried again. */
   #failure: { readonly error: unknown; readonly untilMs: number } | undefined
 
   constructor(disk: Disk) {
     this.#disk = disk
-  }
-
-  get isKeeping(): boolean {
-    return this.#isKeeping
   }
 
   /** The files that this run has kept. */
@@ -55,14 +50,11 @@ export class PetKeeper {
     if (!this.#paths.some(isThere)) {
       if (this.#failure !== undefined && clock.performanceNow() < this.#failure.untilMs)
         throw this.#failure.error
-      this.#isKeeping = true
       try {
         this.#paths = await writeKeptFiles(this.#disk, servedTarget, pets)
       } catch (error) {
         this.#failure = { error, untilMs: clock.performanceNow() + keepAgainMs }
         throw error
-      } finally {
-        this.#isKeeping = false
       }
     }
     return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))

@@ -115,7 +115,7 @@ export class FileStore implements LocalStore {
   async #closeOnce(deadline = Infinity): Promise<void> {
     // A program that stops may soon be ended, even while pets are being kept on a slow disk.
     const sayUnkept = (): void => {
-      if (this.#file.isKeeping) this.#disk.say(`${formatPetCount(this.size)} are not kept beside it yet`)
+      if (this.#trouble.isKeeping) this.#disk.say(`${formatPetCount(this.size)} are not kept beside it yet`)
     }
     const waitMs = Math.min(2 ** 31 - 1, Math.max(0, deadline - clock.performanceNow()) + sayUnkeptMs)
     const timer = clock.setTimeout(sayUnkept, waitMs)

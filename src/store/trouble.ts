@@ -74,6 +74,11 @@ export class Trouble {
     return error instanceof DataFileUnusable ? error.summary : undefined
   }
 
+  /** Returns whether the pets are just being kept, since a look has failed. */
+  get isKeeping(): boolean {
+    return this.#lookFailure !== undefined && this.#lookFailure.kept === undefined
+  }
+
   get code(): 'read_only' | 'storage_failed' | undefined {
     const found = this.#find()
     return found && codes[found.kind]
@@ -84,7 +89,7 @@ export class Trouble {
     // What was read anew is durable, so the disk works.
     if (wasRead && !isNoRoom(this.#creationFailure?.error)) this.#creationFailure = undefined
     this.#writeError = this.#disk.findWriteError(this.#writeError !== undefined)
-    this.#lookForRoom()
+    if (this.#hasRoomAgain()) this.#creationFailure = undefined
     this.#tell()
   }
 
@@ -93,34 +98,29 @@ export class Trouble {
    * message; health and lists do not wait.
    */
   async lookFailed(error: unknown, keep: () => Promise<string>): Promise<void> {
-    this.#lookFailure ??= { error, kept: undefined }
+    this.#lookFailure = { error, kept: undefined }
     const kept = await keep()
     this.#lookFailure = { error, kept }
     this.#tell()
   }
 
   creationSucceeded(): void {
-    this.#lookForRoom()
-    if (this.#creationFailure?.isSeenByLooks === false) this.#creationFailure = undefined
+    if (this.#creationFailure?.isSeenByLooks !== true || this.#hasRoomAgain())
+      this.#creationFailure = undefined
     this.#tell()
   }
 
   /** Takes a system's error. A cause that looks can see is over as soon as a look sees it no more. */
   creationFailed(error: unknown): void {
     this.#writeError = this.#disk.findWriteError(true)
-    if (this.#writeError === undefined) {
-      this.#creationFailure = { error, atMs: clock.performanceNow(), isSeenByLooks: false }
-      this.#lookForRoom()
-    }
+    const isSeenByLooks = isNoRoom(error) && this.#disk.isFull()
+    if (this.#writeError === undefined)
+      this.#creationFailure = { error, atMs: clock.performanceNow(), isSeenByLooks }
     this.#tell()
   }
 
-  #lookForRoom(): void {
-    const failure = this.#creationFailure
-    if (failure === undefined || !isNoRoom(failure.error)) return
-    const isSeenByLooks = this.#disk.isFull()
-    this.#creationFailure =
-      failure.isSeenByLooks && !isSeenByLooks ? undefined : { ...failure, isSeenByLooks }
+  #hasRoomAgain(): boolean {
+    return this.#creationFailure?.isSeenByLooks === true && !this.#disk.isFull()
   }
 
   #find(): Finding | undefined {
