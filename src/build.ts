@@ -30,7 +30,7 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
 
 // An older Node cannot load these modules either.
 runInThisContext(formatNodeCheck(true))
-const { builtPage } = await import('./page/load-page.ts')
+const { builtPage } = await import('./page/build-page.ts')
 const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
 
 /** Embedding code imports these, or requires them. */
@@ -42,7 +42,7 @@ const libraries = ['index', 'postgres']
  */
 const bundledValues = {
   'contract-own-server.ts': { startOwnServer: null },
-  'load-page.ts': { builtPage },
+  'build-page.ts': { builtPage },
   'bundled-texts.ts': { openApiText, petsSchemaText, packageVersion: describeVersion() },
 }
 

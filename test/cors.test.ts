@@ -1,7 +1,7 @@
 /** Pages of other origins (Fetch standard, CORS protocol): which of them may read the answers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { findOriginFault } from '../src/options/origins.ts'
+import { findOriginFault } from '../src/http/cors.ts'
 import { connectRaw, formatRequest, startApp, type RawAnswer } from './support.ts'
 
 const ours = 'https://demo.example'

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
-import { DataFileUnusable } from '../src/data-file/errors.ts'
+import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { openFileStore } from '../src/store/file-store.ts'
 import {
   connectRaw,

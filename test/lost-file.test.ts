@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import { checkDataFile } from '../src/data-file/offline.ts'
+import { checkDataFile } from '../src/data-file/start.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {

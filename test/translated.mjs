@@ -55,9 +55,9 @@ async function translate() {
 
 /** The page too is built once: a process that builds it takes half as long again to start. */
 async function keepPage(folder) {
-  const { builtPage } = await import('../src/page/load-page.ts')
+  const { builtPage } = await import('../src/page/build-page.ts')
   const source = `export const builtPage = ${JSON.stringify(builtPage)}\n`
-  writeFileSync(join(folder, 'src/page/load-page.js'), source)
+  writeFileSync(join(folder, 'src/page/build-page.js'), source)
 }
 
 /** Saves the search for a file that is there (another hook). */

@@ -4,11 +4,18 @@
  */
 import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
-import { clientGone, readBody } from '../http/body.ts'
 import { createCors, isPreflight } from '../http/cors.ts'
 import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import { type Arrival, checkFraming, type Client, type Core, isSafe } from '../http/request.ts'
+import {
+  clientGone,
+  readBody,
+  type Arrival,
+  checkFraming,
+  type Client,
+  type Core,
+  isSafe,
+} from '../http/request.ts'
 import { refusalReply, HttpError, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
@@ -16,10 +23,8 @@ import { perhapsStored, PetStoreError, storageFailure, type Store } from '../sto
 import { clock } from '../system/clock.ts'
 import { attempt, describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery } from './operations.ts'
-import { errorCodes, formatAllow, methodNotAllowed, codeReply } from './refusals.ts'
-import { failOnPurpose } from './failures-on-purpose.ts'
-import { findMountFault, isMountPath } from './mount.ts'
-import { createRoutes, type Route, type Routes } from './routes.ts'
+import { errorCodes, formatAllow, methodNotAllowed, codeReply, failOnPurpose } from './refusals.ts'
+import { findMountFault, isMountPath, createRoutes, type Route, type Routes } from './routes.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type CoreOptions = { readonly store: Store } & Pick<

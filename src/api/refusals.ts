@@ -1,10 +1,15 @@
 /**
- * Says what a refused client is told: each error code that it can see (interface section 7.1), with its
- * status and its usual message, and the refusals that are made from these.
+ * What a refused client is told: each error code that it can see (interface section 7.1), with its status and
+ * its usual message, the refusals that are made from these, and failures on purpose, which are as if real.
  */
-import { refusalReply, HttpError, httpErrors, type Reply } from '../http/response.ts'
+import { unescape } from 'node:querystring'
+import { invalidKey, missingKey } from '../http/bearer-auth.ts'
+import type { Failure } from '../http/disturbance.ts'
+import { type Arrival, isSafe } from '../http/request.ts'
+import { refusalReply, HttpError, httpErrors, type Reply, InvalidValues } from '../http/response.ts'
+import { findPath } from '../http/router.ts'
 import { describe } from '../json/words.ts'
-import type { PetStoreError } from '../store/store.ts'
+import { type PetStoreError, notReadable, notStored, perhapsStored, storageFailure } from '../store/store.ts'
 
 export const errorCodes = {
   ...httpErrors,
@@ -38,4 +43,66 @@ export function methodNotAllowed(method: string, allowed: readonly string[], pat
   const allow = formatAllow(allowed)
   const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
   return new HttpError('method_not_allowed', message, ['Allow', allow])
+}
+
+/** This stands in the place of a response, if none is to come at all. */
+const dropped: Reply = {
+  status: 0,
+  headers: [],
+  code: 'failed_on_purpose',
+  isOnPurpose: true,
+  closes: true,
+}
+
+/** Returns the reply of a failure on purpose. `methods` are all that any path takes. */
+export function failOnPurpose(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
+  const { outcome, isAskedFor, isAfter } = failure
+  if (outcome === 'drop') return dropped
+  if (outcome === 'hang') return { ...dropped, hangs: true }
+  // Any other outcome is a known code, since settings take no others.
+  if (!/^\d/.test(outcome))
+    return { ...failWithCode(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }
+  const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
+  if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
+  const code = 'failed_on_purpose'
+  const { message } = errorCodes[code]
+  return { ...refusalReply({ code, status: Number(outcome), message, headers }), isOnPurpose: true }
+}
+
+/**
+ * Returns the reply with this code as a client gets it when the failure is real, as far as that is known
+ * without one.
+ */
+function failWithCode(
+  code: ErrorCode,
+  arrival: Arrival,
+  isAfter: boolean,
+  methods: readonly string[],
+): Reply {
+  const { method, target, headers } = arrival
+  const ofChange = isAfter ? perhapsStored : notStored
+  const consequence = isSafe(method) ? notReadable : ofChange
+  switch (code) {
+    case 'unauthorized':
+      return refusalReply(headers['authorization'] === undefined ? missingKey() : invalidKey())
+    case 'method_not_allowed': {
+      const others = methods.filter((each) => each !== method)
+      return refusalReply(methodNotAllowed(method, others, ''))
+    }
+    case 'not_found': {
+      const petId = /\/v1\/pets\/([^/]+)$/.exec(unescape(findPath(target)))?.[1]
+      return petId === undefined ? codeReply(code) : refusalReply(petNotFound(petId))
+    }
+    case 'data_file_invalid':
+      return codeReply(code, `The data file is not valid (it is refused on purpose); ${consequence}.`)
+    case 'storage_failed':
+    case 'insufficient_storage':
+      return codeReply(code, storageFailure(code === 'insufficient_storage', consequence).message)
+    case 'invalid_body':
+      return refusalReply(new InvalidValues(code, [{ field: 'name', message: 'is refused on purpose' }]))
+    case 'invalid_parameter':
+      return refusalReply(new InvalidValues(code, [{ field: 'limit', message: 'is refused on purpose' }]))
+    default:
+      return codeReply(code)
+  }
 }

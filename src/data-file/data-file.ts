@@ -21,8 +21,15 @@ import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
-import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
-import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
+import {
+  type Disk,
+  type Identity,
+  isSame,
+  seemsUnedited,
+  DataFileChanged,
+  DataFileUnusable,
+  isChanged,
+} from './disk.ts'
 import type { Release } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'

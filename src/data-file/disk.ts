@@ -1,5 +1,5 @@
 /**
- * The disk under a data file, whatever the file contains, and what is said of its failures. Each call on the
+ * The disk under a data file, whatever the file contains, and the errors of the two. Each call on the
  * data file and the files beside it, but not those that make the sockets of the lock, goes through
  * `FileSystem`, so that tests can record it, delay it and make it fail.
  */
@@ -8,7 +8,6 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { nameUnseen } from '../json/words.ts'
 import { tryAgain } from '../system/clock.ts'
 import { attempt, describeSystemError, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
-import { DataFileChanged, DataFileUnusable } from './errors.ts'
 
 export type FileSystem = typeof nodeFs
 
@@ -31,6 +30,38 @@ export interface DiskOptions {
   /** The system that a test simulates; by default the real one. */
   readonly platform?: NodeJS.Platform
 }
+
+/**
+ * Why the data file cannot be used, in words for the log and for clients, and the signal that it has to be
+ * read again.
+ */
+export class DataFileUnusable extends Error {
+  /** Clients see it, too, so it names no path. */
+  readonly summary: string
+  /** What to do about it, as the end of the message, at a start that finds no kept pets. */
+  readonly startRemedy: string
+  constructor(message: string, summary: string, startRemedy = '') {
+    super(message)
+    this.summary = summary
+    this.startRemedy = startRemedy
+  }
+
+  static ofFile(path: string, what: string): DataFileUnusable {
+    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
+  }
+
+  static stillBeingSaved(path: string): DataFileUnusable {
+    return DataFileUnusable.ofFile(path, 'is being written, again and again')
+  }
+}
+
+/**
+ * Somebody else has written the file or is writing it, or it was put back. It has to be read again before
+ * anything is reported.
+ */
+export class DataFileChanged extends Error {}
+
+export const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
 
 export class Disk {
   /**

@@ -8,8 +8,7 @@ import { chmodSync, closeSync, constants, openSync, readdirSync, statSync } from
 import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
 import { attempt, describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
-import type { Disk } from './disk.ts'
-import { DataFileUnusable } from './errors.ts'
+import { type Disk, DataFileUnusable } from './disk.ts'
 
 /** Gives a lock back. */
 export type Release = () => Promise<void>

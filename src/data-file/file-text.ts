@@ -8,7 +8,7 @@ import { shorten } from '../json/words.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
-import { DataFileUnusable } from './errors.ts'
+import { DataFileUnusable } from './disk.ts'
 
 export const openingBrackets = Buffer.from('{\n  "pets": [')
 export const closingBrackets = Buffer.from('\n  ]\n}\n')

@@ -4,8 +4,7 @@
  */
 import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
-import { type Disk, type Identity, isSame } from './disk.ts'
-import { DataFileChanged, DataFileUnusable, isChanged } from './errors.ts'
+import { type Disk, type Identity, isSame, DataFileChanged, DataFileUnusable, isChanged } from './disk.ts'
 import { describeFaults, type FileText, readFileText } from './file-text.ts'
 import { findKeptFiles, findUnfinishedFile } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory-limits.ts'

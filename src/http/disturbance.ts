@@ -4,9 +4,8 @@
  */
 import { describe } from '../json/words.ts'
 import { clock } from '../system/clock.ts'
-import { clientGone } from './body.ts'
+import { clientGone, type Arrival } from './request.ts'
 import { isPreflight } from './cors.ts'
-import type { Arrival } from './request.ts'
 
 export const maxDelayMs = 10_000
 

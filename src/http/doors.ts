@@ -8,9 +8,16 @@ import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError } from '../system/errors.ts'
-import { bodyTooLarge, clientGone, readBefore, RequestBody } from './body.ts'
+import {
+  bodyTooLarge,
+  clientGone,
+  readBefore,
+  RequestBody,
+  type Arrival,
+  type Core,
+  createArrival,
+} from './request.ts'
 import { lingerMs, maxBodyBytes } from './limits.ts'
-import { type Arrival, type Core, createArrival } from './request.ts'
 import { pairHeaders, type Reply, unusableHead } from './response.ts'
 
 /** RFC 9113 section 7 has this code. Loading node:http2 for its name would slow the start. */

@@ -7,7 +7,7 @@ import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import { explainListenError, formatUrl, refuseBun } from './address.ts'
-import { clientGone } from './body.ts'
+import { clientGone, createArrival, type Arrival, type Core } from './request.ts'
 import {
   completeTimeouts,
   backlog,
@@ -19,7 +19,6 @@ import {
   nodeLimits,
   type SomeTimeouts,
 } from './limits.ts'
-import { createArrival, type Arrival, type Core } from './request.ts'
 import { HttpError, type HttpErrorCode, pairHeaders, type Reply, unusableHead } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }

@@ -6,10 +6,16 @@ import * as v from 'valibot'
 import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, findFailuresFault } from '../http/disturbance.ts'
 import { httpErrors } from '../http/response.ts'
-import { expected, expectedInteger, expectedMessage, expectedText, expectedValid } from '../json/schemas.ts'
-import { describe } from '../json/words.ts'
+import {
+  expected,
+  expectedInteger,
+  expectedMessage,
+  expectedText,
+  expectedValid,
+  describe,
+} from '../json/words.ts'
 import { storeErrorCodes } from '../store/store.ts'
-import { findOriginFault } from './origins.ts'
+import { findOriginFault } from '../http/cors.ts'
 
 /** The entry's name in the table is that of the option. */
 export interface Setting {

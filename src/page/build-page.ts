@@ -1,20 +1,23 @@
 /**
- * Bundles the files of `client/` into one HTML text that loads nothing else. Needs esbuild, so it runs at
- * build time only.
+ * The page at `/`: bundles the files of `client/` into one HTML text that loads nothing else, when this module
+ * is loaded from source. It needs esbuild, so the built files have the page instead of this module's code
+ * (src/build.ts).
  */
 import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
-export interface Page {
+interface Page {
   readonly html: string
   /** Headers of its response, in addition to those of every response; names and values in turn. */
   readonly headers: readonly string[]
 }
 
+export const builtPage = await buildPage()
+
 /** Inlines the style sheet and the script. The policy allows these two, by their hashes, and no others. */
-export async function buildPage(): Promise<Page> {
+async function buildPage(): Promise<Page> {
   const html = await readFile(new URL('client/index.html', import.meta.url), 'utf8')
   const [style, script] = await Promise.all([bundle('page.css'), bundle('page.ts')])
   const policy = [

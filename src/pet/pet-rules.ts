@@ -5,8 +5,7 @@
 import * as v from 'valibot'
 import { isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { isObject } from '../json/json.ts'
-import { expected, expectedMessage, expectedValid } from '../json/schemas.ts'
-import { shorten } from '../json/words.ts'
+import { expected, expectedMessage, expectedValid, shorten } from '../json/words.ts'
 import {
   isPetMember,
   defaultStatus,

@@ -1,7 +1,6 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
 import { Disk, type DiskOptions } from '../data-file/disk.ts'
-import { refuseMissing, writeDataFile } from '../data-file/offline.ts'
-import { openDataFile } from '../data-file/start.ts'
+import { refuseMissing, writeDataFile, openDataFile } from '../data-file/start.ts'
 import type { Pet } from '../pet/pet.ts'
 import { DatabaseUnusable, send, withClient } from './connections.ts'
 import type { Database } from './database.ts'

@@ -4,8 +4,7 @@
  */
 import { Low } from 'lowdb'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
-import type { Disk, DiskOptions } from '../data-file/disk.ts'
-import { DataFileUnusable, isChanged } from '../data-file/errors.ts'
+import { type Disk, type DiskOptions, DataFileUnusable, isChanged } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
 import type { Int64 } from '../json/int64.ts'

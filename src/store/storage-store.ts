@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { isInt64, type Int64 } from '../json/int64.ts'
-import { expected } from '../json/schemas.ts'
+import { expected } from '../json/words.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'

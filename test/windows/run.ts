@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { buildSync } from 'esbuild'
-import { builtPage } from '../../src/page/load-page.ts'
+import { builtPage } from '../../src/page/build-page.ts'
 import { build } from '../built.ts'
 import { cleanFiles } from './clean-files.ts'
 
@@ -70,7 +70,7 @@ function translate(): void {
     sourcesContent: false,
   })
   const code = `export const builtPage = ${JSON.stringify(builtPage)}`
-  writeFileSync(join(folder, 'translated/src/page/load-page.js'), code)
+  writeFileSync(join(folder, 'translated/src/page/build-page.js'), code)
   env['PETSTORE_TEST_TRANSLATED'] = onWindows(join(folder, 'translated'))
 }
 
