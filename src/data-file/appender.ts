@@ -17,11 +17,11 @@ export interface FileEnd {
 }
 
 /**
- * What follows the last pet since an append has failed: a mixture of the old closing brackets, of these
- * bytes, and of NULs.
+ * What follows the last pet since an append has failed: a mixture of the old closing brackets, of the bytes
+ * that were appended, and of NULs.
  */
 export interface HalfWritten {
-  readonly bytes: Buffer
+  readonly appended: Buffer
   /** The identity of the file as the append has left it. */
   readonly identity: Identity | 'unknown'
 }
@@ -94,7 +94,7 @@ export async function rollBack(
   end: FileEnd,
   halfWritten: HalfWritten,
 ): Promise<EndOutcome | { readonly is: 'unread' }> {
-  const { bytes: appended, identity } = halfWritten
+  const { appended, identity } = halfWritten
   const isAsLeft = (file: OpenEnd) =>
     identity === 'unknown' ? file.endsInMixtureOf(end.closing, appended) : isSame(file.identify(), identity)
   const outcome = await writeEnd(disk, end, end.closing, { isAsLeft, isCut: true, appended })
@@ -141,7 +141,7 @@ async function writeEnd(
   } catch (error) {
     // Even a write that fails may have changed the file.
     const identity = written ?? file?.identifyUnlessStopped() ?? 'unknown'
-    const halfWritten = mayBeChanged ? { bytes: appended, identity } : undefined
+    const halfWritten = mayBeChanged ? { appended, identity } : undefined
     return { is: 'failed', error: toChanged(error), hasWritten, halfWritten, hasSyncFailed }
   } finally {
     file?.close()

@@ -64,8 +64,8 @@ type State =
       readonly is: 'unusable'
       readonly identity: Identity | undefined
       readonly error: DataFileUnusable
-      /** Only a right to write is lacking, which may come without another edit. */
-      readonly lacksRight: boolean
+      /** The cause may be gone without another edit: a right to write was lacking, or a program held the file. */
+      readonly mayPass: boolean
     }
 
 /** What lowdb holds: the pets by ascending id. */
@@ -145,7 +145,7 @@ export class DataFile implements Adapter<PetData> {
     const state = this.#state
     const now = this.#disk.statIdentity()
     if (state.is === 'unusable') {
-      const mayBeRewritten = state.lacksRight && this.#disk.findRewriteError() === undefined
+      const mayBeRewritten = state.mayPass && this.#disk.findRewriteError() === undefined
       if (isSame(now, state.identity) && !mayBeRewritten) throw state.error
       this.#become({ is: 'unread' })
       return 'edited'
@@ -217,7 +217,7 @@ export class DataFile implements Adapter<PetData> {
     if (this.#isOldAside && (await restoreOldFile(this.#disk))) throw new DataFileChanged()
     if (remedy === 'create') return this.#rewrite(undefined, Buffer.concat([...formatFile([])]))
     if (remedy !== 'none') return this.#repair(identity, remedy)
-    this.#become({ is: 'unusable', identity, error: unusable, lacksRight: false })
+    this.#become({ is: 'unusable', identity, error: unusable, mayPass: false })
     throw unusable
   }
 
@@ -363,7 +363,7 @@ export class DataFile implements Adapter<PetData> {
       if (obstacle === undefined) throw error
       const unusable = this.#disk.rewriteRefusal(obstacle.words)
       const identity = this.#disk.statIdentity()
-      this.#become({ is: 'unusable', identity, error: unusable, lacksRight: !obstacle.isOfFile })
+      this.#become({ is: 'unusable', identity, error: unusable, mayPass: obstacle.mayPass })
       throw unusable
     }
     this.#changedRewrites = 0
@@ -380,16 +380,16 @@ export class DataFile implements Adapter<PetData> {
    * | it is a mount of its own                  | when somebody has written it |
    * | it, or its folder, is read-only, or held  | by a look that may write it  |
    */
-  #findObstacle(error: unknown): { words: string; isOfFile: boolean } | undefined {
+  #findObstacle(error: unknown): { words: string; mayPass: boolean } | undefined {
     const code = errorCode(error)
     if (isChanged(error)) {
       const isAlways = this.#changedRewrites % maxChangedRewrites === 0
-      return isAlways ? { words: 'is another file whenever it is moved', isOfFile: true } : undefined
+      return isAlways ? { words: 'is another file whenever it is moved', mayPass: false } : undefined
     }
     if (code === 'EBUSY' && !this.#disk.isWindows)
-      return { words: 'is a mount of its own; mount its folder instead', isOfFile: true }
+      return { words: 'is a mount of its own; mount its folder instead', mayPass: false }
     if (isWriteRefused(error) || this.#disk.mayBeInUse(error))
-      return { words: this.#disk.describeRewriteFailure(error), isOfFile: false }
+      return { words: this.#disk.describeRewriteFailure(error), mayPass: true }
     return undefined
   }
 

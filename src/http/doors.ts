@@ -33,8 +33,8 @@ export function createListener(core: Core) {
     response: ServerResponse | Http2ServerResponse,
   ): Promise<void> => {
     const client = { remoteAddress: request.socket?.remoteAddress, destroyed: false }
-    const version = 'stream' in request ? undefined : request.httpVersion
-    const arrival = createArrival(request, version, client)
+    const http1Version = 'stream' in request ? undefined : request.httpVersion
+    const arrival = createArrival(request, http1Version, client)
     response.once('close', () => {
       client.destroyed = true
       core.dropHeldBack(arrival)
@@ -57,7 +57,10 @@ export function createListener(core: Core) {
         if (reply.status === 0) drop()
         // The responses of HTTP/2 have the same methods, but no Connection.
         else
-          sendReply(response as ServerResponse, version === undefined ? { ...reply, closes: false } : reply)
+          sendReply(
+            response as ServerResponse,
+            http1Version === undefined ? { ...reply, closes: false } : reply,
+          )
       } catch (error) {
         // An app around the service (Express, say) may have wrapped the response, so that sending it throws.
         core.reportError(error, arrival)
@@ -113,7 +116,7 @@ export function createFetch(core: Core) {
       method,
       // `new URL` would tidy the target. A fragment is never sent.
       target: url.replace(/^[^:]*:\/\/[^/?#]*/, '').replace(/#.*/s, '') || '/',
-      version: undefined,
+      http1Version: undefined,
       headers: Object.fromEntries(request.headers),
       hostLines: 0,
       authorizationLines: 0,

@@ -26,7 +26,7 @@ export interface Arrival {
   /** The target with the path that an app mounts the service under, if it takes that off and says so. */
   readonly originalTarget?: unknown
   /** Undefined for `fetch`, which has none, and for HTTP/2, which has made sure of the framing. */
-  readonly version: string | undefined
+  readonly http1Version: string | undefined
   /** By their names in small letters. */
   readonly headers: Readonly<NodeJS.Dict<string>>
   /** How many lines of the header there are. Of several, `headers` may have the first only. */
@@ -65,8 +65,7 @@ interface Message extends Readable {
   readonly rawHeaders?: readonly string[]
 }
 
-/** `version` is undefined for HTTP/2. */
-export function createArrival(message: Message, version: string | undefined, client: Client): Arrival {
+export function createArrival(message: Message, http1Version: string | undefined, client: Client): Arrival {
   const { method = '', url: target = '', originalUrl: originalTarget, headers, rawHeaders = [] } = message
   let hostLines = 0
   let authorizationLines = 0
@@ -81,7 +80,7 @@ export function createArrival(message: Message, version: string | undefined, cli
     method,
     target,
     originalTarget,
-    version,
+    http1Version,
     // Node gives no header but Set-Cookie as an array
     // (https://nodejs.org/docs/latest-v20.x/api/http.html#messageheaders).
     headers: headers as Arrival['headers'],
@@ -99,7 +98,7 @@ export function isSafe(method: string): boolean {
 }
 
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
-export function checkFraming({ version, headers, hostLines }: Arrival): void {
+export function checkFraming({ http1Version: version, headers, hostLines }: Arrival): void {
   const { host, 'transfer-encoding': coding, expect } = headers
   if (hostLines > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
   if (host === undefined && version === '1.1') throw new HttpError('malformed_request', 'Host: is required')

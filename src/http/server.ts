@@ -263,9 +263,9 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
  * Returns whether no other request can follow on this connection (RFC 9112 section 9.3): HTTP/1.1 keeps it
  * unless somebody says `close`, and HTTP/1.0 closes it unless somebody says `keep-alive`.
  */
-function endsConnection({ version, headers }: Arrival): boolean {
+function endsConnection({ http1Version, headers }: Arrival): boolean {
   const { connection = '' } = headers
-  return version === '1.1' ? closeOption.test(connection) : !keepAliveOption.test(connection)
+  return http1Version === '1.1' ? closeOption.test(connection) : !keepAliveOption.test(connection)
 }
 
 const closeOption = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i

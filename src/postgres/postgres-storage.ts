@@ -197,13 +197,13 @@ export function createPostgresStorage(pool: PostgresPool): PetStorage {
 export async function prepareTables(pool: PostgresPool): Promise<void> {
   ignoreBreaks(pool)
   await refuseEncoding(pool)
-  const look = () => query(pool, checkTables)
-  await look().catch(async (error: unknown) => {
+  const check = () => query(pool, checkTables)
+  await check().catch(async (error: unknown) => {
     if (errorCode(error) !== '42P01') return explain(pool, error)
     // A table is missing. If another server makes the tables at the same moment, this waits for its end and
-    // is then refused, even with IF NOT EXISTS; so a second look tells whether all is well.
+    // is then refused, even with IF NOT EXISTS; so a second check tells whether all is well.
     return query(pool, createTables).catch((refusal: unknown) =>
-      look().catch(() => explain(pool, refusal, createTables)),
+      check().catch(() => explain(pool, refusal, createTables)),
     )
   })
   // A read-only database refuses this, and does not need it. And an import may hold the row.

@@ -43,7 +43,7 @@ export function parseConfig(
   args: Arguments = {},
   argumentFaults: readonly string[] = [],
 ): Config {
-  const find = ({ argument, variable }: Setting): { name: string; text: string } => {
+  const sourceOf = ({ argument, variable }: Setting): { name: string; text: string } => {
     const text = args[argument]?.trim() ?? ''
     if (text !== '') return { name: `--${argument}`, text }
     // `set PORT=4000 && node server.js` of Windows gives a space too.
@@ -52,7 +52,7 @@ export function parseConfig(
   const lines = [...argumentFaults]
   const faulty: string[] = []
   const entries = Object.entries<Setting>(settings).map(([option, setting]) => {
-    const { name, text } = find(setting)
+    const { name, text } = sourceOf(setting)
     const result = parseText(setting, text)
     if (result.success) return [option, result.output]
     faulty.push(option)
@@ -63,17 +63,17 @@ export function parseConfig(
   const values = Object.fromEntries(entries) as SettingValues
 
   const hints: string[] = []
-  if (values.corsOrigins.includes('null')) hints.push(`${find(settings.corsOrigins).name} ${nullHint}`)
+  if (values.corsOrigins.includes('null')) hints.push(`${sourceOf(settings.corsOrigins).name} ${nullHint}`)
   const transfers = ['import', 'export'].filter((name) => args[name] !== undefined)
-  if (find(settings.apiKeys).text === '' && transfers.length === 0) {
+  if (sourceOf(settings.apiKeys).text === '' && transfers.length === 0) {
     if (env['PETSTORE_API_KEY']?.trim()) hints.push(apiKeyHint)
     const reason = !isLoopback(values.host)
-      ? `${find(settings.host).name} (${values.host}) is not a loopback address`
+      ? `${sourceOf(settings.host).name} (${values.host}) is not a loopback address`
       : values.log === 'silent' &&
-        `${find(settings.log).name} is silent: nobody would see a key that is created for the run`
+        `${sourceOf(settings.log).name} is silent: nobody would see a key that is created for the run`
     if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
   }
-  const [file, database] = [find(settings.dataFile), find(settings.database)]
+  const [file, database] = [sourceOf(settings.dataFile), sourceOf(settings.database)]
   const address = database.text === '' ? undefined : readDatabaseUrl(database.name, database.text, env)
   lines.push(...(address?.faults ?? []))
   for (const name of transfers) {

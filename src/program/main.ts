@@ -51,11 +51,11 @@ export async function runProgram(): Promise<void> {
     const given = process.argv.slice(2)
     if (isVerification(given)) return await verifyServer()
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const request = readArguments(given, command, packageVersion, process.env)
-    if (typeof request === 'string') return console.say(request)
-    args = request.given
-    if (args['check'] === undefined) await start(request, console)
-    else await check(request, console)
+    const parsed = readArguments(given, command, packageVersion, process.env)
+    if (typeof parsed === 'string') return console.say(parsed)
+    args = parsed.given
+    if (args['check'] === undefined) await start(parsed, console)
+    else await check(parsed, console)
   } catch (error) {
     const message = describeFailure(error)
     if (message === undefined) throw error
