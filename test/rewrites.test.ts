@@ -223,6 +223,19 @@ test('an import takes a missing file for one to be restored, as a start does, an
   )
 })
 
+test('neither an import nor an export takes the folder of a lost link for one to make', async () => {
+  const folder = makeFastFolder()
+  nodeFs.symlinkSync(join(folder, 'disk'), join(folder, 'data'))
+  const path = join(folder, 'data/pets.json')
+  const refusal = /cannot be found: \S+ is a link to \S+, which is not there; mount it, or make that folder/
+  assert.throws(() => refuseMissing(new Disk(path)), refusal)
+  await assert.rejects(
+    writeDataFile(path, async () => []),
+    refusal,
+  )
+  assert.deepEqual(nodeFs.readdirSync(folder), ['data'])
+})
+
 test('serves the file again when the disk that became read-only in the middle of its rewrite can be written', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   nodeFs.writeFileSync(path, edited)

@@ -39,7 +39,7 @@ export async function openDataFile(
   }
 }
 
-export function refuseLostLink(disk: Disk): void {
+function refuseLostLink(disk: Disk): void {
   const link = findLostLink(disk)
   if (link === undefined) return
   const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
@@ -153,6 +153,7 @@ function describeRepair({ damaged, isAtEnd, missingWords }: Damage): string {
 /** Throws a DataFileUnusable unless there is a file, or one that a start restores. */
 export function refuseMissing(disk: Disk): void {
   if (disk.statIdentity() !== undefined) return
+  refuseLostLink(disk)
   if (isOldFileAside(disk)) return refuseDoubtfulOldFile(disk, findKeptFiles(disk).length > 0)
   throw nameKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
 }
@@ -165,6 +166,7 @@ export async function writeDataFile(path: string, readPets: () => Promise<readon
   const disk = new Disk(path)
   const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
   if (disk.statIdentity() !== undefined) throw alreadyExists
+  refuseLostLink(disk)
   // A start on the exported file would remove the old one.
   if (isOldFileAside(disk))
     throw DataFileUnusable.ofFile(
