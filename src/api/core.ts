@@ -2,9 +2,8 @@
  * The core: a function from a request to a reply, with the order of the checks and the reply to each error.
  * It knows no `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
-import { unescape } from 'node:querystring'
 import { createBearerAuth } from '../http/bearer-auth.ts'
-import { createCors, isPreflight } from '../http/cors.ts'
+import { createCors } from '../http/cors.ts'
 import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import {
@@ -17,14 +16,14 @@ import {
   isSafe,
 } from '../http/request.ts'
 import { refusalReply, HttpError, type Reply } from '../http/response.ts'
-import { createRouter, findPath, type Match } from '../http/router.ts'
+import { findPath } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
 import { perhapsStored, PetStoreError, storageFailure, type Store } from '../store/store.ts'
 import { clock } from '../system/clock.ts'
-import { attempt, describeBug } from '../system/errors.ts'
+import { describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery } from './operations.ts'
-import { errorCodes, formatAllow, methodNotAllowed, codeReply, failOnPurpose } from './refusals.ts'
-import { findMountFault, isMountPath, createRoutes, type Route, type Routes } from './routes.ts'
+import { codeReply, failOnPurpose } from './refusals.ts'
+import { createRouteFinder, findMountFault, isBelowV1, type Route } from './routes.ts'
 
 /** `onResponse` and `onError` must not throw. */
 type CoreOptions = { readonly store: Store } & Pick<
@@ -44,57 +43,12 @@ export function createCore(options: CoreOptions): DisturbableCore {
   const authenticate = createBearerAuth(apiKeys)
   const cors = createCors(corsOrigins, exposedHeaders)
   const disturbances = createDisturbances(options)
-  const routes = createRoutes(options.store, basePath)
-  const findMatch = createRouter(routes, basePath)
-  /**
-   * `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path name no path that is
-   * here. They get what has the methods of all paths.
-   */
-  const allMethods: Routes = new Map(Object.values(routes).flatMap((methods) => Array.from(methods)))
-  const everyMethod = [...allMethods.keys()]
-  const everyPath = { resource: allMethods, parameter: '', search: '' }
+  const routes = createRouteFinder(options.store, basePath, cors)
   let isClosing = false
   let isMountReported = false
 
-  function findResource(arrival: Arrival): Match<Routes> {
-    const { method, target } = arrival
-    // There are no tunnels here (RFC 9110 section 9.3.6).
-    if (method === 'CONNECT' || (method === 'OPTIONS' && target === '*')) return everyPath
-    const path = isMountPath(arrival, basePath) ? basePath : target
-    // If a preflight is refused, even for a bad escape, the page sees a CORS error, and not what is wrong.
-    if (isPreflight(arrival)) return attempt(() => findMatch(path)) ?? everyPath
-    const match = findMatch(path)
-    if (match !== undefined) return match
-    // Clients that come close get a hint: `/pets`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
-    const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
-    const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
-    throw new HttpError('not_found', isNear ? hint : undefined)
-  }
-
-  function findRoute(methods: Routes, { method, target, headers }: Arrival): Route {
-    if (method === 'OPTIONS')
-      return { needsNoKey: true, handle: () => cors.optionsReply(formatAllow([...methods.keys()]), headers) }
-    const route = methods.get(method)
-    if (route === undefined) throw methodNotAllowed(method, [...methods.keys()], findPath(target))
-    return route
-  }
-
-  /**
-   * Finds the route of a request that fails on purpose before the checks, since a route may add headers to
-   * each of its responses.
-   */
-  function findRouteUnchecked({ method, target }: Arrival): Route | undefined {
-    // The path may have a bad escape.
-    return attempt(() => findMatch(target))?.resource.get(method)
-  }
-
-  function isBelowV1(target: string): boolean {
-    const path = `${unescape(findPath(target))}/`
-    return path.startsWith('/v1/') || path.startsWith(`${unescape(basePath)}/v1/`)
-  }
-
   /** Tells onError, once, how the listener is mounted if that is wrong. */
-  function checkMount(arrival: Arrival): void {
+  function reportMountFault(arrival: Arrival): void {
     const fault = isMountReported ? undefined : findMountFault(arrival, basePath)
     if (fault === undefined) return
     isMountReported = true
@@ -106,24 +60,19 @@ export function createCore(options: CoreOptions): DisturbableCore {
    * was to act first, after that.
    */
   async function answerDisturbed(arrival: Arrival, current: InFlight): Promise<Reply> {
-    const failure = await disturbances.disturb(arrival)
+    const failure = await disturbances.holdAndDraw(arrival)
     if (failure === undefined) return answer(arrival, current)
-    if (failure.isAfter) {
-      const reply = await answer(arrival, current)
-      if (reply.status >= 300) return reply
-    } else {
-      current.route = findRouteUnchecked(arrival)
-    }
-    return failOnPurpose(failure, arrival, everyMethod)
+    if (failure.isAfter) await answer(arrival, current)
+    else current.route = routes.findUnchecked(arrival)
+    return failOnPurpose(failure, arrival, routes.methods)
   }
 
   /** Checks the framing, the path, the method and the key, in this order. The operation checks the rest. */
   function answer(arrival: Arrival, current: InFlight): Reply | Promise<Reply> {
     checkFraming(arrival)
-    const { resource, parameter, search } = findResource(arrival)
-    const route = findRoute(resource, arrival)
+    const { route, parameter, search } = routes.find(arrival)
     current.route = route
-    if (route.needsNoKey !== true) current.key = authenticate(arrival)
+    if (route.isPublic !== true) current.key = authenticate(arrival)
     return route.handle({ parameter, search, readBody: () => readBody(arrival) })
   }
 
@@ -178,14 +127,14 @@ export function createCore(options: CoreOptions): DisturbableCore {
   return {
     async handle(arrival) {
       const start = clock.performanceNow()
-      checkMount(arrival)
+      reportMountFault(arrival)
       const current: InFlight = { client: arrival.client, start, arrival, route: undefined, key: undefined }
       inFlight.push(current)
       let reply: Reply
       try {
         if (arrival.body.stopReason !== undefined) throw arrival.body.stopReason
         if (isClosing) throw new HttpError('shutting_down')
-        const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target)
+        const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target, basePath)
         reply = await (isDisturbed ? answerDisturbed(arrival, current) : answer(arrival, current))
       } catch (error) {
         if (error === clientGone) {

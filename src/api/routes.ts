@@ -1,27 +1,97 @@
 /**
- * The routes of the service: the operations, and what needs no key: health, the documents and the page. And
- * how an app that mounts the listener changes the target of a request, and which mounts are wrong.
+ * The routes of the service: the operations, and what needs no key: health, the documents and the page. Finds
+ * that of a request, also where an app that mounts the listener has changed the target, and which mounts are
+ * wrong.
  */
+import { unescape } from 'node:querystring'
+import { type createCors, isPreflight } from '../http/cors.ts'
 import type { Arrival } from '../http/request.ts'
-import { InvalidValues, textReply, type Reply } from '../http/response.ts'
-import { findPath } from '../http/router.ts'
+import { HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
+import { createRouter, findPath, type Match } from '../http/router.ts'
 import { builtPage } from '../page/build-page.ts'
 import { PetStoreError, type Store } from '../store/store.ts'
 import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
+import { attempt } from '../system/errors.ts'
 import { type Handler, operations } from './operations.ts'
-import { codeReply } from './refusals.ts'
+import { codeReply, errorCodes, formatAllow, methodNotAllowed } from './refusals.ts'
 
 export interface Route {
-  readonly needsNoKey?: boolean
+  /** It needs no key. */
+  readonly isPublic?: boolean
   /** See Operation. */
   readonly headers?: readonly string[] | undefined
   readonly handle: Handler
 }
 
-/** The routes of a path by method. HEAD has that of GET. */
-export type Routes = ReadonlyMap<string, Route>
+/** The routes of one path, by method. HEAD has that of GET. */
+type PathRoutes = ReadonlyMap<string, Route>
 
-export function createRoutes(store: Store, basePath: string): Readonly<Record<string, Routes>> {
+export interface RouteFinder {
+  /** Throws an HttpError for a path that is not known, a bad escape, and a method that the path does not take. */
+  find(arrival: Arrival): { readonly route: Route; readonly parameter: string; readonly search: string }
+  /**
+   * Finds the route of a request that fails on purpose before the checks, since a route may add headers to
+   * each of its responses.
+   */
+  findUnchecked(arrival: Arrival): Route | undefined
+  /** All that any path takes. */
+  readonly methods: readonly string[]
+}
+
+export function createRouteFinder(
+  store: Store,
+  basePath: string,
+  cors: ReturnType<typeof createCors>,
+): RouteFinder {
+  const routes = createRoutes(store, basePath)
+  const findMatch = createRouter(routes, basePath)
+  /**
+   * `OPTIONS *` (RFC 9110 section 9.3.7), a CONNECT, and a preflight for an unknown path name no path that is
+   * here. They get what has the methods of all paths.
+   */
+  const allMethods: PathRoutes = new Map(Object.values(routes).flatMap((methods) => Array.from(methods)))
+  const everyPath = { resource: allMethods, parameter: '', search: '' }
+
+  function matchPath(arrival: Arrival): Match<PathRoutes> {
+    const { method, target } = arrival
+    // There are no tunnels here (RFC 9110 section 9.3.6).
+    if (method === 'CONNECT' || (method === 'OPTIONS' && target === '*')) return everyPath
+    const path = isMountPath(arrival, basePath) ? basePath : target
+    // If a preflight is refused, even for a bad escape, the page sees a CORS error, and not what is wrong.
+    if (isPreflight(arrival)) return attempt(() => findMatch(path)) ?? everyPath
+    const match = findMatch(path)
+    if (match !== undefined) return match
+    // Clients that come close get a hint: `/pets`, `/v1/pet`, `/api/v1/Pets/1`, `/v1`.
+    const isNear = /^(?:\/[^/]+)*\/(?:v1\/?$|pets?(?:\/|$))/i.test(findPath(target))
+    const hint = `${errorCodes.not_found.message} The pets are at ${basePath}/v1/pets.`
+    throw new HttpError('not_found', isNear ? hint : undefined)
+  }
+
+  function findRoute(methods: PathRoutes, { method, target, headers }: Arrival): Route {
+    if (method === 'OPTIONS')
+      return { isPublic: true, handle: () => cors.optionsReply(formatAllow([...methods.keys()]), headers) }
+    const route = methods.get(method)
+    if (route === undefined) throw methodNotAllowed(method, [...methods.keys()], findPath(target))
+    return route
+  }
+
+  return {
+    find(arrival) {
+      const { resource, parameter, search } = matchPath(arrival)
+      return { route: findRoute(resource, arrival), parameter, search }
+    },
+    // The path may have a bad escape.
+    findUnchecked: ({ method, target }) => attempt(() => findMatch(target))?.resource.get(method),
+    methods: [...allMethods.keys()],
+  }
+}
+
+export function isBelowV1(target: string, basePath: string): boolean {
+  const path = `${unescape(findPath(target))}/`
+  return path.startsWith('/v1/') || path.startsWith(`${unescape(basePath)}/v1/`)
+}
+
+function createRoutes(store: Store, basePath: string): Readonly<Record<string, PathRoutes>> {
   const routes: Record<string, Map<string, Route>> = {}
   const add = (method: string, path: string, route: Route): void => {
     const methods = (routes[path] ??= new Map())
@@ -30,7 +100,7 @@ export function createRoutes(store: Store, basePath: string): Readonly<Record<st
   }
   // `/store` leads to the page at `/store/`.
   const redirect: Reply = { status: 308, headers: ['Location', `${basePath}/`, 'Content-Length', '0'] }
-  if (basePath !== '') add('GET', '', { needsNoKey: true, handle: () => redirect })
+  if (basePath !== '') add('GET', '', { isPublic: true, handle: () => redirect })
   for (const { method, path, headers, createHandler } of operations)
     add(method, `/v1${path}`, { headers, handle: createHandler(store, basePath) })
   const published: Readonly<Record<string, Handler>> = {
@@ -41,7 +111,7 @@ export function createRoutes(store: Store, basePath: string): Readonly<Record<st
     '/pets.schema.json': always(petsSchemaText),
     '/': always(builtPage.html, builtPage.headers, 'text/html; charset=utf-8'),
   }
-  for (const [path, handle] of Object.entries(published)) add('GET', path, { needsNoKey: true, handle })
+  for (const [path, handle] of Object.entries(published)) add('GET', path, { isPublic: true, handle })
   return routes
 }
 
@@ -76,7 +146,7 @@ function always(...content: readonly [text: string, headers?: readonly string[],
  * Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of
  * `/store` and of `/store/`.
  */
-export function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
+function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
   if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
   const path = findPath(originalTarget)
   return !path.endsWith('/') && basePath.toLowerCase().endsWith(path.toLowerCase())

@@ -185,7 +185,7 @@ export function createDisturbances(atStart: Disturbance) {
       return base.failures === noFailures && base.delayMs === 0 && queue.length === 0
     },
     /** Holds the request back, and then returns how it fails, if it does. */
-    async disturb(arrival: Arrival): Promise<Failure | undefined> {
+    async holdAndDraw(arrival: Arrival): Promise<Failure | undefined> {
       // A preflight only asks if the request may be sent, so it never fails, and is not counted.
       const isAsking = isPreflight(arrival)
       const change = isAsking ? undefined : takeChange(arrival)
