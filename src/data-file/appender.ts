@@ -113,7 +113,7 @@ async function writeEnd(
   { isAsLeft, isCut, appended }: { isAsLeft: (file: OpenEnd) => boolean; isCut: boolean; appended: Buffer },
 ): Promise<{ readonly is: 'durable'; readonly identity: Identity } | Failed> {
   let file: OpenEnd | undefined
-  let mayBeChanged = false
+  let hasBegun = false
   let hasWritten = false
   let hasSyncFailed = false
   let written: Identity | undefined
@@ -122,7 +122,7 @@ async function writeEnd(
     file = await OpenEnd.open(disk, end)
     if (!isAsLeft(file)) throw new DataFileChanged()
     // 2. Write.
-    mayBeChanged = true
+    hasBegun = true
     if (isCut) file.cut(end.petsEnd + bytes.length)
     for (let done = 0; done < bytes.length;) {
       done += file.writeSome(bytes, done)
@@ -141,7 +141,7 @@ async function writeEnd(
   } catch (error) {
     // Even a write that fails may have changed the file.
     const identity = written ?? file?.identifyUnlessStopped() ?? 'unknown'
-    const halfWritten = mayBeChanged ? { appended, identity } : undefined
+    const halfWritten = hasBegun ? { appended, identity } : undefined
     return { is: 'failed', error: toChanged(error), hasWritten, halfWritten, hasSyncFailed }
   } finally {
     file?.close()

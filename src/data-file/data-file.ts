@@ -5,14 +5,15 @@
  *
  * | State        | What is known                                         | A write             | A look, twice a second |
  * | ------------ | ----------------------------------------------------- | ------------------- | ---------------------- |
- * | unread       | somebody else has written it, or nothing was read yet | waits for a read    | it has to be read      |
+ * | unread       | somebody else has written it, or nothing was read yet | asks for a read     | it has to be read      |
  * | known        | the file is as it was last read or written here       | appends             | if it differs: unread  |
  * | half-written | a failed append may have left some bytes in the file  | rolls it back first | rolls it back: unread  |
- * | unusable     | as it is, it cannot be used                           | waits for a read    | if it differs, or may be rewritten now: unread |
+ * | unusable     | as it is, it cannot be used                           | asks for a read     | if it differs, or may be rewritten now: unread |
  *
  * A read leads from unread to known or to unusable. The file stays unread if it cannot be read now, or is too
- * large to be read. Only #become changes the state. Three facts outlast a state: a sync has failed, a rewrite
- * has left the old file aside, and the last rewrites have each met an edit.
+ * large to be read. Only #become changes the state. These outlast a state: the pets that are served, the
+ * highest id that was given, that a sync has failed, that a rewrite has left the old file aside, and how many
+ * rewrites in a row have met an edit.
  */
 import { basename } from 'node:path'
 import type { Adapter } from 'lowdb'
@@ -85,12 +86,12 @@ interface Served {
 
 /** An append was tried and has failed; `cause` is the system's error or a DataFileChanged. */
 export class AppendFailed extends Error {
-  /** Whether its pets may be in the file, or in an editor that has read them there. */
-  readonly mayBeStored: boolean
+  /** A byte of its pets has reached the file. So they may be there, or in an editor that has read them. */
+  readonly hasWritten: boolean
 
-  constructor(cause: unknown, mayBeStored: boolean) {
+  constructor(cause: unknown, hasWritten: boolean) {
     super('the pets could not be appended', { cause })
-    this.mayBeStored = mayBeStored
+    this.hasWritten = hasWritten
   }
 }
 
@@ -332,8 +333,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Linux may make a file system read-only after an error. What is there is served; so is, on Windows, a file
-   * that may not be written.
+   * Remembers that a sync has failed, unless the file only may not be written: Linux may make a file system
+   * read-only after an error, and Windows refuses a file that another program holds. What is there is then
+   * served.
    */
   #noteFailedSync(error: unknown): void {
     if (errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)) this.#hasFailedSync = true
@@ -361,6 +363,7 @@ export class DataFile implements Adapter<PetData> {
       if (isChanged(error)) this.#changedRewrites++
       const obstacle = expected === undefined ? undefined : this.#findObstacle(error)
       if (obstacle === undefined) throw error
+      this.#changedRewrites = 0
       const unusable = this.#disk.rewriteRefusal(obstacle.words)
       const identity = this.#disk.statIdentity()
       this.#become({ is: 'unusable', identity, error: unusable, mayPass: obstacle.mayPass })
@@ -383,8 +386,8 @@ export class DataFile implements Adapter<PetData> {
   #findObstacle(error: unknown): { words: string; mayPass: boolean } | undefined {
     const code = errorCode(error)
     if (isChanged(error)) {
-      const isAlways = this.#changedRewrites % maxChangedRewrites === 0
-      return isAlways ? { words: 'is another file whenever it is moved', mayPass: false } : undefined
+      if (this.#changedRewrites < maxChangedRewrites) return undefined
+      return { words: 'is another file whenever it is moved', mayPass: false }
     }
     if (code === 'EBUSY' && !this.#disk.isWindows)
       return { words: 'is a mount of its own; mount its folder instead', mayPass: false }

@@ -295,14 +295,14 @@ export class Disk {
 
   /**
    * Returns why the data file may not be written, as far as that shows without a write; undefined also while
-   * it is missing. If `isSuspected`, opens it for writing, too, since access(2) does not show `chattr +a`.
+   * it is missing. If `triesToOpen`, opens it for writing, too, since access(2) does not show `chattr +a`.
    * That is not done at each look, since it wakes programs that watch the file (IN_CLOSE_WRITE in
    * https://man7.org/linux/man-pages/man7/inotify.7.html).
    */
-  findWriteError(isSuspected: boolean): unknown {
+  findWriteError(triesToOpen: boolean): unknown {
     const accessError = errorOf(() => this.fs.accessSync(this.path, constants.W_OK))
     const open = (): void => this.close(this.fs.openSync(this.path, 'r+'))
-    const error = accessError ?? (isSuspected ? errorOf(open) : undefined)
+    const error = accessError ?? (triesToOpen ? errorOf(open) : undefined)
     return isWriteRefused(error) || this.mayBeInUse(error) ? error : undefined
   }
 

@@ -81,12 +81,12 @@ export function readFileText(bytes: Buffer, highestGivenId: Int64 = 0): FileText
 /** Throws a DataFileUnusable. */
 export function parseFileText(path: string, bytes: Buffer): FileText {
   const text = readFileText(bytes)
-  const fault = describeFaults(text, path)
-  if (fault !== undefined) throw fault
+  const unusable = findUnusable(text, path)
+  if (unusable !== undefined) throw unusable
   return text
 }
 
-export function describeFaults(
+export function findUnusable(
   { bytes, faults, faultCount }: FileText,
   path: string,
 ): DataFileUnusable | undefined {

@@ -5,7 +5,7 @@
 import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
 import { type Disk, type Identity, isSame, DataFileChanged, DataFileUnusable, isChanged } from './disk.ts'
-import { describeFaults, type FileText, readFileText } from './file-text.ts'
+import { findUnusable, type FileText, readFileText } from './file-text.ts'
 import { findKeptFiles, findUnfinishedFile } from './kept-pets.ts'
 import { findPetsFault, findSizeFault } from './memory-limits.ts'
 import { isOldFileAside, refuseDoubtfulOldFile } from './new-files.ts'
@@ -53,7 +53,7 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
   const fault = fileFault ?? findPetsFault(bytes)
   const text = readFileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
-    fault === undefined ? describeFaults(text, disk.name) : DataFileUnusable.ofFile(disk.name, fault)
+    fault === undefined ? findUnusable(text, disk.name) : DataFileUnusable.ofFile(disk.name, fault)
   return { text, identity, unusable }
 }
 

@@ -1,6 +1,6 @@
 /**
- * A request as the doors hand it to the core; whether it is well-formed, where the door does not check that;
- * and its body, collected as it arrives, and read as JSON.
+ * A request as the doors hand it to the core, and what they ask of the core; whether a request is well-formed,
+ * where the door does not check that; and its body, collected as it arrives, and read as JSON.
  */
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
@@ -186,7 +186,7 @@ export class RequestBody {
   #fail: (reason: Error) => void = () => {}
   readonly #begin: (body: RequestBody) => Promise<Buffer>
 
-  /** `begin` is called by the first `read`, and calls `collect`. */
+  /** `begin` is called by the first `read`. A stop ends it only within `collect`. */
   constructor(begin: (body: RequestBody) => Promise<Buffer>) {
     this.#begin = begin
   }
@@ -199,7 +199,7 @@ export class RequestBody {
     return (this.#bytes ??= this.#begin(this))
   }
 
-  /** Makes `read` reject, unless the body has arrived. */
+  /** Makes `read` reject while `collect` waits for the rest of the body. */
   stop(reason: Error): void {
     this.stopReason = reason
     this.#fail(reason)

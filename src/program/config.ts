@@ -75,21 +75,26 @@ export function parseConfig(
   }
   const [file, database] = [sourceOf(settings.dataFile), sourceOf(settings.database)]
   const address = database.text === '' ? undefined : readDatabaseUrl(database.name, database.text, env)
-  lines.push(...(address?.faults ?? []))
-  for (const name of transfers) {
-    const fault = findPathFault(args[name] ?? '')
-    if (fault !== undefined) lines.push(`--${name}: ${fault}`)
-  }
-  if (transfers.length > 1 || (transfers.length > 0 && database.text === ''))
-    lines.push('--import, --export: expected one of them, and a database')
-  if (args['check'] !== undefined && transfers.length > 0)
-    lines.push('--check: expected neither --import nor --export with it')
+  lines.push(...(address?.faults ?? []), ...findTransferFaults(transfers, args, database.text !== ''))
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)
   lines.push(...findUnknownVariables(env))
   const isFile = address === undefined && !faulty.includes('dataFile')
   if (lines.length > 0) throw new ConfigError(lines.join('\n'), isFile ? values.dataFile : undefined)
   return { ...values, database: address, hints }
+}
+
+/** Of `--import` and `--export`, those in `transfers` are given. */
+function findTransferFaults(transfers: readonly string[], args: Arguments, hasDatabase: boolean): string[] {
+  const faults = transfers.flatMap((name) => {
+    const fault = findPathFault(args[name] ?? '')
+    return fault === undefined ? [] : [`--${name}: ${fault}`]
+  })
+  if (transfers.length > 1 || (transfers.length > 0 && !hasDatabase))
+    faults.push('--import, --export: expected one of them, and a database')
+  if (args['check'] !== undefined && transfers.length > 0)
+    faults.push('--check: expected neither --import nor --export with it')
+  return faults
 }
 
 function parseText({ schema, parse = String, fallback = '' }: Setting, text: string) {

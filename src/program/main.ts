@@ -57,7 +57,7 @@ export async function runProgram(): Promise<void> {
     if (args['check'] === undefined) await start(parsed, console)
     else await check(parsed, console)
   } catch (error) {
-    const message = describeFailure(error)
+    const message = describeForPerson(error)
     if (message === undefined) throw error
     // A sentence about the address begins with the option of embedding code, but a person gave an argument or
     // a variable.
@@ -101,7 +101,7 @@ async function check(
   const faults: string[] = []
   const lines: string[] = []
   const note = (error: unknown): void => {
-    const message = describeFailure(error)
+    const message = describeForPerson(error)
     if (message === undefined) throw error
     faults.push(message)
   }
@@ -206,7 +206,7 @@ function endAtOnce(signal: NodeJS.Signals): void {
  * Returns what to print if a person can correct the failure; undefined for a bug, whose stack is to be
  * printed.
  */
-function describeFailure(error: unknown): string | undefined {
+function describeForPerson(error: unknown): string | undefined {
   if (!isError(error)) return undefined
   const kinds = [ConfigError, DataFileUnusable, ListenError, DatabaseUnusable]
   if (kinds.some((kind) => error instanceof kind)) return error.message

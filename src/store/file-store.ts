@@ -142,7 +142,7 @@ export class FileStore implements LocalStore {
         return results.map((pet) => pet ?? noIdLeft())
       } catch (failure) {
         const error = failure instanceof AppendFailed ? failure.cause : failure
-        if (failure instanceof AppendFailed && failure.mayBeStored) mayBeStored = true
+        if (failure instanceof AppendFailed && failure.hasWritten) mayBeStored = true
         if (isSystemError(error)) this.#trouble.creationFailed(error)
         if (!isChanged(error)) throw toRefusal(error, mayBeStored)
         if (edits === maxEdits)

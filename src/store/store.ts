@@ -35,6 +35,7 @@ export interface LocalStore extends Store {
   reset(pets?: readonly SeedPet[]): Promise<void>
 }
 
+/** A creation that has failed counts for this long, where nothing shows that its cause is gone. */
 export const failureKnownMs = 60_000
 
 export interface PetQuery {
