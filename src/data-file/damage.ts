@@ -9,12 +9,12 @@
  *     ⏎  ]⏎}⏎                                  before
  *     ,⏎    {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    after (without the comma in an empty list)
  *
- *     ⏎  ]                                     closing brackets are missing
- *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full
- *     ,⏎ ]⏎}⏎                                  cut off within the 7 bytes
- *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀…    a hole: the power failed before a sector was written, or the disk has lost it since
- *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed before the sector of the first 4 bytes was written
- *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read the old end before the append, and the rest after it
+ *     ⏎  ]                                     closing brackets are missing (isOnlyBrackets)
+ *     ,⏎    {"id":13,"na                       cut off: the process was killed, or the disk was full (isCutAppend)
+ *     ,⏎ ]⏎}⏎                                  cut off within the 7 bytes (isMixture)
+ *     ,⏎    {"id":13,"na␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀␀…    a hole: the power failed before a sector was written, or the disk has lost it since (hasHoles)
+ *     ⏎  ]  {"id":13,"name":"Rex",…}⏎  ]⏎}⏎    the power failed before the sector of the first 4 bytes was written (lacksFirstSector)
+ *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}⏎  ]⏎}⏎    `cp` read the old end before the append, and the rest after it (isCopy)
  *
  * A hole in an append that was never confirmed and one in pets that were confirmed long ago look the same. So
  * no whole pet is taken out.
@@ -156,7 +156,7 @@ interface Traces {
 function isOfCrash(traces: Traces): boolean {
   const { text, petsEnd, faultAt, prefix, gaps } = traces
   if (gaps.length > maxAppendPets + 1) return false
-  const lacksOnlyBrackets = faultAt === text.length && isPartOfEnd(text)
+  const lacksOnlyBrackets = faultAt === text.length && isOnlyBrackets(text)
   // An append, or its roll-back, may have been cut off within the 7 bytes.
   const isCutWithinEnd = text.length === closing.length && isMixture(text, prefix)
   if (lacksOnlyBrackets || isCutWithinEnd) return true
@@ -173,9 +173,9 @@ function isOfCrash(traces: Traces): boolean {
 function isCopy(traces: Traces): boolean {
   const { text, fileBytes, gaps } = traces
   const hasWholeEnd = text.endsWith(closing) || fileBytes % pageBytes === 0
-  const areCopied = gaps.slice(1, -1).every((gap) => isSeparator(gap) || isJoint(gap))
+  const areCopied = gaps.slice(1, -1).every((gap) => isSeparatorGap(gap) || isJointGap(gap))
   const last = gaps.at(-1) ?? ''
-  return hasWholeEnd && beginsAsCopy(traces) && areCopied && (gaps.length === 1 || isEndOfCopy(last))
+  return hasWholeEnd && beginsAsCopy(traces) && areCopied && (gaps.length === 1 || isLastGapOfCopy(last))
 }
 
 /**
@@ -235,7 +235,7 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
   const isBehindOldEnd = (at: number): boolean => {
     const before = text.slice(0, at)
-    return before !== '' && (isPartOfEnd(before) || isMixture(before, prefix))
+    return before !== '' && (isOnlyBrackets(before) || isMixture(before, prefix))
   }
   const areHoles = holes.every(({ 0: nuls, index }) => {
     const end = index + nuls.length
@@ -254,22 +254,22 @@ function isOnlyBeforeFirstPet(traces: Traces): boolean {
   const last = later.pop() ?? ''
   const holeCount = first.match(/\0+/g)?.length ?? 0
   const hasOneHoleAtMost = holeCount <= (lacksFirstSector(traces) ? 0 : 1)
-  const isEndWhole = isEnd(last) || (isCutOff(last) && !last.includes('\0'))
-  return hasOneHoleAtMost && later.every(isSeparator) && isEndWhole
+  const isLastWhole = isEndGap(last) || (isCutGap(last) && !last.includes('\0'))
+  return hasOneHoleAtMost && later.every(isSeparatorGap) && isLastWhole
 }
 
-const isSeparator = (gap: string): boolean => /^\s*,\s*$/.test(gap)
+const isSeparatorGap = (gap: string): boolean => /^\s*,\s*$/.test(gap)
 
-const isEnd = (gap: string): boolean => /^\s*\]\s*\}\s*$/.test(gap)
+const isEndGap = (gap: string): boolean => /^\s*\]\s*\}\s*$/.test(gap)
 
-const isJoint = (gap: string): boolean => gap.startsWith(copyJoint)
+const isJointGap = (gap: string): boolean => gap.startsWith(copyJoint)
 
-const isEndOfCopy = (gap: string): boolean => isEnd(gap) || isCutOff(gap) || isJoint(gap)
+const isLastGapOfCopy = (gap: string): boolean => isEndGap(gap) || isCutGap(gap) || isJointGap(gap)
 
-const isPartOfEnd = (gap: string): boolean => /^[\s\]}]*$/.test(gap)
+const isOnlyBrackets = (gap: string): boolean => /^[\s\]}]*$/.test(gap)
 
-const isCutOff = (gap: string): boolean =>
-  isPartOfEnd(gap) || appendPrefix.startsWith(gap.slice(0, appendPrefix.length))
+const isCutGap = (gap: string): boolean =>
+  isOnlyBrackets(gap) || appendPrefix.startsWith(gap.slice(0, appendPrefix.length))
 
 function gapsBetween(text: string, found: readonly FoundPet[]): readonly string[] {
   const starts = [...found.map(({ start }) => start), text.length]
@@ -294,7 +294,7 @@ function takeOut(
   let isFirst = pets.length === 0
   let from = 0
   for (const { start, end, id } of found) {
-    if (from > 0 && isSeparator(text.slice(from, start))) repaired.push(tail.subarray(from, start))
+    if (from > 0 && isSeparatorGap(text.slice(from, start))) repaired.push(tail.subarray(from, start))
     else {
       repaired.push(Buffer.from(isFirst ? firstSeparator : separator))
       damaged.push(tail.subarray(from, start))
@@ -306,9 +306,9 @@ function takeOut(
     from = end
   }
   const rest = text.slice(from)
-  const isRestWhole = from > 0 && isEnd(rest)
+  const isRestWhole = from > 0 && isEndGap(rest)
   repaired.push(isRestWhole ? tail.subarray(from) : closingBrackets)
-  if (!isRestWhole && !isPartOfEnd(rest)) {
+  if (!isRestWhole && !isOnlyBrackets(rest)) {
     damaged.push(tail.subarray(from))
     missing.push(`ids above ${highestIdOf(pets, found)} may be given again`)
   }
