@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import nodeFs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { checkDataFile, openDataFile } from '../src/data-file/start.ts'
+import { inspectDataFile, openDataFile } from '../src/data-file/start.ts'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { describeChecked } from '../src/program/main.ts'
 import { systemError } from './file-system.ts'
@@ -46,7 +46,7 @@ async function check(t: TestContext, folder: string, env: NodeJS.ProcessEnv = {}
 
 /** The program prints the message of such an error alone. */
 async function findRefusal(path: string): Promise<DataFileUnusable> {
-  const outcome: unknown = await checkDataFile(path).catch((error: unknown) => error)
+  const outcome: unknown = await inspectDataFile(path).catch((error: unknown) => error)
   assert.ok(outcome instanceof DataFileUnusable)
   return outcome
 }
@@ -99,7 +99,7 @@ for (const [what, text, found] of [
   test(`says what ${what}, and changes and makes nothing`, async () => {
     const folder = makeStore(text)
     const before = describeFolder(folder)
-    const checked = await checkDataFile(join(folder, 'pets.json'), { onMessage: assert.fail })
+    const checked = await inspectDataFile(join(folder, 'pets.json'), { onMessage: assert.fail })
     assert.equal(describeChecked(checked), found)
     assert.deepEqual(describeFolder(folder), before)
   })
@@ -145,7 +145,7 @@ test('names kept pets beside a file that can be used, and a file that cannot be 
   const path = makeDataFile([rex])
   const messages: string[] = []
   const fileSystem = { ...nodeFs, openSync: openReadOnly }
-  await checkDataFile(path, { fileSystem, onMessage: (message) => messages.push(message) })
+  await inspectDataFile(path, { fileSystem, onMessage: (message) => messages.push(message) })
   assert.match(
     messages.join(),
     /cannot be written: permission denied \(EACCES\); pets can be listed, but not added$/,
@@ -222,7 +222,7 @@ test('looks again at a file to which a server is appending, and calls it not tor
     if (++looks === 1) writeFileSync(path, whole)
     return nodeFs.statSync(...args)
   })
-  const checked = await checkDataFile(path, { fileSystem: { ...nodeFs, statSync: look } })
+  const checked = await inspectDataFile(path, { fileSystem: { ...nodeFs, statSync: look } })
   assert.deepEqual(checked, { petCount: 2, highestId: 7, missingIdCount: 0, repair: undefined })
   assert.ok(looks > 0)
 })
@@ -233,7 +233,7 @@ test('refuses, as a start does, a file that has to be rewritten and cannot be', 
   const expected =
     /has to be rewritten, but it or its folder cannot be written: permission denied \(EACCES\)$/
   await assert.rejects(openDataFile(path, { fileSystem }), expected)
-  await assert.rejects(checkDataFile(path, { fileSystem }), expected)
+  await assert.rejects(inspectDataFile(path, { fileSystem }), expected)
 })
 
 test('refuses a file that fits into the memory of this process, and its pets do not', async (t) => {
@@ -242,7 +242,7 @@ test('refuses a file that fits into the memory of this process, and its pets do 
   const limitBytes = 6 * 2 ** 20
   assert.ok(statSync(path).size < limitBytes)
   t.mock.method(process, 'constrainedMemory', () => limitBytes)
-  await assert.rejects(checkDataFile(path), {
+  await assert.rejects(inspectDataFile(path), {
     message: `${path}: takes 11 MiB of memory at least, and this process may have 6 MiB`,
   })
 })

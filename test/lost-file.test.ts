@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import { checkDataFile } from '../src/data-file/start.ts'
+import { inspectDataFile } from '../src/data-file/start.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
@@ -219,7 +219,7 @@ for (const [what, linked, leadsTo, missing] of [
       message: `${path}: cannot be found: ${link} is a link to ${leadsTo}, ${missing}; mount it, or make that folder`,
     }
     await assert.rejects(openFileStore(path), refusal)
-    await assert.rejects(checkDataFile(path), refusal)
+    await assert.rejects(inspectDataFile(path), refusal)
     assert.deepEqual(nodeFs.readdirSync(join(folder, 'disk')), [])
     nodeFs.mkdirSync(join(folder, 'disk/store'))
     const { store } = await openStore(t, path)
@@ -237,7 +237,7 @@ test('does not start, and makes nothing, where a link leads to none, beside kept
   const refusal =
     /cannot be found: \S+ is a link to disk\/pets\.json, .*\n.*, which was kept last, has 2 pets; /
   await assert.rejects(openFileStore(path), refusal)
-  await assert.rejects(checkDataFile(path), refusal)
+  await assert.rejects(inspectDataFile(path), refusal)
   assert.deepEqual(nodeFs.readdirSync(folder), before)
 })
 
@@ -765,7 +765,7 @@ for (const [what, text, fault] of [
     if (text !== undefined) nodeFs.writeFileSync(path, text)
     nodeFs.writeFileSync(`${path}.petstore-temporary`, whole)
     const refusal = /; look into pets\.json\.petstore-temporary first, which .*: rename it to pets\.json if /
-    for (const look of [checkDataFile(path), openFileStore(path)]) {
+    for (const look of [inspectDataFile(path), openFileStore(path)]) {
       await assert.rejects(look, (error: Error) => fault.test(error.message) && refusal.test(error.message))
     }
     nodeFs.renameSync(`${path}.petstore-temporary`, path)

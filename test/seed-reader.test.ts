@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { maxInt64, minInt64 } from '../src/json/int64.ts'
 import { JsonReader } from '../src/json/json.ts'
-import { checkSeed } from '../src/pet/pet-rules.ts'
+import { parseSeed } from '../src/pet/pet-rules.ts'
 import { petMembers, petStatuses, type EachMember } from '../src/pet/pet.ts'
 import { readPlainPet } from '../src/pet/seeds.ts'
 import { createRandom } from './support.ts'
@@ -55,7 +55,7 @@ for (const seed of [1]) {
     for (let i = 0; i < count; i++) {
       const text = createPet()
       let isFaulty = false
-      const checked = checkSeed(new JsonReader(Buffer.from(text)).readValue(), () => (isFaulty = true))
+      const checked = parseSeed(new JsonReader(Buffer.from(text)).readValue(), () => (isFaulty = true))
       const reader = new JsonReader(Buffer.from(text))
       const pet = readPlainPet(reader)
       assert.deepEqual(pet && withoutUndefined(pet), isFaulty ? undefined : checked, text)

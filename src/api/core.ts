@@ -70,7 +70,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
   /** Checks the framing, the path, the method and the key, in this order. The operation checks the rest. */
   function answer(arrival: Arrival, current: InFlight): Reply | Promise<Reply> {
     checkFraming(arrival)
-    const { route, parameter, search } = routes.find(arrival)
+    const { route, parameter, search } = routes.match(arrival)
     current.route = route
     if (route.isPublic !== true) current.key = authenticate(arrival)
     return route.handle({ parameter, search, readBody: () => readBody(arrival) })
@@ -149,7 +149,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
       if (reply.hangs === true) await disturbances.hang(arrival)
       return sent
     },
-    refuse(code, client) {
+    createRefusal(code, client) {
       return complete(codeReply(code), { client, start: clock.performanceNow() })
     },
     giveUp(arrival, isWhole) {

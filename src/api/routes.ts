@@ -28,7 +28,7 @@ type PathRoutes = ReadonlyMap<string, Route>
 
 export interface RouteFinder {
   /** Throws an HttpError for a path that is not known, a bad escape, and a method that the path does not take. */
-  find(arrival: Arrival): { readonly route: Route; readonly parameter: string; readonly search: string }
+  match(arrival: Arrival): { readonly route: Route; readonly parameter: string; readonly search: string }
   /**
    * Finds the route of a request that fails on purpose before the checks, since a route may add headers to
    * each of its responses.
@@ -67,7 +67,7 @@ export function createRouteFinder(
     throw new HttpError('not_found', isNear ? hint : undefined)
   }
 
-  function findRoute(methods: PathRoutes, { method, target, headers }: Arrival): Route {
+  function routeOf(methods: PathRoutes, { method, target, headers }: Arrival): Route {
     if (method === 'OPTIONS')
       return { isPublic: true, handle: () => cors.optionsReply(formatAllow([...methods.keys()]), headers) }
     const route = methods.get(method)
@@ -76,9 +76,9 @@ export function createRouteFinder(
   }
 
   return {
-    find(arrival) {
+    match(arrival) {
       const { resource, parameter, search } = matchPath(arrival)
-      return { route: findRoute(resource, arrival), parameter, search }
+      return { route: routeOf(resource, arrival), parameter, search }
     },
     // The path may have a bad escape.
     findUnchecked: ({ method, target }) => attempt(() => findMatch(target))?.resource.get(method),
@@ -105,7 +105,7 @@ function createRoutes(store: Store, basePath: string): Readonly<Record<string, P
     add(method, `/v1${path}`, { headers, handle: createHandler(store, basePath) })
   const published: Readonly<Record<string, Handler>> = {
     // Load balancers and monitoring ask here whether the process lives and, with `?ready`, what it can do.
-    '/healthz': ({ search }) => describeHealth(store, new URLSearchParams(search).getAll('ready')),
+    '/healthz': ({ search }) => healthReply(store, new URLSearchParams(search).getAll('ready')),
     '/openapi.json': always(openApiText.replaceAll('/v1', () => `${basePath}/v1`)),
     // This is sent as application/json, since browsers would download application/schema+json.
     '/pets.schema.json': always(petsSchemaText),
@@ -121,7 +121,7 @@ const healthy = textReply(200, '{"status":"ok"}')
  * `ready` has the values of that parameter. The reply says nothing of what is in the data file, since it
  * needs no key.
  */
-async function describeHealth(store: Store, ready: readonly string[]): Promise<Reply> {
+async function healthReply(store: Store, ready: readonly string[]): Promise<Reply> {
   const [value, ...others] = ready
   if (value === undefined) return healthy
   if (others.length > 0 || !['', 'write'].includes(value))

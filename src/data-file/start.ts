@@ -100,7 +100,7 @@ export function toStartRefusal(disk: Disk, error: unknown): unknown {
 }
 
 /** What is in a file, and what a start would do to it. */
-export interface CheckedFile {
+export interface InspectedFile {
   readonly petCount: number
   /** 0 if no pet has an id. */
   readonly highestId: Int64
@@ -113,11 +113,11 @@ export interface CheckedFile {
  * Looks at a file as a start does, but changes and makes nothing, not even a lock. Throws what openDataFile
  * throws, and for a missing file.
  */
-export async function checkDataFile(path: string, options?: DiskOptions): Promise<CheckedFile> {
+export async function inspectDataFile(path: string, options?: DiskOptions): Promise<InspectedFile> {
   const disk = new Disk(path, options)
   try {
     refuseLostLink(disk)
-    const checked = await readUntilSettled(disk, true, () => checkOnce(disk))
+    const checked = await readUntilSettled(disk, true, () => inspectOnce(disk))
     sayKeptFiles(disk)
     const writeError = disk.findWriteError(true)
     if (writeError !== undefined) disk.say(disk.describeReadOnly(writeError))
@@ -127,7 +127,7 @@ export async function checkDataFile(path: string, options?: DiskOptions): Promis
   }
 }
 
-async function checkOnce(disk: Disk): Promise<CheckedFile> {
+async function inspectOnce(disk: Disk): Promise<InspectedFile> {
   measureFile(disk)
   const found = await readText(disk, 0)
   const remedy = found.unusable && (await findRemedy(disk, found, true))

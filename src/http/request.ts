@@ -44,7 +44,7 @@ export interface Core {
   /** Never rejects. */
   handle(arrival: Arrival): Promise<Reply>
   /** The reply to what could not be parsed. */
-  refuse(code: HttpErrorCode, client: Client): Reply
+  createRefusal(code: HttpErrorCode, client: Client): Reply
   /** The reply to a request for which a stop no longer waits; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply
   /** Drops a request whose client has gone, if it is held back. Returns whether it was. */

@@ -62,7 +62,7 @@ export interface SeedFault {
  * Reports all that is wrong with a seed. Returns it without the members that no pet has, if the rest could be
  * a pet.
  */
-export function checkSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
+export function parseSeed(value: unknown, report: (fault: SeedFault) => void): CheckedSeed | undefined {
   const { success, output, issues = [] } = v.safeParse(SeedPetSchema, value)
   for (const { path, message } of issues) report({ member: path && String(path[0].key), message })
   for (const member of isObject(value) ? Object.keys(value) : []) {

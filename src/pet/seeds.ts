@@ -3,7 +3,7 @@
  */
 import { isInt64, type Int64 } from '../json/int64.ts'
 import type { JsonReader } from '../json/json.ts'
-import { checkSeed, formatSeedFault, isId, isName, type SeedFault } from './pet-rules.ts'
+import { parseSeed, formatSeedFault, isId, isName, type SeedFault } from './pet-rules.ts'
 import {
   type CheckedSeed,
   defaultStatus,
@@ -76,7 +76,7 @@ export function readSeeds(values: readonly unknown[]): {
   const list = new SeedList()
   const faults: string[] = []
   for (const [index, value] of values.entries()) {
-    const seed = checkSeed(value, (fault) => faults.push(formatSeedFault(index, fault)))
+    const seed = parseSeed(value, (fault) => faults.push(formatSeedFault(index, fault)))
     const fault = seed && list.add(seed, index, index)
     if (fault !== undefined) faults.push(`${formatSeedFault(index, fault)}, first in pets[${fault.firstAt}]`)
   }
@@ -148,7 +148,7 @@ export function readPet(
   reader.at = start
   const offsets = new Map<string, number>()
   const value = reader.accept('{') ? readMembers(reader, offsets, report) : reader.readShallowValue()
-  return checkSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
+  return parseSeed(value, (fault) => report(fault, offsets.get(fault.member ?? '') ?? start))
 }
 
 /**

@@ -4,7 +4,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { resolve, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { DataFileUnusable } from '../data-file/disk.ts'
-import { checkDataFile, type CheckedFile } from '../data-file/start.ts'
+import { inspectDataFile, type InspectedFile } from '../data-file/start.ts'
 import { ListenError } from '../http/address.ts'
 import { defaultTimeouts } from '../http/limits.ts'
 import type { PetStoreServerOptions, RequestLog, StorageServer } from '../options/types.ts'
@@ -117,7 +117,7 @@ async function check(
     if (error instanceof ConfigError) dataFile = error.dataFile
   }
   if (dataFile !== undefined)
-    await checkDataFile(dataFile, { onMessage: (message) => void lines.push(message) }).then(
+    await inspectDataFile(dataFile, { onMessage: (message) => void lines.push(message) }).then(
       (checked) => void lines.push(`${nameUnseen(dataFile)}: ${describeChecked(checked)}`),
       note,
     )
@@ -127,7 +127,7 @@ async function check(
 }
 
 /** Returns what `--check` prints of a file that can be used. */
-export function describeChecked({ petCount, highestId, missingIdCount, repair }: CheckedFile): string {
+export function describeChecked({ petCount, highestId, missingIdCount, repair }: InspectedFile): string {
   const ids = missingIdCount === 1 ? '1 id' : `${missingIdCount} ids`
   const found = formatPetCount(petCount) + (highestId === 0 ? '' : `, the highest id is ${highestId}`)
   const changes = [

@@ -23,7 +23,7 @@ export function createCommitQueue<Item, Result>(
     return done
   }
 
-  function openBatch() {
+  function startBatch() {
     const items: Item[] = []
     const results = run(async () => {
       // Other requests of this turn of the event loop are still being handled. Their items can join: this is
@@ -37,7 +37,7 @@ export function createCommitQueue<Item, Result>(
   }
 
   async function add(item: Item): Promise<Result> {
-    open ??= openBatch()
+    open ??= startBatch()
     const batch = open
     const index = batch.items.length
     batch.items.push(item)

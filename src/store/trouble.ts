@@ -123,7 +123,7 @@ export class Trouble {
   }
 
   #find(): Finding | undefined {
-    if (this.#lookFailure !== undefined) return this.#describeLook(this.#lookFailure)
+    if (this.#lookFailure !== undefined) return this.#toFinding(this.#lookFailure)
     if (this.#writeError !== undefined) {
       const fault = this.#disk.describeReadOnly(this.#writeError)
       return { kind: 'notWritable', words: `${this.#disk.name}: ${fault}` }
@@ -136,7 +136,7 @@ export class Trouble {
     return { kind, words: this.#describeCreation(failure.error) }
   }
 
-  #describeLook({ error, kept }: LookFailure): Finding {
+  #toFinding({ error, kept }: LookFailure): Finding {
     const { name } = this.#disk
     const isFault = error instanceof DataFileUnusable
     const fault = isFault ? error.message : `${name}: cannot be used: ${this.#disk.describeFailure(error)}`
