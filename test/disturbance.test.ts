@@ -16,6 +16,7 @@ import {
   holdTimeouts,
   key,
   listen,
+  type RawClient,
   send,
   type StartedApp,
   startApp,
@@ -361,17 +362,25 @@ test('a request that hangs gets no response: until its client leaves, a stop, a 
     )
     return client
   }
+  const assertHangs = async ({ socket }: RawClient) => {
+    // Whatever were sent would have come before this response.
+    await send(app.url, '/healthz')
+    assert.deepEqual([socket.bytesRead, socket.readyState], [0, 'open'])
+  }
   // No time passes.
   const timeouts = holdTimeouts(t)
   const first = await hang()
+  await assertHangs(first)
   assert.equal(app.server.countPets(), 1)
   first.socket.end()
   await first.closed
   const second = await hang()
+  await assertHangs(second)
   await app.server.reset()
   await assert.rejects(second.read(), unusable)
   assert.equal(app.server.countPets(), 0)
   const third = await hang()
+  await assertHangs(third)
   await app.server.close()
   await assert.rejects(third.read(), unusable)
   timeouts.restore()
