@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { RequestLog } from '../src/options/types.ts'
+import { clock } from '../src/system/clock.ts'
 import {
   assertRefusal,
   authorization,
@@ -38,6 +39,20 @@ test('holds back every response under /v1, refusals too, and no other', async (t
   // From here on no time passes.
   holdTimeouts(t)
   assert.equal((await app.send('/healthz')).status, 200)
+})
+
+test('holds back each response for as long as is drawn from the range', async (t) => {
+  const app = await startApp(t, { delayMs: [200, 600] })
+  let drawn = 0
+  const waits: unknown[] = []
+  t.mock.method(Math, 'random', () => drawn)
+  const { mock } = t.mock.method(clock, 'setTimeout', (call: () => void, ms: number) => {
+    waits.push(ms)
+    return setTimeout(call, 0)
+  })
+  for (drawn of [0, 0.5, 1 - 2 ** -10]) assert.equal((await app.send('/v1/pets')).status, 200)
+  mock.restore()
+  assert.deepEqual(waits, [200, 400, 600 - 400 * 2 ** -10])
 })
 
 test('tells onResponse how long each response took, the delay included', async (t) => {
