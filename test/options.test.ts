@@ -210,6 +210,9 @@ test('responds as usual when a callback fails with what cannot be put into words
   }
 })
 
+const giveNoPets = async (): Promise<string> => 'no pets'
+const wrongStorage = { list: giveNoPets, get: giveNoPets, create: giveNoPets }
+
 for (const [how, fail] of Object.entries(failures)) {
   test(`responds as usual when onResponse ${how}, and tells onError`, async (t) => {
     const errors = new EventEmitter()
@@ -251,6 +254,18 @@ for (const [how, fail] of Object.entries(failures)) {
     const store = await startPetStore({ ...good, onResponse: fail, onError })
     t.after(() => store.close())
     for (let i = 1; i <= 3; i++) assert.equal((await send(store.url, '/v1/pets')).status, 200)
+    assert.equal(calls, 3)
+  })
+
+  test(`answers 500 to what the storage gets wrong when onError ${how}`, async (t) => {
+    let calls = 0
+    const onError = (): unknown => {
+      calls++
+      return fail()
+    }
+    const store = await startPetStore(untyped({ apiKeys: [key], storage: wrongStorage, onError }))
+    t.after(() => store.close())
+    for (let i = 1; i <= 3; i++) assertRefusal(await send(store.url, '/v1/pets'), 500, 'internal_error')
     assert.equal(calls, 3)
   })
 }
