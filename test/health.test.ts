@@ -145,9 +145,11 @@ for (const code of ['EACCES', 'EPERM', 'EROFS']) {
   })
 
   test(`is red once a creation finds that the file cannot be written (${code}), and green once a look finds that it can`, async (t) => {
-    const { fault, lookUntil, fetch } = await openFaulty(t)
+    const { fault, lookOften, lookUntil, fetch } = await openFaulty(t)
     Object.assign(fault, { name: 'r+', code })
     assert.equal(await create(fetch), '503 storage_failed')
+    assert.deepEqual(await askAll(fetch), readOnly)
+    await lookOften()
     assert.deepEqual(await askAll(fetch), readOnly)
     fault.name = ''
     await lookUntil(/: can be used again$/)
