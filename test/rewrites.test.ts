@@ -481,6 +481,16 @@ test('gives a new data file, and a group that it cannot keep, to nobody else', a
   assert.equal(nodeFs.statSync(path).mode & 0o777, 0o604)
 })
 
+test('removes what killed processes have left beside a valid file', async (t) => {
+  const path = join(makeFastFolder(), 'pets.json')
+  nodeFs.writeFileSync(path, edited)
+  interruptRewrite(path)
+  nodeFs.writeFileSync(`${path}.petstore-temporary`, edited)
+  const { store } = await openStore(t, path)
+  assert.equal(store.size, 2)
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+})
+
 test('leaves an invalid edit alone that was saved after a rewrite was killed', async (t) => {
   const path = join(makeFastFolder(), 'pets.json')
   const killed = join(makeFastFolder(), 'pets.json')
