@@ -446,6 +446,8 @@ test("leaves a person's mistake alone", () => {
     // Beginnings.
     empty,
     `${empty}\n`,
+    `${empty}\n  ]`,
+    `${empty}\n  ]\n `,
     `${empty}{"name":"Mia","cat`,
     '{"pets":',
     '{',
