@@ -295,10 +295,40 @@ test('the picture in src/README.md has the imports between the rooms, and no arr
   assert.ok(imports.size > arrows.length)
 })
 
-test('an idle connection outlives those of common proxies, and the documents say for how long', () => {
-  const { idleMs } = defaultTimeouts
+test('an idle connection outlives those of common proxies', () => {
   // That of Caddy, the longest of them.
-  assert.ok(idleMs > 120_000)
-  for (const file of ['src/api/interface.md', 'src/program/README.md'])
-    assert.ok(read(file).includes(`${idleMs / 1_000} s`), file)
+  assert.ok(defaultTimeouts.idleMs > 120_000)
+})
+
+/** A time in milliseconds that its file does not export. */
+function readMs(file: string, name: string): number {
+  const [text = ''] = findAll(read(file), new RegExp(`^const ${name} = ([\\d_]+)$`, 'gm'))
+  return Number(text.replaceAll('_', ''))
+}
+
+const { idleMs, requestMs } = defaultTimeouts
+const maxEditWaitMs = readMs('src/data-file/reading.ts', 'maxEditWaitMs')
+const settleMs = readMs('src/data-file/reading.ts', 'settleMs')
+const lookEveryMs = readMs('src/store/file-store.ts', 'lookEveryMs')
+const lookWords = lookEveryMs === 500 ? 'twice a second' : `every ${lookEveryMs} ms`
+
+const times: readonly (readonly [what: string, words: string, files: readonly string[]])[] = [
+  ['idleMs', `${idleMs / 1_000} s`, ['src/api/interface.md', 'src/program/README.md']],
+  ['requestMs', `${requestMs / 1_000} s for all of it`, ['src/api/interface.md']],
+  [
+    'maxEditWaitMs',
+    `is being saved for longer than ${maxEditWaitMs / 1_000} s,`,
+    ['src/api/interface.md', 'src/program/README.md'],
+  ],
+  ['settleMs', `waits ${settleMs / 1_000} seconds for the end of a save`, ['data/README.md']],
+  ['lookEveryMs', `looks at the file ${lookWords} `, ['data/README.md']],
+  ['lookEveryMs', `: ${lookWords}, and with each creation`, ['src/README.md']],
+  ['lookEveryMs', `A look, ${lookWords} `, ['src/data-file/data-file.ts']],
+]
+
+test('the documents say how long the service waits, and how often it looks at the data file', () => {
+  for (const [what, words, files] of times) {
+    for (const file of files)
+      assert.ok(read(file).replaceAll(/\s+/g, ' ').includes(words), `${file}, ${what}: ${words}`)
+  }
 })
