@@ -1,6 +1,7 @@
 /** Failures on purpose: which requests fail, how, and when that ends. (How requests are held back: delay.test.ts.) */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import nodeFs from 'node:fs'
 import { createServer, connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
@@ -8,6 +9,7 @@ import { test } from 'node:test'
 import { errorCodes } from '../src/api/refusals.ts'
 import { createPetStore } from '../src/index.ts'
 import type { RequestLog } from '../src/options/types.ts'
+import { createGate } from './file-system.ts'
 import {
   assertRefusal,
   authorization,
@@ -16,7 +18,9 @@ import {
   holdTimeouts,
   key,
   listen,
+  makeDataFile,
   type RawClient,
+  readPetLines,
   send,
   type StartedApp,
   startApp,
@@ -417,6 +421,25 @@ test(
     assert.equal(app.server.countPets(), 1)
   },
 )
+
+test('a reset drops a creation that waits behind one in the store, which is answered', async (t) => {
+  const dataFile = makeDataFile()
+  const app = await startApp(t, { dataFile })
+  const { reached, open, pass } = createGate()
+  const { fdatasync } = nodeFs
+  const syncAtGate = (descriptor: number, done: nodeFs.NoParamCallback): void =>
+    void pass().then(() => fdatasync(descriptor, done))
+  t.mock.method(nodeFs, 'fdatasync', syncAtGate, { times: 1 })
+  const client = await connectRaw(t, app.url)
+  client.write(formatRequest('POST /v1/pets', [], JSON.stringify(pet)).repeat(2))
+  await reached
+  const isReset = app.server.reset()
+  open()
+  assert.equal((await client.read()).status, 201)
+  await assert.rejects(client.read(), unusable)
+  await isReset
+  assert.equal(readPetLines(dataFile).length, 1)
+})
 
 const share = (got: string) =>
   new RegExp(`^fail: expected a share above 0% and up to 100%, or none, which ends failures, got ${got}$`)
