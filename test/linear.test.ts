@@ -8,8 +8,10 @@ import { writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { openFileStore } from '../src/store/file-store.ts'
+import { petLine } from './file-system.ts'
 import {
   connectRaw,
+  formatDataFile,
   formatRequest,
   type RawClient,
   makeDataFile,
@@ -128,6 +130,9 @@ test('a body', async (t) => {
     [...inLine, ...lineEnds],
     32_000,
   )
+  // The quick run may leave out this one of those above.
+  const withZeros: readonly Shape[] = [(text) => withBody(`{"name":"x","categoryId":1${text}1}`)]
+  await assertLinear(send, withZeros, ['0'], 32_000)
 })
 
 test('a body in chunks of one byte, also where it is beyond the limit and dropped', async (t) => {
@@ -200,4 +205,8 @@ test('a data file', async () => {
     (text) => `{"${text}":1,"$schema":"${text}"}`,
   ]
   await assertLinear(take, shapes, [...inLine, ...lineEnds, ...damages], 32_000)
+  const descending: readonly Shape[] = [
+    ({ length }) => formatDataFile(...Array.from({ length }, (_, i) => petLine(length - i, 'x'))),
+  ]
+  await assertLinear(take, descending, ['x'], 2_000)
 })
