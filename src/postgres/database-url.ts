@@ -1,4 +1,7 @@
-/** The address of a database: reads `postgres://…`, and shows it without its password. Does not connect. */
+/**
+ * The address of a database: reads `postgres://…`, and the certificate's file that it names. Does not connect,
+ * and shows the address without its password.
+ */
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
 import { describe } from '../json/words.ts'
