@@ -208,5 +208,5 @@ test('a data file', async () => {
   const descending: readonly Shape[] = [
     ({ length }) => formatDataFile(...Array.from({ length }, (_, i) => petLine(length - i, 'x'))),
   ]
-  await assertLinear(take, descending, ['x'], 2_000)
+  await assertLinear(take, descending, ['x'], 4_000)
 })
