@@ -26,6 +26,7 @@ import {
   formatRequest,
   isThorough,
   key,
+  makeDataFile,
   makeFolder,
   type RawClient,
   runProgram,
@@ -140,6 +141,28 @@ describe('memory stays small', { concurrency: false }, () => {
     // What would be read is read by then.
     for (let i = 0; i < 200; i++) await target.assertAnswers()
     await target.assertStaysSmall()
+  })
+
+  test('when a client asks for lists that do not repeat, short ones and long ones', async (t) => {
+    // Any id below that of a pet is followed by the same list.
+    const pets = [petLine(10_000, 'x'.repeat(65_000)), petLine(20_000, 'x'.repeat(2_000_000))]
+    const target = await startTarget(t, { PETSTORE_DATA_FILE: makeDataFile(pets) })
+    const [client = assert.fail()] = await target.connect(1)
+    for (const [first, count] of [
+      [0, 1_500],
+      [10_000, 50],
+    ] as const) {
+      const requests = Array.from({ length: count }, (_, i) =>
+        formatRequest(`HEAD /v1/pets?limit=1&after=${first + i}`),
+      )
+      while (requests.length > 0) {
+        const some = requests.splice(0, 20)
+        client.write(some.join(''))
+        for (const _ of some) assert.equal((await client.read('HEAD')).status, 200)
+      }
+    }
+    // All of them would not fit into the heap.
+    await target.assertAnswers()
   })
 
   test('when clients do not wait for their delayed responses', { skip }, async (t) => {
