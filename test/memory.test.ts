@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import {
   appendFileSync,
   existsSync,
@@ -15,6 +16,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
@@ -163,6 +165,23 @@ describe('memory stays small', { concurrency: false }, () => {
     }
     // All of them would not fit into the heap.
     await target.assertAnswers()
+  })
+
+  test('when clients go on sending bodies behind their last response', async (t) => {
+    const target = await startTarget(t, {}, slowTimers)
+    const { hostname, port } = new URL(target.url)
+    const bodies = formatRequest('POST /v1/pets', [], ' '.repeat(65_536)).repeat(31)
+    const goOn = async (): Promise<void> => {
+      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+      t.after(() => socket.destroy())
+      socket.write(formatRequest('GET /healthz', ['Expect: tea']))
+      await once(socket.resume(), 'end')
+      await new Promise((resolve) => socket.write(bodies, resolve))
+    }
+    await Promise.all(Array.from({ length: isThorough ? 110 : 75 }, goOn))
+    // What would be read is read by then.
+    for (let i = 0; i < 200; i++) await target.assertAnswers()
+    await target.assertStaysSmall()
   })
 
   test('when clients do not wait for their delayed responses', { skip }, async (t) => {
