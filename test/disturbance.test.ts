@@ -348,6 +348,16 @@ test('says when to try again with 429 and 503 by status, to pages of other origi
 /** With nothing at all, a browser would send its request again by itself. */
 const unusable = /not an answer: "HTTP\/1\.1 dropped"/
 
+test('a reset that is called for a request that hangs ends it, too', async (t) => {
+  const app = await startApp(t, {
+    fail: 'hang',
+    onResponse: ({ status }) => status === 0 && void app.server.reset(),
+  })
+  const client = await connectRaw(t, app.url)
+  client.write(formatRequest('GET /v1/pets'))
+  await assert.rejects(client.read(), unusable)
+})
+
 test('a request that hangs gets no response: until its client leaves, a stop, a reset, or as idle a time as any may', async (t) => {
   const log: RequestLog[] = []
   const onResponse = (entry: RequestLog): unknown => log.push(entry)

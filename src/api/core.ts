@@ -145,8 +145,10 @@ export function createCore(options: CoreOptions): DisturbableCore {
       }
       // A stop has given up on the request, and responded.
       if (!settle(current)) return abandoned
+      // It has to hang before it is logged: an onResponse may reset, which ends it.
+      const hung = reply.hangs === true ? disturbances.hang(arrival) : undefined
       const sent = complete(reply, current)
-      if (reply.hangs === true) await disturbances.hang(arrival)
+      if (hung !== undefined) await hung
       return sent
     },
     createRefusal(code, client) {
