@@ -83,6 +83,14 @@ test('a copy that caught a creation halfway can be put back while the store runs
   assert.deepEqual(names, ['Rex', 'Kit'])
 })
 
+test('a copy that is put back is told with the ids that were given since it was made', async (t) => {
+  const { path, store, lines, copy } = await openWithCopy(t)
+  for (const name of ['Kit', 'Tom']) await store.create(newPet(name))
+  writeFileSync(path, copy)
+  await lines.next(/repaired: .*; ids above 4 may be given again$/)
+  assert.equal((await store.create(newPet('Ada'))).id, 5)
+})
+
 test('a copy that caught a creation halfway can be put back after a mistake, for which the pets were kept', async (t) => {
   const { path, store, lines, copy } = await openWithCopy(t)
   writeFileSync(path, '{')

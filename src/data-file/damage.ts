@@ -68,7 +68,8 @@ const firstAppendPrefix = firstSeparator + petTextStart
 /** In a copy, the rest of an append follows our closing brackets so. */
 const copyJoint = closing + appendPrefix.slice(closing.length)
 
-export function findDamage(fileText: FileText): Damage | undefined {
+/** No id up to `highestGivenId`, if there is one, is given again, even if its pet is not in the file. */
+export function findDamage(fileText: FileText, highestGivenId: Int64 = 0): Damage | undefined {
   const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
   // Any other fault is a person's.
   if (syntaxFault === undefined || faultCount > 1) return undefined
@@ -91,7 +92,7 @@ export function findDamage(fileText: FileText): Damage | undefined {
   }
   const isOfCopy = isCopy(traces)
   if (!isOfCopy && !isOfCrash(traces)) return undefined
-  const damage = { isOfCopy, ...takeOut(fileText, text, found) }
+  const damage = { isOfCopy, ...takeOut(fileText, text, found, highestGivenId) }
   // An id may stand both before the damage and behind it, which a person has to mend.
   return readFileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
@@ -284,6 +285,7 @@ function takeOut(
   { bytes, hasAscendingIds, pets, petsEnd, tail }: FileText,
   text: string,
   found: readonly FoundPet[],
+  highestGivenId: Int64,
 ): Omit<Damage, 'isOfCopy'> {
   const repaired: Buffer[] = [petsEnd === 0 ? openingBrackets : bytes.subarray(0, petsEnd)]
   const damaged: Buffer[] = []
@@ -310,7 +312,7 @@ function takeOut(
   repaired.push(isRestWhole ? tail.subarray(from) : closingBrackets)
   if (!isRestWhole && !isOnlyBrackets(rest)) {
     damaged.push(tail.subarray(from))
-    missing.push(`ids above ${highestIdOf(pets, found)} may be given again`)
+    missing.push(`ids above ${highestIdOf(pets, found, highestGivenId)} may be given again`)
   }
   return {
     repaired: Buffer.concat(repaired),
@@ -341,9 +343,9 @@ function formatMissingIds(before: Int64 | undefined, behind: Int64 | undefined):
     : `ids ${first} to ${last} were there, or were never given`
 }
 
-function highestIdOf(pets: readonly Pet[], found: readonly FoundPet[]): Int64 {
-  let highest: Int64 = pets.at(-1)?.id ?? 0
-  for (const { id = 0 } of found) {
+function highestIdOf(pets: readonly Pet[], found: readonly FoundPet[], highestGivenId: Int64): Int64 {
+  let highest = highestGivenId
+  for (const { id = 0 } of [...pets.slice(-1), ...found]) {
     if (id > highest) highest = id
   }
   return highest

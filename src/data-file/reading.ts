@@ -31,6 +31,8 @@ export async function readUntilSettled<T>(disk: Disk, isStart: boolean, read: ()
 export interface FoundText {
   readonly text: FileText
   readonly identity: Identity | undefined
+  /** The highest id that this run had given when the file was read. */
+  readonly highestGivenId: Int64
   /** Why it cannot be used as it is. */
   readonly unusable: DataFileUnusable | undefined
 }
@@ -54,7 +56,7 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
   const text = readFileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? findUnusable(text, disk.name) : DataFileUnusable.ofFile(disk.name, fault)
-  return { text, identity, unusable }
+  return { text, identity, highestGivenId, unusable }
 }
 
 /**
@@ -92,7 +94,7 @@ type Remedy = 'restore' | 'create' | 'none' | Damage
  */
 export async function findRemedy(
   disk: Disk,
-  { text, identity }: FoundText,
+  { text, identity, highestGivenId }: FoundText,
   isStart: boolean,
   keptByUs: readonly string[] = [],
 ): Promise<Remedy> {
@@ -104,6 +106,6 @@ export async function findRemedy(
   }
   if (hasKeptPets) return 'none'
   if (isStart && identity === undefined) return findUnfinishedFile(disk) === undefined ? 'create' : 'none'
-  const damage = findDamage(text)
+  const damage = findDamage(text, highestGivenId)
   return damage !== undefined && (isStart || damage.isOfCopy) ? damage : 'none'
 }
