@@ -756,18 +756,19 @@ test('says of an integer that JavaScript has rounded how to write it', async () 
   })
 })
 
-test('rejects with the error of a body that fails while it is read', async () => {
+test('rejects with the error of a body that fails while it is read, even if that is undefined', async () => {
   const store = await createPetStore({ apiKeys: [key], pets: [] })
-  const cause = new Error('boom')
-  const body = new ReadableStream({
-    pull(controller) {
-      controller.error(cause)
-    },
-  })
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const init = { method: 'POST', headers, body, duplex: 'half' } as const
-  await assert.rejects(store.fetch(new Request('http://a.example/v1/pets', init)), {
-    message: 'the body of the request could not be read',
-    cause,
-  })
+  for (const cause of [new Error('boom'), undefined]) {
+    const body = new ReadableStream({
+      pull(controller) {
+        controller.error(cause)
+      },
+    })
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const init = { method: 'POST', headers, body, duplex: 'half' } as const
+    await assert.rejects(store.fetch(new Request('http://a.example/v1/pets', init)), {
+      message: 'the body of the request could not be read',
+      cause,
+    })
+  }
 })

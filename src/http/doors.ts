@@ -108,9 +108,10 @@ export function createFetch(core: Core) {
     const { method, url } = request
     // The requests of some frameworks have no signal.
     const signal = request.signal as AbortSignal | null | undefined
-    let bodyFault: unknown
-    const noteFault = (error: unknown): void => {
-      bodyFault = error
+    // A stream may fail without a reason.
+    let bodyFault: { readonly cause: unknown } | undefined
+    const noteFault = (cause: unknown): void => {
+      bodyFault = { cause }
     }
     const arrival: Arrival = {
       method,
@@ -142,7 +143,7 @@ export function createFetch(core: Core) {
           reject(
             bodyFault === undefined
               ? new TypeError('the connection was closed without a response')
-              : new TypeError('the body of the request could not be read', { cause: bodyFault }),
+              : new TypeError('the body of the request could not be read', bodyFault),
           )
         else resolve(createResponse(reply))
       }
@@ -165,7 +166,7 @@ async function readRequest(
     return readWhole(request)
   // Readable.fromWeb would take only the streams of Node itself.
   const reader = body.getReader()
-  const stream = Readable.from(readChunks(reader)).on('error', onFault)
+  const stream = Readable.from(readChunks(reader, onFault))
   return collected.collect(stream).finally(() => {
     stream.destroy()
     // Node up to 24 throws where a stream is cancelled in the turn in which it ends
@@ -184,8 +185,17 @@ async function readWhole(request: Request): Promise<Buffer> {
   throw bodyTooLarge()
 }
 
-async function* readChunks(reader: ReadableStreamDefaultReader<Uint8Array>) {
-  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
+async function* readChunks(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  onFault: (error: unknown) => void,
+) {
+  const read = () => {
+    return reader.read().catch((error: unknown) => {
+      onFault(error)
+      throw error
+    })
+  }
+  for (let chunk = await read(); !chunk.done; chunk = await read()) yield chunk.value
 }
 
 /** Throws where a test runner has taken the global away. */
