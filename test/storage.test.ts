@@ -422,6 +422,15 @@ describe('a group of which the storage refuses a pet', () => {
     assert.deepEqual(messages, ['the storage refused a pet: not a name'])
   })
 
+  test('is told without what a terminal would obey, and cut where the reason is long', async () => {
+    const reason = `not a name: \u001b[2J\n${'x'.repeat(2_000)}`
+    const storage = new RefusingStorage({ bad: withCode(reason, 'pet_refused') })
+    const messages: string[] = []
+    await createGroup(storage, 'a bad', (message) => messages.push(message))
+    const told = `not a name: <U+001B>[2J<U+000A>${'x'.repeat(1_000 - 'not a name: ?[2J?'.length)}`
+    assert.deepEqual(messages, [`the storage refused a pet: ${told}`])
+  })
+
   test('is not split if the storage knows nothing of one pet', async () => {
     for (const code of ['nothing_stored', 'insufficient_storage', 'ECONNRESET', '23514']) {
       const storage = new RefusingStorage({ bad: withCode('down', code) })

@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { isInt64, type Int64 } from '../json/int64.ts'
-import { expected } from '../json/words.ts'
+import { expected, nameUnseen } from '../json/words.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
@@ -23,6 +23,8 @@ import {
 } from './store.ts'
 
 const maxPetsPerCall = 1000
+/** The log has at most so many characters of what a storage says. */
+const maxReasonLength = 1000
 /** A storage gives its error this code if it refuses a pet (PetStorage). */
 const petRefused = 'pet_refused'
 
@@ -84,7 +86,9 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       noteSuccess()
       return result
     } catch (error) {
-      const reason = isError(error) ? error.message || errorCode(error) : typeof error
+      // A trigger of the owner may quote what a client has sent.
+      const words = isError(error) ? error.message || errorCode(error) : typeof error
+      const reason = nameUnseen(words.slice(0, maxReasonLength))
       const code = errorCode(error)
       if (kind === 'creations' && code === petRefused) {
         noteSuccess()
