@@ -3,6 +3,7 @@
  * the server keeps them beside the file at once, and no start goes on without them unnoticed.
  */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
@@ -290,6 +291,47 @@ describe(
     }
   },
 )
+
+test(
+  'a start and a check wait for no FIFO that has the name of kept pets',
+  { skip: process.platform === 'win32' },
+  async (t) => {
+    const path = makeDataFile([rex])
+    execFileSync('mkfifo', [`${path}.kept-2026-11-27T09-00-00.000Z`])
+    assert.equal((await inspectDataFile(path)).petCount, 1)
+    const { store } = await openStore(t, path)
+    assert.equal(store.size, 1)
+  },
+)
+
+test('removes what it has kept as soon as the folder may be written, if that is after the file can be used', async (t) => {
+  const path = makeDataFile([rex, mia])
+  let isLocked = false
+  const fileSystem = watchFileSystem({
+    before({ name, path: place }) {
+      if (isLocked && name === 'unlinkSync' && place.includes('.kept-')) throw systemError('EACCES')
+    },
+  })
+  const { store, lines } = await openStore(t, path, fileSystem)
+  nodeFs.writeFileSync(path, '{')
+  await lines.next(/are kept in \S+ until then$/)
+  isLocked = true
+  nodeFs.writeFileSync(path, formatDataFile(rex))
+  await lines.next(/: is valid again, and the pets come from it$/)
+  assert.equal(findKept(path).length, 1)
+  // It is out of date, so it is not taken for what another mistake needs.
+  await store.create(newPet('Kit'))
+  nodeFs.writeFileSync(path, '{')
+  await lines.next(/are kept in \S+ until then$/)
+  assert.deepEqual(namesInFile(findKept(path).at(-1) ?? ''), ['Rex', 'Kit'])
+  nodeFs.writeFileSync(path, formatDataFile(rex))
+  await lines.next(/: is valid again, and the pets come from it$/)
+  isLocked = false
+  // A creation looks.
+  await store.create(newPet('Ada'))
+  await store.close()
+  assert.deepEqual(listFolder(dirname(path)), ['pets.json'])
+})
 
 // They wait for the store's next look at the file, and so beside each other.
 describe('with the clock of the machine', { concurrency: true }, () => {

@@ -151,7 +151,10 @@ export class DataFile implements Adapter<PetData> {
       this.#become({ is: 'unread' })
       return 'edited'
     }
-    if (state.is === 'known' && isSame(now, state.end.identity)) return 'same'
+    if (state.is === 'known' && isSame(now, state.end.identity)) {
+      this.#keeper.discard()
+      return 'same'
+    }
     this.#become({ is: 'unread' })
     return seemsUnedited(now, this.#served?.identity) ? 'touched' : 'edited'
   }

@@ -28,6 +28,8 @@ interface KeptFile {
 export class PetKeeper {
   readonly #disk: Disk
   #paths: readonly string[] = []
+  /** These could not be removed yet, since their folder may not be written. */
+  #outdated: readonly string[] = []
   /** Why keeping has failed. Until `untilMs` (`clock.performanceNow()`) it is not tried again. */
   #failure: { readonly error: unknown; readonly untilMs: number } | undefined
 
@@ -37,7 +39,7 @@ export class PetKeeper {
 
   /** The files that this run has kept. */
   get paths(): readonly string[] {
-    return this.#paths
+    return [...this.#paths, ...this.#outdated]
   }
 
   /**
@@ -45,8 +47,7 @@ export class PetKeeper {
    * error, for 10 s without trying again.
    */
   async keep(servedTarget: string, pets: readonly Pet[]): Promise<readonly string[]> {
-    const isThere = (path: string): boolean => this.#disk.statIdentity(path) !== undefined
-    if (!this.#paths.some(isThere)) {
+    if (!this.#paths.some((path) => this.#isThere(path))) {
       if (this.#failure !== undefined && clock.performanceNow() < this.#failure.untilMs)
         throw this.#failure.error
       try {
@@ -56,7 +57,7 @@ export class PetKeeper {
         throw error
       }
     }
-    return this.#paths.filter(isThere).map((path) => showKeptFile(this.#disk, path))
+    return this.#paths.filter((path) => this.#isThere(path)).map((path) => showKeptFile(this.#disk, path))
   }
 
   forgetFailure(): void {
@@ -65,12 +66,18 @@ export class PetKeeper {
 
   /**
    * Removes the kept files when the pets are in the data file again, since the next creation would make them
-   * out of date.
+   * out of date. To be called again as long as the pets are there: a file may not be removed at first.
    */
   discard(): void {
-    for (const path of this.#paths) this.#disk.remove(path)
+    const { paths } = this
+    for (const path of paths) this.#disk.remove(path)
+    this.#outdated = paths.filter((path) => this.#isThere(path))
     this.#paths = []
     this.#failure = undefined
+  }
+
+  #isThere(path: string): boolean {
+    return this.#disk.statIdentity(path) !== undefined
   }
 }
 
@@ -132,7 +139,10 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
       const prefix = `${basename(place)}.kept-`
       for (const name of disk.fs.readdirSync(dirname(place))) {
         const time = name.startsWith(prefix) ? toTime(name.slice(prefix.length)) : undefined
-        if (time !== undefined) files.push({ path: join(dirname(place), name), time, place })
+        if (time === undefined) continue
+        const path = join(dirname(place), name)
+        // A read of a FIFO would wait for somebody who writes into it.
+        if (attempt(() => disk.fs.statSync(path).isFile()) === true) files.push({ path, time, place })
       }
     })
   return files.toSorted((a, b) => a.time - b.time)
