@@ -120,7 +120,7 @@ test('can be started by its own name, as a program', () => {
 
 test('is readable: names and lines are as in the source', () => {
   const text = readFileSync(join(dist, 'server.js'), 'utf8')
-  assert.match(text, /^function describeFailure\(error\) \{\n {2}if \(!isError\(error\)\) return void 0;$/m)
+  assert.match(text, /^function describeForPerson\(error\) \{\n {2}if \(!isError\(error\)\) return void 0;$/m)
 })
 
 test('loads no modules but those of Node', () => {
