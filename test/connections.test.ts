@@ -338,6 +338,35 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
   })
 })
 
+test('a client that does not read its response is not read, even after a flood from others', async (t) => {
+  const pets = Array.from({ length: 100 }, () => ({ name: 'x'.repeat(60_000), categoryId: 1 }))
+  const app = await startApp(t, { pets })
+  const deaf = await connectRaw(t, app.url)
+  let begun = 0
+  const count = (message: unknown): void => {
+    const { socket } = (message as { request: IncomingMessage }).request
+    if (socket.remotePort === deaf.socket.localPort) begun++
+  }
+  subscribe('http.server.request.start', count)
+  t.after(() => unsubscribe('http.server.request.start', count))
+  deaf.socket.pause()
+  deaf.write(formatRequest('GET /v1/pets?limit=100'))
+  await assertAnswersNext(app)
+  const flood = await Promise.all(Array.from({ length: 3 }, () => connectRaw(t, app.url)))
+  // Once each was let in, what they write arrives in one turn.
+  for (const { write, read } of flood) {
+    write(list)
+    await read()
+  }
+  for (const { write } of flood) write('GET / HTTP/1.1\r\n\r\n'.repeat(3_600))
+  await Promise.all(flood.map(({ closed }) => closed))
+  deaf.write(list)
+  // What would be read is read by then.
+  for (let i = 0; i < 20; i++) assert.equal((await app.send('/healthz')).status, 200)
+  deaf.socket.destroy()
+  assert.equal(begun, 1)
+})
+
 test('a request that offers to upgrade is answered, and says that nothing behind it will be (RFC 9110 7.8)', async (t) => {
   const app = await start(t)
   const client = await app.connect()
