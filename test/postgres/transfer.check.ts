@@ -1,7 +1,7 @@
 /** `--import` and `--export`: all pets go into a real PostgreSQL and back, exact to the bit. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Client } from 'pg'
@@ -43,6 +43,11 @@ test('brings all pets there and back, exact to the bit', async () => {
     output: `exported ${count}\n`,
   })
   symlinkSync('there/pets.json', join(folder, 'link.json'))
+  // The folder may be that of a disk which is not mounted yet.
+  const refused = await run(folder, databaseUrl, '--export', 'link.json')
+  assert.equal(refused.code, 1)
+  assert.match(refused.output, /link\.json: cannot be found: .* is a link to .*, whose folder is not there/)
+  mkdirSync(join(folder, 'there'))
   await run(folder, databaseUrl, '--export', 'link.json')
   assert.equal(readFileSync(join(folder, 'there/pets.json'), 'utf8'), text)
   assert.equal(readFileSync(join(folder, 'new/back.json'), 'utf8'), text)
