@@ -189,13 +189,12 @@ async function* readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   onFault: (error: unknown) => void,
 ) {
-  const read = () => {
-    return reader.read().catch((error: unknown) => {
-      onFault(error)
-      throw error
-    })
+  try {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
+  } catch (error) {
+    onFault(error)
+    throw error
   }
-  for (let chunk = await read(); !chunk.done; chunk = await read()) yield chunk.value
 }
 
 /** Throws where a test runner has taken the global away. */
