@@ -47,7 +47,7 @@ export class PetKeeper {
    * error, for 10 s without trying again.
    */
   async keep(servedTarget: string, pets: readonly Pet[]): Promise<readonly string[]> {
-    if (!this.#paths.some((path) => this.#isThere(path))) {
+    if (!this.#paths.some((path) => this.#mayBeThere(path))) {
       if (this.#failure !== undefined && clock.performanceNow() < this.#failure.untilMs)
         throw this.#failure.error
       try {
@@ -57,7 +57,7 @@ export class PetKeeper {
         throw error
       }
     }
-    return this.#paths.filter((path) => this.#isThere(path)).map((path) => showKeptFile(this.#disk, path))
+    return this.#paths.filter((path) => this.#mayBeThere(path)).map((path) => showKeptFile(this.#disk, path))
   }
 
   forgetFailure(): void {
@@ -71,13 +71,14 @@ export class PetKeeper {
   discard(): void {
     const { paths } = this
     for (const path of paths) this.#disk.remove(path)
-    this.#outdated = paths.filter((path) => this.#isThere(path))
+    this.#outdated = paths.filter((path) => this.#mayBeThere(path))
     this.#paths = []
     this.#failure = undefined
   }
 
-  #isThere(path: string): boolean {
-    return this.#disk.statIdentity(path) !== undefined
+  /** A folder that may not be searched does not show what is in it. */
+  #mayBeThere(path: string): boolean {
+    return attempt(() => this.#disk.statIdentity(path) === undefined) !== true
   }
 }
 
