@@ -952,6 +952,19 @@ test('begins each line of a refused start with the time elsewhere, and ends even
   )
 })
 
+test('ends after a refused start and after a stop, even where `process.exit` would wait for ever', async (t) => {
+  // As it does in a heap that is almost full (https://github.com/nodejs/node/issues/54918).
+  const preload = 'process.exit = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)'
+  const folder = makeFolder()
+  writeFileSync(join(folder, 'exit.cjs'), preload)
+  const NODE_OPTIONS = '--require ./exit.cjs'
+  const refused = runProgram(t, folder, { NODE_OPTIONS, PORT: 'x' })
+  assert.deepEqual(await refused.ended, { code: 1, signal: null })
+  const stopped = await startProgram(t, folder, { NODE_OPTIONS })
+  stopped.child.kill('SIGTERM')
+  assert.deepEqual(await stopped.ended, { code: 0, signal: null })
+})
+
 test("says in words that Node's permission model forbids what makes a pet durable", async (t) => {
   const allowed = process.allowedNodeEnvironmentFlags
   const flags = [

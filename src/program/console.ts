@@ -11,7 +11,7 @@ import { formatUrl } from '../http/address.ts'
 import type { RequestLog } from '../http/request-log.ts'
 import { isLoopback, type Config } from './config.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
-import { clock, delay } from '../system/clock.ts'
+import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 
 const maxWaitingBytes = 2 ** 20
@@ -55,11 +55,14 @@ export function openConsole(env: NodeJS.ProcessEnv) {
     addTimes: () => {
       hasTimes = true
     },
-    /** Exits once all is written, or after maxMs. */
-    exit: async (code: number, maxMs: number): Promise<never> => {
-      const written = [output, errors].map(({ stream }) => new Promise((end) => void stream.write('', end)))
-      await Promise.race([Promise.all(written), delay(maxMs)])
-      process.exit(code)
+    /**
+     * Lets the process end with that code once all is written and closed, or ends it after maxMs. In a heap that
+     * is almost full, `process.exit` may wait for ever for a thread that compiles
+     * (https://github.com/nodejs/node/issues/54918).
+     */
+    exit: (code: number, maxMs: number): void => {
+      process.exitCode = code
+      clock.setTimeout(() => process.exit(), maxMs).unref()
     },
   }
 }

@@ -64,7 +64,7 @@ export async function runProgram(): Promise<void> {
     const nameOf = (option: string) => (args[option]?.trim() ? `--${option}` : option.toUpperCase())
     const isOfAddress = error instanceof ListenError
     console.sayRefusal(isOfAddress ? message.replace(/^(?:port|host)(?=:)/, nameOf) : message)
-    await console.exit(1, 1_000)
+    console.exit(1, 1_000)
   }
 }
 
@@ -123,7 +123,7 @@ async function check(
     )
   if (faults.length === 0) return say(lines.join('\n'))
   sayError(faults.join('\n'))
-  await exit(1, 1_000)
+  exit(1, 1_000)
 }
 
 /** Returns what `--check` prints of a file that can be used. */
@@ -180,7 +180,7 @@ function stopOnSignals(server: StorageServer, { say, sayError, exit }: Console):
         return exit(1, 500)
       }
       say('stopped')
-      await exit(0, 500)
+      exit(0, 500)
     } else if (clock.performanceNow() - stoppingSince >= sameKeyPressMs) endAtOnce(signal)
   }
   for (const signal of stopSignals) process.off(signal, endAtOnce).on(signal, stop)
