@@ -34,9 +34,15 @@ import {
 import type { Release } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
-import { canBeReadAtOnce } from './memory-limits.ts'
+import {
+  canBeReadAtOnce,
+  findRemedy,
+  type FoundText,
+  measureFile,
+  readText,
+  readUntilSettled,
+} from './reading.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
-import { findRemedy, type FoundText, measureFile, readText, readUntilSettled } from './reading.ts'
 import type { Damage } from './damage.ts'
 
 /**

@@ -18,8 +18,15 @@ import { sayUnkeptMs } from '../store/file-store.ts'
 import { packageVersion } from '../system/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
-import { type Arguments, formatCommand, type GivenArguments, readArguments } from './arguments.ts'
-import { type Config, ConfigError, parseConfig } from './config.ts'
+import {
+  type Arguments,
+  formatCommand,
+  type GivenArguments,
+  readArguments,
+  type Config,
+  ConfigError,
+  parseConfig,
+} from './config.ts'
 import { formatEntry, formatSettings, formatStartText, openConsole } from './console.ts'
 
 /**
