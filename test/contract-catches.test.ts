@@ -1250,6 +1250,15 @@ describe('the built file', () => {
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
 
+  test('tries, and says to have tried, no other cases than those of a name that is asked for', async (t) => {
+    const server = await startServer(key)
+    t.after(() => server.close())
+    const { exitCode, output } = await runSuite(server.url, ['--test-name-pattern=an unknown pet'])
+    assert.equal(exitCode, 0, output)
+    assert.match(output, /^ *ok \d+ - .*an unknown pet.*$/m)
+    assert.match(output, /^# pass [1-9]\d?$/m)
+  })
+
   test('fails with the line to type when no server is named', async () => {
     const { exitCode, output } = await runSuite()
     assert.equal(exitCode, 1)
