@@ -11,7 +11,7 @@ const invalid = `${plain}, error="invalid_token"`
 
 function authenticate(authorization: string | undefined): void {
   const headers = authorization === undefined ? {} : { authorization }
-  createBearerAuth(keys)({ headers, authorizationLines: 1 })
+  createBearerAuth(keys)({ headers, isRepeated: () => false })
 }
 
 /** The message and the challenge of the refusal. */
@@ -39,7 +39,8 @@ describe('lets in', () => {
 
 test('lets in a key in any of a hundred spellings, twice, and no wrong one after them', () => {
   const check = createBearerAuth(keys)
-  const ask = (authorization: string): unknown => check({ headers: { authorization }, authorizationLines: 1 })
+  const ask = (authorization: string): unknown =>
+    check({ headers: { authorization }, isRepeated: () => false })
   const spellings = Array.from({ length: 100 }, (_, i) => `Bearer ${' '.repeat(i)}first-key`)
   for (const spelling of [...spellings, ...spellings]) ask(spelling)
   assert.throws(() => ask('Bearer first-kex'), HttpError)

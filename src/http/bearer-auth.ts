@@ -40,9 +40,9 @@ export const fingerprint = (key: string): string => digestOf(key).slice(0, 6)
 export function createBearerAuth(keys: readonly string[]) {
   const fingerprints = new Map(keys.map((key) => [digestOf(key), fingerprint(key)]))
 
-  return ({ headers, authorizationLines }: Pick<Arrival, 'headers' | 'authorizationLines'>): string => {
+  return ({ headers, isRepeated }: Pick<Arrival, 'headers' | 'isRepeated'>): string => {
     // Node would use the first of two Authorization lines. They count as none.
-    const authorization = authorizationLines > 1 ? '' : (headers['authorization'] ?? '')
+    const authorization = isRepeated('authorization') ? '' : (headers['authorization'] ?? '')
     // The scheme is case-insensitive and spaces may follow it (RFC 9110 sections 11.1 and 11.4).
     const token = /^bearer +(.+)$/i.exec(authorization)?.[1]
     if (token === undefined) throw missingKey()

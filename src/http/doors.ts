@@ -119,9 +119,7 @@ export function createFetch(core: Core) {
       target: url.replace(/^[^:]*:\/\/[^/?#]*/, '').replace(/#.*/s, '') || '/',
       http1Version: undefined,
       headers: Object.fromEntries(request.headers),
-      hostLines: 0,
-      authorizationLines: 0,
-      contentTypeLines: 0,
+      isRepeated: () => false,
       client: {
         get destroyed() {
           return signal?.aborted === true

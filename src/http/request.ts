@@ -29,10 +29,8 @@ export interface Arrival {
   readonly http1Version: string | undefined
   /** By their names in small letters. */
   readonly headers: Readonly<NodeJS.Dict<string>>
-  /** How many lines of the header there are. Of several, `headers` may have the first only. */
-  readonly hostLines: number
-  readonly authorizationLines: number
-  readonly contentTypeLines: number
+  /** Returns whether a header came in several lines, of which `headers` may have the first only. */
+  readonly isRepeated: (name: string) => boolean
   readonly client: Client
   readonly body: RequestBody
   /** Sends 100 Continue if the client waits for it. To be called before the body is read. */
@@ -67,15 +65,6 @@ interface Message extends Readable {
 
 export function createArrival(message: Message, http1Version: string | undefined, client: Client): Arrival {
   const { method = '', url: target = '', originalUrl: originalTarget, headers, rawHeaders = [] } = message
-  let hostLines = 0
-  let authorizationLines = 0
-  let contentTypeLines = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]?.toLowerCase()
-    if (name === 'host') hostLines++
-    else if (name === 'authorization') authorizationLines++
-    else if (name === 'content-type') contentTypeLines++
-  }
   return {
     method,
     target,
@@ -84,9 +73,9 @@ export function createArrival(message: Message, http1Version: string | undefined
     // Node gives no header but Set-Cookie as an array
     // (https://nodejs.org/docs/latest-v20.x/api/http.html#messageheaders).
     headers: headers as Arrival['headers'],
-    hostLines,
-    authorizationLines,
-    contentTypeLines,
+    // The names stand at the even places, and the values between them.
+    isRepeated: (name) =>
+      rawHeaders.filter((each, place) => place % 2 === 0 && each.toLowerCase() === name).length > 1,
     client,
     body: new RequestBody((body) => body.collect(message)),
   }
@@ -98,9 +87,9 @@ export function isSafe(method: string): boolean {
 }
 
 /** Throws unless Host (RFC 9112 section 3.2), coding, version and expectation are well-formed. */
-export function checkFraming({ http1Version: version, headers, hostLines }: Arrival): void {
+export function checkFraming({ http1Version: version, headers, isRepeated }: Arrival): void {
   const { host, 'transfer-encoding': coding, expect } = headers
-  if (hostLines > 1) throw new HttpError('malformed_request', 'Host: is given more than once')
+  if (isRepeated('host')) throw new HttpError('malformed_request', 'Host: is given more than once')
   if (host === undefined && version === '1.1') throw new HttpError('malformed_request', 'Host: is required')
   if (!/^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host ?? ''))
     throw new HttpError('malformed_request', 'Host: expected a host and an optional port')
@@ -144,10 +133,10 @@ export async function readBody(request: Arrival): Promise<unknown> {
 }
 
 /** Throws where the head is enough to refuse the body. */
-function checkBodyHead({ headers, contentTypeLines, body }: Arrival): void {
+function checkBodyHead({ headers, isRepeated, body }: Arrival): void {
   if (body.stopReason !== undefined) throw body.stopReason
   const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
-  if (contentTypeLines > 1)
+  if (isRepeated('content-type'))
     throw new HttpError('unsupported_media_type', `Content-Type: is given more than once; ${whatToSend}`)
   if (!jsonType.test(type)) {
     const fault = `Content-Type: expected application/json, got ${describe(type)}`
