@@ -45,6 +45,9 @@ import {
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import type { Damage } from './damage.ts'
 
+/** A repair, missing ids and a failed sync are three rewrites of one file; more are for one that keeps changing. */
+const maxRewrites = 3
+
 /**
  * On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this
  * many in a row, the file is unusable.
@@ -172,26 +175,22 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads the file. If it cannot stay as it is (a damaged end, missing ids, a failed sync), rewrites it
-   * durably and reads it once more: then it has to be as it was written. Throws a DataFileChanged when it has
-   * to be read again in a moment.
+   * durably, and reads what is there then. Throws a DataFileChanged when it has to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
-    let written: Buffer | undefined
-    for (;;) {
+    for (let rewrites = 0; rewrites <= maxRewrites; rewrites++) {
       await this.#keepBeforeLargeRead(measureFile(this.#disk))
       const found = await readText(this.#disk, this.#highestGivenId)
       const { text, identity, unusable } = found
-      if (written?.equals(text.bytes) === false) throw new DataFileChanged()
-      const isDurable = written !== undefined
-      if (unusable !== undefined) written = await this.#recover(found, unusable)
-      else if (text.filledIds.length === 0 && (isDurable || (await this.#sync())))
-        return this.#serve(identity, text)
+      if (unusable !== undefined) await this.#recover(found, unusable)
+      else if (text.filledIds.length === 0 && (await this.#sync())) return this.#serve(identity, text)
       else {
         // To read 100,000 pets and fill in their ids takes long, so other requests are served in between.
         await new Promise(clock.setImmediate)
-        written = await this.#rewrite(identity, formatWithIds(text))
+        await this.#rewrite(identity, formatWithIds(text))
       }
     }
+    throw new DataFileChanged()
   }
 
   /**
@@ -212,10 +211,10 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Returns what the file was rewritten with, or throws `unusable`. Throws a DataFileChanged when the file
-   * has to be read again.
+   * Rewrites the file, or throws `unusable`. Throws a DataFileChanged when the file has to be read again in a
+   * moment.
    */
-  async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
+  async #recover(found: FoundText, unusable: DataFileUnusable): Promise<void> {
     const { identity } = found
     const remedy = await findRemedy(this.#disk, found, this.#served === undefined, this.#keeper.paths)
     if (remedy === 'restore') {
@@ -364,7 +363,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#served.data
   }
 
-  async #rewrite(expected: Identity | undefined, next: Buffer): Promise<Buffer> {
+  async #rewrite(expected: Identity | undefined, next: Buffer): Promise<void> {
     const outcome = await rewriteFile(this.#disk, expected, next)
     if (outcome.is === 'failed') {
       const { error, isOldAside } = outcome
@@ -380,7 +379,6 @@ export class DataFile implements Adapter<PetData> {
     }
     this.#changedRewrites = 0
     this.#hasFailedSync = false
-    return next
   }
 
   /**
@@ -418,10 +416,7 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  async #repair(
-    identity: Identity | undefined,
-    { damaged, missingWords, repaired }: Damage,
-  ): Promise<Buffer> {
+  async #repair(identity: Identity | undefined, { damaged, missingWords, repaired }: Damage): Promise<void> {
     const hasDamage = damaged.length > 0
     const tornPath = hasDamage ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
@@ -435,6 +430,5 @@ export class DataFile implements Adapter<PetData> {
     this.#disk.say(
       `repaired: ${hasDamage ? `${why}; ${saved}; ${missingWords}` : 'its closing brackets were missing'}`,
     )
-    return repaired
   }
 }

@@ -31,10 +31,7 @@ export interface DiskOptions {
   readonly platform?: NodeJS.Platform
 }
 
-/**
- * Why the data file cannot be used, in words for the log and for clients, and the signal that it has to be
- * read again.
- */
+/** Why the data file cannot be used, in words for the log and for clients. */
 export class DataFileUnusable extends Error {
   /** Clients see it, too, so it names no path. */
   readonly summary: string
