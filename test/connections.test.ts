@@ -118,6 +118,31 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     }
   })
 
+  test('what is no request, and goes on, is refused and logged once, behind the response before it', async (t) => {
+    const logged: string[] = []
+    const log = ({ path, status, code }: RequestLog): void => {
+      if (path !== '/healthz') logged.push(`${path} ${status} ${code ?? ''}`)
+    }
+    const app = await startApp(t, { delayMs: 10_000, onResponse: log })
+    const held: (() => void)[] = []
+    const { mock } = t.mock.method(clock, 'setTimeout', (call: () => void) => {
+      held.push(call)
+      return setTimeout(() => {}, 2 ** 31 - 1).unref()
+    })
+    const client = await connectRaw(t, app.url)
+    for (const bytes of [list, ...Array<string>(3).fill('no request\r\n\r\n')]) {
+      client.write(bytes)
+      // It is answered without a delay, and so the bytes before it have been read.
+      for (let i = 0; i < 3; i++) assert.equal((await app.send('/healthz')).status, 200)
+    }
+    mock.restore()
+    for (const call of held) call()
+    assert.equal((await client.read()).status, 200)
+    assertRefusal(await client.read(), 400, 'malformed_request')
+    await assert.rejects(client.read(), /ended behind ""/)
+    assert.deepEqual(logged, ['/v1/pets 200 ', '- 400 malformed_request'])
+  })
+
   test('a version that is none of this service is refused by name', async (t) => {
     const client = await (await shared(t)).connect()
     client.write('GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n')

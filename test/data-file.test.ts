@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
+  appendFileSync,
   type BigIntStats,
   chmodSync,
   lstatSync,
@@ -21,7 +22,7 @@ import type { PetData } from '../src/data-file/data-file.ts'
 import { openDataFile } from '../src/data-file/start.ts'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
-import { openFileStore } from '../src/store/file-store.ts'
+import { type FileStore, openFileStore } from '../src/store/file-store.ts'
 import { PetStoreError } from '../src/store/store.ts'
 import { clock } from '../src/system/clock.ts'
 import {
@@ -47,6 +48,25 @@ import {
 
 const rex = petLine(1, 'Rex')
 const mia = petLine(2, 'Mia')
+
+test('waits at a start for half a minute for a file that is still being written', async (t) => {
+  const path = makeDataFile([rex])
+  let now = 0
+  t.mock.method(clock, 'performanceNow', () => now)
+  const openWhileSaved = (seconds: number): Promise<FileStore> => {
+    const end = now + seconds * 1_000
+    const fileSystem = watchFileSystem({
+      before({ name, path: place }) {
+        if (name !== 'readFileSync' || place !== path || now >= end) return
+        now += 5_000
+        appendFileSync(path, ' ')
+      },
+    })
+    return openFileStore(path, { fileSystem })
+  }
+  await (await openWhileSaved(25)).close()
+  await assert.rejects(openWhileSaved(60), /pets\.json: is being written, again and again/)
+})
 
 describe('takes a seed file', () => {
   const canonical = formatDataFile(rex, mia)

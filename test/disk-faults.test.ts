@@ -740,6 +740,21 @@ test('keeps a torn end also when the repaired file cannot be synced, and starts 
   assert.ok(kept.includes(',\n    {"id":3,"name":"Cut o'), kept.join('\n'))
 })
 
+test('keeps a torn end whose file somebody saves while it is being repaired', async (t) => {
+  const path = makeDataFile(`${lines.slice(0, -7)},\n    {"id":3,"name":"Cut o`)
+  const fileSystem = watchFileSystem({
+    // An editor that has read the whole pets of the torn file saves them between the look at the file and the rename.
+    before({ name, args: [from] }) {
+      if (name === 'renameSync' && from === path) nodeFs.writeFileSync(path, lines)
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  assert.deepEqual(namesIn(store), ['Rex', 'Mia'])
+  const names = nodeFs.readdirSync(dirname(path)).filter((name) => name.includes('.torn-'))
+  const kept = names.map((name) => nodeFs.readFileSync(join(dirname(path), name), 'utf8'))
+  assert.deepEqual(kept, [',\n    {"id":3,"name":"Cut o'])
+})
+
 test('keeps an edit refused whose sync has failed while it cannot be written anew', async (t) => {
   const path = makeDataFile([petLine(1, 'Rex')])
   const { fileSystem, fail } = forgetFailedSyncs(path)

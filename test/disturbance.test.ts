@@ -432,6 +432,33 @@ test(
   },
 )
 
+test('a reset drops a creation whose body has not come to its end, mounted and through fetch', async (t) => {
+  const store = await createPetStore({ apiKeys: [key], pets: [] })
+  const [begin, rest] = ['{"name":"Rex",', '"categoryId":1}']
+  const { readable: body, writable } = new TransformStream<string, Uint8Array>({
+    transform: (text, stream) => stream.enqueue(Buffer.from(text)),
+  })
+  const writer = writable.getWriter()
+  const headers = { authorization, 'content-type': 'application/json' }
+  const init = { method: 'POST', headers, body, duplex: 'half' } as const
+  const fetched = store.fetch(new Request('http://a.example/v1/pets', init))
+  await writer.write(begin)
+  const { reached, pass } = createGate()
+  const mounted = await listen(t, (request, response) => {
+    void store.listener(request, response)
+    void pass()
+  })
+  const client = await connectRaw(t, mounted)
+  client.write(formatRequest('POST /v1/pets', [`Content-Length: ${begin.length + rest.length}`]) + begin)
+  await reached
+  await store.reset()
+  client.write(rest)
+  await Promise.allSettled([writer.write(rest), writer.close()])
+  await assert.rejects(fetched, TypeError)
+  await assert.rejects(client.read(), unusable)
+  assert.equal(store.countPets(), 0)
+})
+
 test('a reset drops a creation that waits behind one in the store, which is answered', async (t) => {
   const dataFile = makeDataFile()
   const app = await startApp(t, { dataFile })

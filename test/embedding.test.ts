@@ -748,6 +748,19 @@ test('responds to /healthz with 503 while it shuts down', async (t) => {
   assertRefusal(closing, 503, 'shutting_down')
 })
 
+test('keeps no process alive for a request that was held back and is no longer waited for', async () => {
+  const script = `
+    import { createPetStore } from 'petstore'
+    const store = await createPetStore({ apiKeys: ['k'], pets: [], delayMs: 10_000 })
+    const abort = new AbortController()
+    const response = store.fetch(new Request('http://a.example/v1/pets', { signal: abort.signal }))
+    abort.abort()
+    await response.catch(({ name }) => console.log(name))
+    await store.close()
+    console.log(process.getActiveResourcesInfo().includes('Timeout'))`
+  assert.equal(await runScript(makeProject({ 'a.mjs': script }), 'a.mjs'), 'AbortError\nfalse\n')
+})
+
 test('says of an integer that JavaScript has rounded how to write it', async () => {
   const pets = [{ name: 'Rex', categoryId: 2 ** 60 }]
   await assert.rejects(createPetStore({ apiKeys: [key], pets }), {

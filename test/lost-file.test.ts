@@ -696,6 +696,18 @@ test('recommends the pets that were kept last by the time in the name, whatever 
   })
 })
 
+test('a start names a kept file with its folder where that is not the folder of the path', async (t) => {
+  const folder = makeFolder()
+  for (const name of ['a', 'z']) nodeFs.mkdirSync(join(folder, name))
+  const link = join(folder, 'z/pets.json')
+  nodeFs.symlinkSync('../a/pets.json', link)
+  nodeFs.writeFileSync(join(folder, 'a/pets.json'), whole)
+  const kept = join(folder, 'a/pets.json.kept-2026-11-27T00-00-00.000Z')
+  nodeFs.writeFileSync(kept, formatDataFile(rex))
+  const { lines } = await openStore(t, link)
+  assert.ok(lines[0]?.startsWith(`${link}: ${kept} has 1 pet that an earlier run has kept; `), lines[0])
+})
+
 test('sends no control character of a name to a terminal', async (t) => {
   const path = join(makeFolder(), 'pe\x1b]0;ts.json')
   nodeFs.writeFileSync(path, whole)
