@@ -3,7 +3,14 @@
  * openapi.json. The checks that come before them are in core.ts.
  */
 import * as v from 'valibot'
-import { type FieldError, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
+import {
+  type FieldError,
+  type HeaderList,
+  HttpError,
+  InvalidValues,
+  textReply,
+  type Reply,
+} from '../http/response.ts'
 import { toId } from '../json/int64.ts'
 import { describe, escapeNonAscii } from '../json/words.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
@@ -27,8 +34,8 @@ export interface Operation {
    * The path below the base address, which ends in `/v1`; one segment can be a parameter, such as `{petId}`.
    */
   readonly path: string
-  /** These headers are added to each of its responses, its errors included; names and values in turn. */
-  readonly headers?: readonly string[]
+  /** These headers are added to each of its responses, its errors included. */
+  readonly headers?: HeaderList
   /** `basePath` is where the service is mounted; empty at the root of a server. */
   readonly createHandler: (store: Store, basePath: string) => Handler
 }

@@ -19,7 +19,7 @@ export const errorCodes = {
   insufficient_storage: { status: 507, message: 'There is no room left.' },
 } satisfies Record<PetStoreError['code'] | 'read_only', { readonly status: number; readonly message: string }>
 
-export type ErrorCode = keyof typeof errorCodes
+type ErrorCode = keyof typeof errorCodes
 
 /** Without a message, or with an empty one, the reply has the usual one. */
 export function codeReply(code: ErrorCode, message = ''): Reply {
@@ -42,7 +42,7 @@ export function methodNotAllowed(method: string, allowed: readonly string[], pat
   const isChange = path.includes('/v1/pets') && ['DELETE', 'PATCH', 'PUT'].includes(method)
   const allow = formatAllow(allowed)
   const message = `${method} is not allowed here, only ${allow}.${isChange ? changeHint : ''}`
-  return new HttpError('method_not_allowed', message, ['Allow', allow])
+  return new HttpError('method_not_allowed', message, { headers: ['Allow', allow] })
 }
 
 /** This stands in the place of a response, if none is to come at all. */

@@ -6,7 +6,7 @@
 import { unescape } from 'node:querystring'
 import { type createCors, isPreflight } from '../http/cors.ts'
 import type { Arrival } from '../http/request.ts'
-import { HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
+import { type HeaderList, HttpError, InvalidValues, textReply, type Reply } from '../http/response.ts'
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import { builtPage } from '../page/build-page.ts'
 import { PetStoreError, type Store } from '../store/store.ts'
@@ -19,14 +19,14 @@ export interface Route {
   /** It needs no key. */
   readonly isPublic?: boolean
   /** See Operation. */
-  readonly headers?: readonly string[] | undefined
+  readonly headers?: HeaderList | undefined
   readonly handle: Handler
 }
 
 /** The routes of one path, by method. HEAD has that of GET. */
 type PathRoutes = ReadonlyMap<string, Route>
 
-export interface RouteFinder {
+interface RouteFinder {
   /** Throws an HttpError for a path that is not known, a bad escape, and a method that the path does not take. */
   match(arrival: Arrival): { readonly route: Route; readonly parameter: string; readonly search: string }
   /**
@@ -137,7 +137,7 @@ async function healthReply(store: Store, ready: readonly string[]): Promise<Repl
   return fault === undefined ? healthy : codeReply(fault)
 }
 
-function always(...content: readonly [text: string, headers?: readonly string[], type?: string]): Handler {
+function always(...content: readonly [text: string, headers?: HeaderList, type?: string]): Handler {
   const reply = textReply(200, ...content)
   return () => reply
 }

@@ -92,7 +92,7 @@ function describeOwner(disk: Disk, error: unknown): string {
   }
 }
 
-export function toStartRefusal(disk: Disk, error: unknown): unknown {
+function toStartRefusal(disk: Disk, error: unknown): unknown {
   const fault = isSystemError(error)
     ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
     : error

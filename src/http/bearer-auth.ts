@@ -20,12 +20,14 @@ export function findKeyFault(key: string): string | undefined {
 }
 
 export function missingKey(): HttpError {
-  return new HttpError('unauthorized', undefined, ['WWW-Authenticate', challenge])
+  return new HttpError('unauthorized', undefined, { headers: ['WWW-Authenticate', challenge] })
 }
 
 export function invalidKey(): HttpError {
   const invalidToken = `${challenge}, error="invalid_token"`
-  return new HttpError('unauthorized', 'The API key is not valid.', ['WWW-Authenticate', invalidToken])
+  return new HttpError('unauthorized', 'The API key is not valid.', {
+    headers: ['WWW-Authenticate', invalidToken],
+  })
 }
 
 const digestOf = (key: string): string => crypto.hash('sha256', key)

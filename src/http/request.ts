@@ -97,13 +97,13 @@ export function checkFraming({ http1Version: version, headers, isRepeated }: Arr
   if (coding !== undefined && (version === '1.0' || coding.toLowerCase() !== 'chunked')) {
     const fault = 'Transfer-Encoding: expected "chunked" in an HTTP/1.1 request'
     // The reply closes the connection, since the end of the body is unknown (RFC 9112 section 6.1).
-    throw new HttpError('malformed_request', fault, [], true)
+    throw new HttpError('malformed_request', fault, { closes: true })
   }
   if (version !== '1.1' && version !== '1.0')
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
   // Node takes any list that has it for it (RFC 9110 section 10.1.1).
   if (expect !== undefined && version === '1.1' && expect.toLowerCase() !== '100-continue')
-    throw new HttpError('expectation_failed', undefined, [], true)
+    throw new HttpError('expectation_failed', undefined, { closes: true })
 }
 
 /** The client went before there was anything to respond to. */
@@ -144,7 +144,9 @@ function checkBodyHead({ headers, isRepeated, body }: Arrival): void {
   }
   if (encoding !== undefined) {
     const fault = `Content-Encoding: expected none, got ${describe(encoding)}`
-    throw new HttpError('unsupported_media_type', `${fault}; ${whatToSend}`, ['Accept-Encoding', 'identity'])
+    throw new HttpError('unsupported_media_type', `${fault}; ${whatToSend}`, {
+      headers: ['Accept-Encoding', 'identity'],
+    })
   }
   if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge()
 }

@@ -2,11 +2,13 @@
 import type { Int64 } from '../json/int64.ts'
 import { maxHeadBytes } from './limits.ts'
 
+/** Names and values in turn, as in `['Allow', 'GET']`. */
+export type HeaderList = readonly string[]
+
 export interface Reply {
   /** 0: nothing is to be sent that a client could take for a response. */
   readonly status: number
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
+  readonly headers: HeaderList
   /** Absent for a 204. */
   readonly body?: string | undefined
   /** The code of an error, for the request log. */
@@ -25,14 +27,14 @@ export interface Reply {
 export function textReply(
   status: number,
   text: string,
-  headers: readonly string[] = [],
+  headers: HeaderList = [],
   type = 'application/json',
 ): Reply {
   const length = String(Buffer.byteLength(text))
   return { status, headers: [...headers, 'Content-Type', type, 'Content-Length', length], body: text }
 }
 
-export function pairHeaders(headers: readonly string[]): [name: string, value: string][] {
+export function pairHeaders(headers: HeaderList): [name: string, value: string][] {
   return headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1] ?? '']] : []))
 }
 
@@ -53,15 +55,14 @@ export interface FieldError {
 }
 
 /** What a response with an Error body says. */
-export interface Refusal {
+interface Refusal {
   /** A code of interface section 7.1. */
   readonly code: string
   readonly status: number
   readonly message: string
   /** An extension: what the message says, for programs. */
   readonly errors?: readonly FieldError[]
-  /** Names and values in turn. */
-  readonly headers?: readonly string[]
+  readonly headers?: HeaderList
   readonly closes?: boolean
 }
 
@@ -106,15 +107,13 @@ export type HttpErrorCode = keyof typeof httpErrors
 export class HttpError extends Error implements Refusal {
   readonly code: HttpErrorCode
   readonly status: number
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
+  readonly headers: HeaderList
   readonly closes: boolean
 
   constructor(
     code: HttpErrorCode,
     message: string = httpErrors[code].message,
-    headers: readonly string[] = [],
-    closes = false,
+    { headers = [], closes = false }: Pick<Refusal, 'headers' | 'closes'> = {},
   ) {
     super(message)
     this.code = code

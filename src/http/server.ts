@@ -36,7 +36,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   let arrivedInTurn = 0
   let core: Core | undefined
   /** While it is `queueing`, requests wait: before `serve` and, at a stop, while what has arrived is read. */
-  let state: 'queueing' | 'open' | 'stopping' = 'queueing'
+  let state: 'holding' | 'open' | 'stopping' = 'holding'
 
   // Node's own check of Host would respond with an empty body; the core makes that check.
   const server = createServer({ ...nodeLimits(timeouts), requireHostHeader: false })
@@ -129,7 +129,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     if (isFlooded) {
       for (const each of connections.keys()) each.resume()
     }
-    if (state === 'queueing') return
+    if (state === 'holding') return
     for (const exchange of due.splice(0)) void handle(exchange)
   }
 
@@ -223,7 +223,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
      * closes at once.
      */
     async close(): Promise<void> {
-      state = 'queueing'
+      state = 'holding'
       const timer = clock.setTimeout(() => {
         for (const [socket, [current]] of connections) {
           if (socket.writable && current?.response.headersSent === false)

@@ -74,7 +74,7 @@ const disturbanceSchemas: Readonly<Record<keyof Disturbance, v.GenericSchema>> =
 
 /** Throws a TypeError with a line for each member that is unknown or wrong. */
 export function checkDisturbance(change: unknown): void {
-  const { given, faults } = checkMembers('disturb', change, disturbanceSchemas)
+  const { given, faults } = readMembers('disturb', change, disturbanceSchemas)
   if (!given.has('fail') && !given.has('delayMs') && faults.length === 0)
     faults.push('disturb: expected fail or delayMs; { fail: "none", delayMs: 0 } ends both')
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
@@ -85,7 +85,7 @@ export function checkDisturbance(change: unknown): void {
  * with the pets.
  */
 export function checkOptions(options: unknown, schemas: Schemas): void {
-  const { given, faults } = checkMembers('options', options, schemas)
+  const { given, faults } = readMembers('options', options, schemas)
   if (!given.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
   const givenSources = sources.filter((name) => given.has(name))
   if (givenSources.length !== 1) {
@@ -97,7 +97,7 @@ export function checkOptions(options: unknown, schemas: Schemas): void {
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
 }
 
-function checkMembers(what: string, values: unknown, schemas: Schemas) {
+function readMembers(what: string, values: unknown, schemas: Schemas) {
   if (!isObject(values)) throw new TypeError(`${what}: expected an object, got ${describe(values)}`)
   // A member that is undefined counts as one that is not given.
   const given = new Map(Object.entries(values).filter(([, value]) => value !== undefined))

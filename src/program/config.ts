@@ -195,11 +195,9 @@ export function parseConfig(
   const transfers = ['import', 'export'].filter((name) => args[name] !== undefined)
   if (sourceOf(settings.apiKeys).text === '' && transfers.length === 0) {
     if (env['PETSTORE_API_KEY']?.trim()) hints.push(apiKeyHint)
-    const reason = !isLoopback(values.host)
-      ? `${sourceOf(settings.host).name} (${values.host}) is not a loopback address`
-      : values.log === 'silent' &&
-        `${sourceOf(settings.log).name} is silent: nobody would see a key that is created for the run`
-    if (reason) lines.push([`PETSTORE_API_KEYS: is required because ${reason}`, ...hints].join('; '))
+    const need = findKeyNeed(values, (setting) => sourceOf(setting).name)
+    if (need !== undefined)
+      lines.push([`PETSTORE_API_KEYS: is required because ${need}`, ...hints].join('; '))
   }
   const [file, database] = [sourceOf(settings.dataFile), sourceOf(settings.database)]
   const address = database.text === '' ? undefined : readDatabaseUrl(database.name, database.text, env)
@@ -210,6 +208,13 @@ export function parseConfig(
   const isFile = address === undefined && !faulty.includes('dataFile')
   if (lines.length > 0) throw new ConfigError(lines.join('\n'), isFile ? values.dataFile : undefined)
   return { ...values, database: address, hints }
+}
+
+/** Returns why a key has to be set, where one that is created for the run would not do. */
+function findKeyNeed({ host, log }: SettingValues, nameOf: (setting: Setting) => string): string | undefined {
+  if (!isLoopback(host)) return `${nameOf(settings.host)} (${host}) is not a loopback address`
+  if (log !== 'silent') return undefined
+  return `${nameOf(settings.log)} is silent: nobody would see a key that is created for the run`
 }
 
 /** Of `--import` and `--export`, those in `transfers` are given. */
