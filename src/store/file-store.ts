@@ -102,7 +102,7 @@ export class FileStore implements LocalStore {
       throw new TypeError(
         'pets: a store on a data file takes no others, so edit the file; as a hook, write () => store.reset()',
       )
-    return this.#queue.run(() => this.#reload())
+    return this.#queue.run(() => this.#look())
   }
 
   close(deadline?: number): Promise<void> {
@@ -121,7 +121,7 @@ export class FileStore implements LocalStore {
     await this.#queue.run(async () => {
       this.#file.forgetKeepFailure()
       // Somebody may have damaged the file since the last look.
-      await this.#reload().catch(() => {})
+      await this.#look().catch(() => {})
       await this.#file.keepPets().catch((error: unknown) => {
         const fault = `could not be kept beside it: ${this.#disk.describeFailure(error)}`
         this.#disk.say(`${formatPetCount(this.size)} ${fault}`)
@@ -147,7 +147,7 @@ export class FileStore implements LocalStore {
         if (!isChanged(error)) throw toRefusal(error, mayBeStored)
         if (edits === maxEdits)
           throw toRefusal(DataFileUnusable.stillBeingSaved(this.#disk.name), mayBeStored)
-        await this.#reload(mayBeStored)
+        await this.#look(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }
     }
@@ -212,7 +212,7 @@ export class FileStore implements LocalStore {
    * Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used;
    * `mayBeStored` is for its message.
    */
-  async #reload(mayBeStored = false): Promise<void> {
+  async #look(mayBeStored = false): Promise<void> {
     try {
       const found = await this.#file.look()
       if (found !== 'same') await this.#low.read()
@@ -243,7 +243,7 @@ export class FileStore implements LocalStore {
       if (isLooking) return
       isLooking = true
       await this.#queue
-        .run(() => this.#reload())
+        .run(() => this.#look())
         .catch((error: unknown) => {
           // The log has it already.
           if (error instanceof PetStoreError) return
