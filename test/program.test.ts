@@ -546,6 +546,26 @@ test('ends at the second signal as process 1 when a sync never returns', needsCo
   assert.notEqual(signal ?? code, 0)
 })
 
+test(
+  'stops in order as process 1 at a signal that comes in the last moment of its start',
+  needsContainer,
+  async (t) => {
+    // The signal waits for the next turn of the event loop, for which the start leaves no time.
+    const preload = `const { off } = process
+    process.off = (...args) => {
+      process.off = off
+      process.kill(process.pid, 'SIGTERM')
+      return process.off(...args)
+    }`
+    const folder = makeFolder()
+    writeFileSync(join(folder, 'signal.cjs'), preload)
+    const env = { NODE_OPTIONS: '--require ./signal.cjs', PETSTORE_API_KEYS: key }
+    const program = runProgram(t, folder, env, container)
+    assert.deepEqual(await program.ended, { code: 0, signal: null })
+    assert.match(program.output(), /^Petstore listens on [^]*stopped\n$/)
+  },
+)
+
 test('ends at once as process 1 while it waits for its database', needsContainer, async (t) => {
   const env = { PETSTORE_DATABASE_URL: 'postgres://ann@127.0.0.1:1/pets', PETSTORE_API_KEYS: key }
   const { child, waitFor, ended, output } = runProgram(t, makeFolder(), env, container)

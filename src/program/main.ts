@@ -36,6 +36,12 @@ import { formatEntry, formatSettings, formatStartText, openConsole } from './con
 const maxStopMs = defaultTimeouts.closeMs + sayUnkeptMs + 200
 
 /**
+ * What keeps the process alive after a close is output that nobody reads, or a connection to a database that
+ * hangs.
+ */
+const maxAfterCloseMs = 200
+
+/**
  * One Ctrl-C may arrive as two signals: the terminal sends it to `npm`, `pnpm exec` and the program alike,
  * and the first two pass it on, or send a SIGTERM. A signal this soon after the first is the same key press.
  */
@@ -184,13 +190,14 @@ function stopOnSignals(server: StorageServer, { say, sayError, exit }: Console):
         await server.close()
       } catch (error) {
         sayError(`The stop failed: ${describeError(error)}`)
-        return exit(1, 500)
+        return exit(1, maxAfterCloseMs)
       }
       say('stopped')
-      exit(0, 500)
+      exit(0, maxAfterCloseMs)
     } else if (clock.performanceNow() - stoppingSince >= sameKeyPressMs) endAtOnce(signal)
   }
-  for (const signal of stopSignals) process.off(signal, endAtOnce).on(signal, stop)
+  // A signal may have come since the last turn of the event loop. Node drops it with the last listener.
+  for (const signal of stopSignals) process.on(signal, stop).off(signal, endAtOnce)
 }
 
 function endAtOnce(signal: NodeJS.Signals): void {
@@ -202,11 +209,12 @@ function endAtOnce(signal: NodeJS.Signals): void {
   }
   // In a container this may be process 1, which the kernel does not let end itself by a signal
   // (https://man7.org/linux/man-pages/man7/pid_namespaces.7.html). And `process.exit` would wait for a call
-  // in the thread pool, to a disk that may never respond (https://github.com/libuv/libuv/issues/364).
+  // in the thread pool, to a disk that may never respond (https://github.com/libuv/libuv/issues/364). An abort
+  // waits for nothing.
   clock.setInterval(() => {
     if (!/FSReq|GetAddrInfo/.test(process.getActiveResourcesInfo().join())) process.exit(1)
   }, 20)
-  clock.setTimeout(() => process.abort(), 100)
+  clock.setTimeout(() => process.abort(), 1_000)
 }
 
 /**
