@@ -131,6 +131,7 @@ async function healthReply(store: Store, ready: readonly string[]): Promise<Repl
   try {
     await store.list({ limit: 1 })
   } catch (error) {
+    // A load balancer waits for a 503, and a storage that has no room left may refuse even a list by a 507.
     throw error instanceof PetStoreError ? new PetStoreError('storage_failed', error.message) : error
   }
   const fault = value === 'write' ? store.whyNoCreation() : undefined

@@ -142,8 +142,8 @@ export function createDisturbances(atStart: Disturbance) {
   }
 
   /**
-   * Rejects with clientGone when the client goes first, or a reset drops the request; without a time, at a
-   * stop, too.
+   * Holds a request back for `ms` or, without them, for ever. A stop ends the first, and drops the second.
+   * Rejects with clientGone when the request is dropped: then, at a reset, and when its client goes.
    */
   async function hold(arrival: Arrival, ms?: number): Promise<void> {
     const { client } = arrival

@@ -30,7 +30,7 @@ export class SeedList {
   readonly #places: number[] = []
   readonly #withoutId: { readonly seed: CheckedSeed; readonly at: number; readonly index: number }[] = []
   #highestId: Int64 = 0
-  /** Made only once an id is not higher than the one before: while ids ascend, none is given twice. */
+  /** Undefined while ids ascend: then none is given twice, and a Map of all would only take memory. */
   #placeOfId: Map<Int64, number> | undefined
 
   /** Adds a seed that is written at `at`. If its id is taken, returns that fault instead. */
