@@ -45,9 +45,6 @@ import {
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import type { Damage } from './damage.ts'
 
-/** A repair, missing ids and a failed sync are three rewrites of one file; more are for one that keeps changing. */
-const maxRewrites = 3
-
 /**
  * On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this
  * many in a row, the file is unusable.
@@ -178,19 +175,22 @@ export class DataFile implements Adapter<PetData> {
    * durably, and reads what is there then. Throws a DataFileChanged when it has to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
-    for (let rewrites = 0; rewrites <= maxRewrites; rewrites++) {
+    let isRewritten = false
+    for (;;) {
       await this.#keepBeforeLargeRead(measureFile(this.#disk))
       const found = await readText(this.#disk, this.#highestGivenId)
       const { text, identity, unusable } = found
+      // What was written anew is durable, even on a disk that fails each sync of this file.
       if (unusable !== undefined) await this.#recover(found, unusable)
-      else if (text.filledIds.length === 0 && (await this.#sync())) return this.#serve(identity, text)
+      else if (text.filledIds.length === 0 && ((await this.#sync()) || isRewritten))
+        return this.#serve(identity, text)
       else {
         // To read 100,000 pets and fill in their ids takes long, so other requests are served in between.
         await new Promise(clock.setImmediate)
         await this.#rewrite(identity, formatWithIds(text))
       }
+      isRewritten = true
     }
-    throw new DataFileChanged()
   }
 
   /**
