@@ -824,8 +824,11 @@ for (const [what, text, fault] of [
     if (text !== undefined) nodeFs.writeFileSync(path, text)
     nodeFs.writeFileSync(`${path}.petstore-temporary`, whole)
     const refusal = /; look into pets\.json\.petstore-temporary first, which .*: rename it to pets\.json if /
-    for (const look of [inspectDataFile(path), openFileStore(path)]) {
-      await assert.rejects(look, (error: Error) => fault.test(error.message) && refusal.test(error.message))
+    for (const look of [inspectDataFile, openFileStore]) {
+      await assert.rejects(
+        look(path),
+        (error: Error) => fault.test(error.message) && refusal.test(error.message),
+      )
     }
     nodeFs.renameSync(`${path}.petstore-temporary`, path)
     const store = await openFileStore(path)
