@@ -7,7 +7,7 @@ import { AppendFailed, type DataFile, type PetData } from '../data-file/data-fil
 import { type Disk, type DiskOptions, DataFileUnusable, isChanged } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
-import type { Int64 } from '../json/int64.ts'
+import { nextInt64, type Int64 } from '../json/int64.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { describeBug, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
@@ -78,7 +78,8 @@ export class FileStore implements LocalStore {
   }
 
   whyNoCreation(): Trouble['code'] {
-    return this.#trouble.code
+    const isIdLeft = nextInt64(this.#file.highestGivenId) !== undefined
+    return this.#trouble.code ?? (isIdLeft ? undefined : 'storage_failed')
   }
 
   get(id: Int64): Pet | undefined {

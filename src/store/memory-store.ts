@@ -1,7 +1,7 @@
 /**
  * The store in memory has the pets that it was given, and those that were created since. It knows no file.
  */
-import type { Int64 } from '../json/int64.ts'
+import { nextInt64, type Int64 } from '../json/int64.ts'
 import { describe } from '../json/words.ts'
 import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds } from '../pet/seeds.ts'
@@ -26,8 +26,8 @@ export class MemoryStore implements LocalStore {
     return this.#index.size
   }
 
-  whyNoCreation(): undefined {
-    return undefined
+  whyNoCreation(): 'storage_failed' | undefined {
+    return nextInt64(this.#index.highestListedId) === undefined ? 'storage_failed' : undefined
   }
 
   get(id: Int64): Pet | undefined {
