@@ -172,24 +172,25 @@ export class DataFile implements Adapter<PetData> {
 
   /**
    * Reads the file. If it cannot stay as it is (a damaged end, missing ids, a failed sync), rewrites it
-   * durably, and reads what is there then. Throws a DataFileChanged when it has to be read again in a moment.
+   * durably and reads it once more: then it has to be as it was written. Throws a DataFileChanged when it has
+   * to be read again in a moment.
    */
   async #readOnce(): Promise<PetData> {
-    let isRewritten = false
+    let written: Buffer | undefined
     for (;;) {
       await this.#keepBeforeLargeRead(measureFile(this.#disk))
       const found = await readText(this.#disk, this.#highestGivenId)
       const { text, identity, unusable } = found
-      // What was written anew is durable, even on a disk that fails each sync of this file.
-      if (unusable !== undefined) await this.#recover(found, unusable)
-      else if (text.filledIds.length === 0 && ((await this.#sync()) || isRewritten))
+      // What was written anew is durable. Where anything else is read, somebody has saved it since.
+      if (written?.equals(text.bytes) === false) throw new DataFileChanged()
+      if (unusable !== undefined) written = await this.#recover(found, unusable)
+      else if (text.filledIds.length === 0 && (written !== undefined || (await this.#sync())))
         return this.#serve(identity, text)
       else {
         // To read 100,000 pets and fill in their ids takes long, so other requests are served in between.
         await new Promise(clock.setImmediate)
-        await this.#rewrite(identity, formatWithIds(text))
+        written = await this.#rewrite(identity, formatWithIds(text))
       }
-      isRewritten = true
     }
   }
 
@@ -211,10 +212,10 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Rewrites the file, or throws `unusable`. Throws a DataFileChanged when the file has to be read again in a
-   * moment.
+   * Returns what the file was rewritten with, or throws `unusable`. Throws a DataFileChanged when the file
+   * has to be read again.
    */
-  async #recover(found: FoundText, unusable: DataFileUnusable): Promise<void> {
+  async #recover(found: FoundText, unusable: DataFileUnusable): Promise<Buffer> {
     const { identity } = found
     const remedy = await findRemedy(this.#disk, found, this.#served === undefined, this.#keeper.paths)
     if (remedy === 'restore') {
@@ -363,7 +364,7 @@ export class DataFile implements Adapter<PetData> {
     return this.#served.data
   }
 
-  async #rewrite(expected: Identity | undefined, next: Buffer): Promise<void> {
+  async #rewrite(expected: Identity | undefined, next: Buffer): Promise<Buffer> {
     const outcome = await rewriteFile(this.#disk, expected, next)
     if (outcome.is === 'failed') {
       const { error, isOldAside } = outcome
@@ -379,6 +380,7 @@ export class DataFile implements Adapter<PetData> {
     }
     this.#changedRewrites = 0
     this.#hasFailedSync = false
+    return next
   }
 
   /**
@@ -416,7 +418,10 @@ export class DataFile implements Adapter<PetData> {
     }
   }
 
-  async #repair(identity: Identity | undefined, { damaged, missingWords, repaired }: Damage): Promise<void> {
+  async #repair(
+    identity: Identity | undefined,
+    { damaged, missingWords, repaired }: Damage,
+  ): Promise<Buffer> {
     const hasDamage = damaged.length > 0
     const tornPath = hasDamage ? await this.#saveDamaged(damaged) : ''
     await this.#rewrite(identity, repaired).catch((error: unknown) => {
@@ -430,5 +435,6 @@ export class DataFile implements Adapter<PetData> {
     this.#disk.say(
       `repaired: ${hasDamage ? `${why}; ${saved}; ${missingWords}` : 'its closing brackets were missing'}`,
     )
+    return repaired
   }
 }
