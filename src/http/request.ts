@@ -73,12 +73,20 @@ export function createArrival(message: Message, http1Version: string | undefined
     // Node gives no header but Set-Cookie as an array
     // (https://nodejs.org/docs/latest-v20.x/api/http.html#messageheaders).
     headers: headers as Arrival['headers'],
-    // The names stand at the even places, and the values between them.
-    isRepeated: (name) =>
-      rawHeaders.filter((each, place) => place % 2 === 0 && each.toLowerCase() === name).length > 1,
+    isRepeated: (name) => countLines(rawHeaders, name) > 1,
     client,
     body: new RequestBody((body) => body.collect(message)),
   }
+}
+
+/** Counts the lines of a header among names and values in turn, of which most differ in length already. */
+function countLines(rawHeaders: readonly string[], name: string): number {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const each = rawHeaders[i] ?? ''
+    if (each.length === name.length && each.toLowerCase() === name) count++
+  }
+  return count
 }
 
 /** Returns whether a method only asks (RFC 9110 section 9.2.1): any other may have changed something. */
