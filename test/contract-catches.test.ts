@@ -1250,7 +1250,7 @@ describe('the built file', () => {
     assert.doesNotMatch(none.output, /^ *at /m, 'a stack is printed')
   })
 
-  test('tries, and says to have tried, no other cases than those of a name that is asked for', async (t) => {
+  test('tries only the cases whose name is asked for, and ends', async (t) => {
     const server = await startServer(key)
     t.after(() => server.close())
     const { exitCode, output } = await runSuite(server.url, ['--test-name-pattern=an unknown pet'])

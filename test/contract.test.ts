@@ -24,7 +24,7 @@ import { limitEachTest } from './time-limit.ts'
 const isTestRun =
   process.env['NODE_TEST_CONTEXT'] !== undefined || process.execArgv.some((arg) => arg.startsWith('--test'))
 
-/** Whether some cases may be left out by their names: the last one of all, too, and what sums up all of them. */
+/** Whether cases are left out by their names. The last of all may be one, so nothing waits for it, and nothing is summed up. */
 const isFiltered = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].some((arg) =>
   /--test-(?:name-pattern|skip-pattern|only)/.test(arg),
 )

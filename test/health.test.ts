@@ -37,19 +37,6 @@ const green = ['200', '200', '200']
 const readOnly = ['200', '200', '503 read_only']
 const failed = ['200', '200', '503 storage_failed']
 
-test('says that no pet can be created once no id is left, in a file and in memory', async (t) => {
-  const id = 2n ** 63n - 1n
-  const stores = [
-    await createPetStore({ apiKeys: [key], dataFile: makeDataFile([petLine(id, 'Rex')]) }),
-    await createPetStore({ apiKeys: [key], pets: [{ id, name: 'Rex', categoryId: 1 }] }),
-  ]
-  t.after(() => Promise.all(stores.map((store) => store.close())))
-  for (const { fetch } of stores) {
-    assert.equal(await create(fetch), '507 insufficient_storage')
-    assert.deepEqual(await askAll(fetch), failed)
-  }
-})
-
 function serve(store: Store): Fetch {
   return createFetch(createCore({ store, apiKeys: [key] }))
 }
@@ -329,4 +316,17 @@ test('knows the last creation of a storage, where one pet that is refused does n
   assert.deepEqual(await askAll(fetch), green)
   isReadable = false
   assert.deepEqual(await askAll(fetch), ['200', '503 storage_failed', '503 storage_failed'])
+})
+
+test('says that no pet can be created once no id is left, in a file and in memory', async (t) => {
+  const id = 2n ** 63n - 1n
+  const stores = [
+    await createPetStore({ apiKeys: [key], dataFile: makeDataFile([petLine(id, 'Rex')]) }),
+    await createPetStore({ apiKeys: [key], pets: [{ id, name: 'Rex', categoryId: 1 }] }),
+  ]
+  t.after(() => Promise.all(stores.map((store) => store.close())))
+  for (const { fetch } of stores) {
+    assert.equal(await create(fetch), '507 insufficient_storage')
+    assert.deepEqual(await askAll(fetch), failed)
+  }
 })

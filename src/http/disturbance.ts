@@ -142,8 +142,9 @@ export function createDisturbances(atStart: Disturbance) {
   }
 
   /**
-   * Holds a request back for `ms` or, without them, for ever. A stop ends the first, and drops the second.
-   * Rejects with clientGone when the request is dropped: then, at a reset, and when its client goes.
+   * Holds a request back for `ms` or, without them, for ever. A stop ends a delay, and drops a request that is
+   * held for ever. Rejects with clientGone if the request is dropped: by a stop, by a reset, or when its client
+   * goes.
    */
   async function hold(arrival: Arrival, ms?: number): Promise<void> {
     const { client } = arrival

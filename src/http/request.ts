@@ -79,7 +79,7 @@ export function createArrival(message: Message, http1Version: string | undefined
   }
 }
 
-/** Counts the lines of a header among names and values in turn, of which most differ in length already. */
+/** Counts the lines of a header. Most names have another length, which is faster to compare. */
 function countLines(rawHeaders: readonly string[], name: string): number {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

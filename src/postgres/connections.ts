@@ -100,8 +100,8 @@ export function waitInLine(pool: PostgresPool): Connections {
         const client = await pool.connect()
         line.shift()?.give(client)
       } catch (error) {
-        // The first has asked, and what its request met concerns it alone. That no connection is left concerns
-        // all, for as long as each may wait.
+        // Each waits while no connection is left, until its time is over. Any other failure is that of the
+        // first, for which this has asked.
         if (errorCode(error) !== noneLeft) line.shift()?.refuse(error)
         while ((line[0]?.endMs ?? Infinity) <= clock.performanceNow()) line.shift()?.refuse(error)
       }

@@ -56,9 +56,9 @@ export function openConsole(env: NodeJS.ProcessEnv) {
       hasTimes = true
     },
     /**
-     * Lets the process end with that code once all is written and closed, or ends it after maxMs. In a heap that
-     * is almost full, `process.exit` may wait for ever for a thread that compiles
-     * (https://github.com/nodejs/node/issues/54918).
+     * In a heap that is almost full, `process.exit` may wait for ever for a thread that compiles
+     * (https://github.com/nodejs/node/issues/54918). So the process ends by itself, once all is written and
+     * closed. Only what keeps it alive for longer than maxMs is cut off.
      */
     exit: (code: number, maxMs: number): void => {
       process.exitCode = code

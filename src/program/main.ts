@@ -36,8 +36,8 @@ import { formatEntry, formatSettings, formatStartText, openConsole } from './con
 const maxStopMs = defaultTimeouts.closeMs + sayUnkeptMs + 200
 
 /**
- * What keeps the process alive after a close is output that nobody reads, or a connection to a database that
- * hangs.
+ * Output that nobody reads, or a connection to a database that hangs, keeps the process alive for at most this
+ * long after a close.
  */
 const maxAfterCloseMs = 200
 
@@ -196,7 +196,8 @@ function stopOnSignals(server: StorageServer, { say, sayError, exit }: Console):
       exit(0, maxAfterCloseMs)
     } else if (clock.performanceNow() - stoppingSince >= sameKeyPressMs) endAtOnce(signal)
   }
-  // A signal may have come since the last turn of the event loop. Node drops it with the last listener.
+  // A signal may have come since the last turn of the event loop. Node would drop it with the last listener, so
+  // the next one is added before.
   for (const signal of stopSignals) process.on(signal, stop).off(signal, endAtOnce)
 }
 
