@@ -1,10 +1,13 @@
-/** The program with a database that refuses it. What it does with one that works: test/postgres. */
+/** The program with a database that refuses it, and a long export. What it does with one that works: test/postgres. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import type { Pet } from '../src/pet/pet.ts'
+import type { PetQuery } from '../src/store/store.ts'
+import { exportPets } from '../src/postgres/transfer-pets.ts'
 import { makeFolder, runProgram, withoutTimes } from './support.ts'
 
 /** The text of an ErrorResponse (PostgreSQL, message formats): severity, SQLSTATE and message. */
@@ -105,4 +108,17 @@ test('imports and exports only with a database', async (t) => {
       code: 1,
     })
   }
+})
+
+test('exports each pet once, however many queries it takes to read them', async () => {
+  const path = join(makeFolder(), 'pets.json')
+  const all = Array.from({ length: 5_000 }, (_, i): Pet => {
+    return { id: 2 * i + 1, name: `${i}`, categoryId: 1, status: 'sold' }
+  })
+  const list = async ({ limit, after = 0 }: PetQuery) => {
+    const rest = all.filter(({ id }) => id > after)
+    return { pets: rest.slice(0, limit), hasMore: rest.length > limit }
+  }
+  assert.equal(await exportPets({ list }, path), all.length)
+  assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), { pets: all })
 })

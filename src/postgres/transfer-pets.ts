@@ -2,8 +2,8 @@
 import { Disk, type DiskOptions } from '../data-file/disk.ts'
 import { refuseMissing, writeDataFile, openDataFile } from '../data-file/start.ts'
 import type { Pet } from '../pet/pet.ts'
-import { DatabaseUnusable, send, withClient } from './connections.ts'
-import type { Database } from './database.ts'
+import type { PetStorage } from '../store/store.ts'
+import { type Connections, DatabaseUnusable, send, withClient } from './connections.ts'
 import { checkCreated, insertPets, nextParameter, raiseCounter, toColumns } from './postgres-storage.ts'
 
 const batchPets = 2_000
@@ -17,10 +17,14 @@ const insert = `
  * still ran would go on to confirm pets that stay behind. Throws a DataFileUnusable, or a DatabaseUnusable if
  * there are pets already.
  */
-export async function importPets({ pool }: Database, path: string, options: DiskOptions): Promise<number> {
+export async function importPets(
+  connections: Connections,
+  path: string,
+  options: DiskOptions,
+): Promise<number> {
   // A start would make a file that is missing.
   refuseMissing(new Disk(path, options))
-  return withClient(pool, async (client) => {
+  return withClient(connections, async (client) => {
     // Other servers' creations wait for this row until the end.
     await send(client, 'BEGIN; SELECT FROM pet_counter FOR UPDATE')
     if ((await send(client, 'SELECT FROM pets LIMIT 1')).length > 0)
@@ -46,7 +50,7 @@ export async function importPets({ pool }: Database, path: string, options: Disk
  * Writes a new data file, and returns how many pets are in it. Throws a DataFileUnusable as writeDataFile
  * does.
  */
-export function exportPets({ storage }: Database, path: string): Promise<number> {
+export function exportPets(storage: Pick<PetStorage, 'list'>, path: string): Promise<number> {
   return writeDataFile(path, async () => {
     const pets: Pet[] = []
     let hasMore = true

@@ -91,10 +91,10 @@ async function start({ given: args, faults }: GivenArguments, console: Console):
   if (path === undefined) return serve(config, await connectDatabase(address, say), { ...console, say })
   const verb = importPath === undefined ? 'export' : 'import'
   try {
-    const database = await connectDatabase(address, say)
+    const { pool, storage } = await connectDatabase(address, say)
     const count = await (verb === 'export'
-      ? exportPets(database, path)
-      : importPets(database, path, { onMessage: say }))
+      ? exportPets(storage, path)
+      : importPets(pool, path, { onMessage: say }))
     say(`${verb}ed ${formatPetCount(count)}`)
   } catch (error) {
     // A DataFileUnusable names the file itself, and a TypeError is a bug.
