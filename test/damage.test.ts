@@ -193,6 +193,22 @@ test("keeps the pet of a copy that has a person's closing brackets and then the 
   }
 })
 
+test('leaves an append alone that lacks its first sector and has a hole besides', () => {
+  const start = headBefore(3)
+  const long = { ...pet(2), name: 'x'.repeat(2_000) }
+  const appended = formatAppend([long, pet(3)], false).toString()
+  const text = start + closing.slice(0, 3) + appended.slice(3)
+  assert.equal(repair(text)?.count, 3)
+  const whole = start + appended
+  for (const [lacking, count] of [
+    [text, undefined],
+    [whole, 2],
+  ] as const) {
+    const holed = lacking.slice(0, 1024) + '\0'.repeat(512) + lacking.slice(1536)
+    assert.equal(repair(holed)?.count, count)
+  }
+})
+
 test('repairs sectors that were never written, and no other NULs', () => {
   const cases: readonly [text: string, isRepaired: boolean][] = [
     [`${head}${closing}${'\0'.repeat(30)}`, true],

@@ -253,10 +253,10 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
 function isOnlyBeforeFirstPet(traces: Traces): boolean {
   const [first = '', ...later] = traces.gaps
   const last = later.pop() ?? ''
-  const holeCount = first.match(/\0+/g)?.length ?? 0
-  const hasOneHoleAtMost = holeCount <= (lacksFirstSector(traces) ? 0 : 1)
+  // The first sector of an append, if it was not written, is a hole without NULs.
+  const holeCount = (first.match(/\0+/g)?.length ?? 0) + (lacksFirstSector(traces) ? 1 : 0)
   const isLastWhole = isEndGap(last) || (isCutGap(last) && !last.includes('\0'))
-  return hasOneHoleAtMost && later.every(isSeparatorGap) && isLastWhole
+  return holeCount <= 1 && later.every(isSeparatorGap) && isLastWhole
 }
 
 const isSeparatorGap = (gap: string): boolean => /^\s*,\s*$/.test(gap)
