@@ -332,3 +332,24 @@ test('the documents say how long the service waits, and how often it looks at th
       assert.ok(read(file).replaceAll(/\s+/g, ' ').includes(words), `${file}, ${what}: ${words}`)
   }
 })
+
+/** These names in comments are of Node, of a browser, of a test runner, of a system or of its programs. */
+const foreignNames =
+  'addChunk beforeEach cp createSecureServer enableGlobally ERR_INVALID_ARG_TYPE fromWeb innerHTML macOS O_EXLOCK readStart resOnFinish stat touch useFakeTimers'
+
+test('comments of src name what is there, or is known to be of others', () => {
+  const comment = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  const texts = files
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file, read(`src/${file}`)] as const)
+  const code = texts.map(([, text]) => text.replaceAll(comment, '')).join('\n')
+  const known = new Set(findAll(`${code} ${foreignNames}`, /([\w$]+)/g))
+  const patterns = [/`#?([a-zA-Z_]\w*)(?:\(\))?`/g, /(?<![\w`/.])#([a-z]\w+)/g, /\b([a-z]+[A-Z]\w+)\b/g]
+  const unknown = texts.flatMap(([file, text]) => {
+    const comments = (text.match(comment) ?? []).join('\n')
+    const names = patterns.flatMap((pattern) => findAll(comments, pattern))
+    return names.filter((name) => !known.has(name)).map((name) => `src/${file}: ${name}`)
+  })
+  assert.deepEqual(unknown, [])
+})

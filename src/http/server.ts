@@ -35,7 +35,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   const due: Exchange[] = []
   let arrivedInTurn = 0
   let core: Core | undefined
-  /** While it is `queueing`, requests wait: before `serve` and, at a stop, while what has arrived is read. */
+  /** While it is `holding`, requests wait: before `serve` and, at a stop, while what has arrived is read. */
   let state: 'holding' | 'open' | 'stopping' = 'holding'
 
   // Node's own check of Host would respond with an empty body; the core makes that check.
