@@ -147,13 +147,13 @@ export function canBeReadAtOnce(fileBytes: number): boolean {
 }
 
 /** Returns what is wrong with a file of this size, if it cannot fit whatever is in it. */
-export function findSizeFault(fileBytes: number): string | undefined {
+function findSizeFault(fileBytes: number): string | undefined {
   const { processBytes } = findMemoryLimits()
   return fileBytes > processBytes ? describeLack(fileBytes, processBytes, 'this process') : undefined
 }
 
 /** Returns what is wrong with a text whose pets cannot fit. They are counted only if they might not fit. */
-export function findPetsFault(text: Buffer): string | undefined {
+function findPetsFault(text: Buffer): string | undefined {
   const { processBytes, heapBytes } = findMemoryLimits()
   const maxPets = text.length / minPetBytes
   if (text.length + maxPets * minPetHeapBytes <= Math.min(processBytes, heapBytes)) return undefined

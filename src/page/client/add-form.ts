@@ -26,7 +26,7 @@ const fields = ['name', 'categoryId', 'status']
 type Cause = 'data file' | 'server' | undefined
 
 /** What the form needs of the list beside it. */
-export interface List {
+interface List {
   /** False when there is no response, or the key was rejected; both are shown to the user. */
   isAccepted(exchange: Exchange): boolean
   /** Requests the shown page again, since a pet was added. Resolves with what is then shown, if anything. */
