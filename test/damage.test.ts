@@ -71,6 +71,10 @@ test('gives a file its closing brackets that lacks them, or a part of them, in a
   }
 })
 
+test('leaves a save alone that was cut off before its first pet, however far the next line was indented', () => {
+  for (const space of ['', '\n    ', `\n${' '.repeat(16)}`]) assert.equal(repair(empty + space), undefined)
+})
+
 test('repairs every mixture of closing brackets and opening bytes that a partial write or roll back leaves', () => {
   for (const [start, opening] of [
     [head, append.slice(0, 7)],

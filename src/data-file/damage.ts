@@ -75,9 +75,10 @@ export function findDamage(fileText: FileText, highestGivenId: Int64 = 0): Damag
   if (syntaxFault === undefined || faultCount > 1) return undefined
   // No append is so long that its text fits into no string.
   if (tail.length > constants.MAX_STRING_LENGTH) return undefined
-  // This is most likely an editor's save that was cut off: a repair would make an empty store of it.
-  if (petsEnd > 0 && pets.length === 0 && tail.length < closing.length) return undefined
   const text = tail.toString('latin1')
+  // This is most likely an editor's save that was cut off: a repair would make an empty store of it.
+  const isCutOff = tail.length < closing.length || text.trim() === ''
+  if (petsEnd > 0 && pets.length === 0 && isCutOff) return undefined
   // Without its `[`, a file is a person's mistake, unless a hole is at its very beginning.
   if (petsEnd === 0 && !text.startsWith('\0')) return undefined
   const found = findWholePets(tail, text)
