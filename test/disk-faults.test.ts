@@ -583,29 +583,33 @@ test('says that it cannot open when an edit was put back, and its folder cannot 
   assert.equal(nodeFs.readFileSync(path, 'utf8'), saved)
 })
 
-test('answers 507 when the quota is exceeded', async (t) => {
-  const path = makeDataFile([petLine(1, 'Rex')])
-  // As Node reports it, which has no name for this error.
-  const error = Object.assign(new Error('write'), {
-    code: `Unknown system error -${constants.errno.EDQUOT}`,
-    errno: -constants.errno.EDQUOT,
-  })
-  let isOver = false
-  const fileSystem = watchFileSystem({
-    before({ name }) {
-      if (isOver && name === 'writeSync') throw error
-    },
-  })
-  const said = new Lines()
-  const store = await openFileStore(path, { fileSystem, onMessage: said.say })
-  t.after(() => store.close())
-  isOver = true
-  await assert.rejects(
-    store.create(newPet('a')),
-    (refusal) => refusal instanceof PetStoreError && refusal.code === 'insufficient_storage',
-  )
-  assert.match(said[0] ?? '', /: disk quota exceeded \(EDQUOT\);/)
+// As Node reports it, which has no name for this error.
+const quotaError = Object.assign(new Error('write'), {
+  code: `Unknown system error -${constants.errno.EDQUOT}`,
+  errno: -constants.errno.EDQUOT,
 })
+for (const [what, error, words] of [
+  ['the quota is exceeded', quotaError, 'disk quota exceeded (EDQUOT)'],
+  ['the file may not grow', systemError('EFBIG'), 'file too large (EFBIG)'],
+] as const)
+  test(`answers 507, and says that there is too little room, when ${what}`, async (t) => {
+    const path = makeDataFile([petLine(1, 'Rex')])
+    let isOver = false
+    const fileSystem = watchFileSystem({
+      before({ name }) {
+        if (isOver && name === 'writeSync') throw error
+      },
+    })
+    const said = new Lines()
+    const store = await openFileStore(path, { fileSystem, onMessage: said.say })
+    t.after(() => store.close())
+    isOver = true
+    await assert.rejects(
+      store.create(newPet('a')),
+      (refusal) => refusal instanceof PetStoreError && refusal.code === 'insufficient_storage',
+    )
+    assert.ok(said[0]?.includes(`has too little room: ${words}; pets that do not fit`), said.join())
+  })
 
 test('answers 507 when there is no room for a pet, for whichever reason, and 503 when the disk fails', async (t) => {
   const expected = {

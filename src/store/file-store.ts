@@ -10,7 +10,7 @@ import { openDataFile } from '../data-file/start.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'
 import { fillIds, formatPetCount, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
-import { describeBug, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
+import { describeBug, isNoRoom, isSystemError } from '../system/errors.ts'
 import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
 import {
@@ -275,5 +275,5 @@ function toRefusal(error: unknown, mayBeStored: boolean): unknown {
     return new PetStoreError('data_file_invalid', message)
   }
   if (!isSystemError(error)) return error
-  return storageFailure(isNoRoom(error) || errorCode(error) === 'EFBIG', consequence, error)
+  return storageFailure(isNoRoom(error), consequence, error)
 }

@@ -32,9 +32,9 @@ export function describeSystemError(error: unknown): string {
   return meaning === undefined ? String(error) : `${meaning} (${code})`
 }
 
-/** Returns whether the disk has no room, or the user's quota. */
+/** Returns whether there is no room on the disk, in the user's quota, or in a file of the largest size. */
 export function isNoRoom(error: unknown): boolean {
-  return ['ENOSPC', quotaExceeded].includes(errorCode(error))
+  return ['ENOSPC', quotaExceeded, 'EFBIG'].includes(errorCode(error))
 }
 
 /** Returns whether the right to write is lacking, or the file system is read-only. */
