@@ -60,7 +60,11 @@ const wrongOptions: readonly (readonly [options: object, expected: RegExp])[] = 
     { corsOrigins: ['a.test', null] },
     /^corsOrigins\[0\]: .*\ncorsOrigins\[1\]: expected an origin, got null$/,
   ],
-  [{ delayMs: -1 }, /^delayMs: expected milliseconds from 0 to 10000, or \[minimum, maximum\], got -1$/],
+  [
+    { delayMs: -1 },
+    /^delayMs: expected milliseconds from 0 to 10000, or \[minimum, maximum\] in this order, got -1$/,
+  ],
+  [{ delayMs: [5, 1] }, /^delayMs: expected .* in this order, got an array$/],
   [{ delayMs: 10_001 }, /^delayMs: .* got 10001$/],
   [{ delayMs: Number.NaN }, /^delayMs: .* got NaN$/],
   [{ delayMs: '300' }, /^delayMs: .* got "300"$/],
@@ -144,7 +148,7 @@ test('names what is wrong with the pets beside what is wrong with the options, a
     assert.deepEqual(
       lines.map((line) => line.replace(/, expected one of .*/, '')),
       [
-        'delayMs: expected milliseconds from 0 to 10000, or [minimum, maximum], got "x"',
+        'delayMs: expected milliseconds from 0 to 10000, or [minimum, maximum] in this order, got "x"',
         'prot: is unknown',
         'pets[0].categoryId: is required',
         'pets[1]: expected a pet, got 5',

@@ -103,7 +103,10 @@ export const settings = {
     variable: 'PETSTORE_DELAY',
     argument: 'delay',
     meaning: `ms to delay /v1 responses: 300 or 200-800, at most ${maxDelayMs}`,
-    schema: expected<DelayMs>(`milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum]`, isDelay),
+    schema: expected<DelayMs>(
+      `milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum] in this order`,
+      isDelay,
+    ),
     parse: toDelay,
     textWords: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
