@@ -64,7 +64,7 @@ async function create(t: TestContext, options: object = {}): Promise<PetStoreHan
 const call = (store: PetStoreHandle, path: string, init: RequestInit = {}): Promise<Response> =>
   store.fetch(new Request(`http://pets.test${path}`, { headers: json, ...init }))
 
-async function openSession(t: TestContext, store: PetStoreHandle) {
+async function openSession(t: TestContext, store: Pick<PetStoreHandle, 'listener'>) {
   const server = createHttp2Server(store.listener).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')
@@ -413,6 +413,62 @@ test('tells onError that an app makes text of the body, and what to do about it'
   const fault =
     'the body was given an encoding before; mount the listener ahead of body parsers such as express.json()'
   assert.deepEqual(errors, [`internal_error in POST /v1/pets: ${fault}`])
+})
+
+/** A listener that is called when the client has gone, and what it has returned by then. */
+function callLate(listener: PetStoreHandle['listener']) {
+  const calls = new EventEmitter()
+  const called = once(calls, 'called')
+  const late = (request: Request1Or2, response: Response1Or2): void => {
+    calls.emit('arrived')
+    response.once('close', () => calls.emit('called', listener(request, response)))
+  }
+  return { late, arrived: once(calls, 'arrived'), ended: called.then(([result]) => result as unknown) }
+}
+type Request1Or2 = Parameters<PetStoreHandle['listener']>[0]
+type Response1Or2 = Parameters<PetStoreHandle['listener']>[1]
+
+describe('a request whose client has gone before an app calls the listener is dropped, and the call ends', () => {
+  for (const [what, text] of [
+    ['half of a body', formatRequest('POST /v1/pets', [], pet).slice(0, -5)],
+    ['a whole body', formatRequest('POST /v1/pets', [], pet)],
+    ['no body, and hangs', formatRequest('GET /v1/pets')],
+  ] as const)
+    test(`on HTTP/1, with ${what}`, async (t) => {
+      const told: string[] = []
+      const options = {
+        fail: 'GET:hang',
+        onResponse: () => told.push('response'),
+        onError: (message: string) => told.push(message),
+      }
+      const store = await create(t, options)
+      const { late, arrived, ended } = callLate(store.listener)
+      const client = await connectRaw(t, await listen(t, late))
+      client.write(text)
+      await arrived
+      client.socket.resetAndDestroy()
+      await ended
+      assert.equal(store.countPets(), 1)
+      assert.deepEqual(told, [])
+    })
+
+  test('on HTTP/2', async (t) => {
+    const told: string[] = []
+    const options = {
+      onResponse: () => told.push('response'),
+      onError: (message: string) => told.push(message),
+    }
+    const store = await create(t, options)
+    const { late, arrived, ended } = callLate(store.listener)
+    const session = await openSession(t, { listener: late })
+    const stream = session.request({ ':method': 'POST', ':path': '/v1/pets', ...json }, { endStream: false })
+    stream.on('error', () => {}).write(pet)
+    await arrived
+    stream.close(constants.NGHTTP2_CANCEL)
+    await ended
+    assert.equal(store.countPets(), 1)
+    assert.deepEqual(told, [])
+  })
 })
 
 test('tells onResponse of a creation whose client has gone', async (t) => {

@@ -32,9 +32,12 @@ export function createListener(core: Core) {
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
   ): Promise<void> => {
-    const client = { remoteAddress: request.socket?.remoteAddress, destroyed: false }
+    // An app may have awaited something before it calls this, and the client may have gone meanwhile.
+    const destroyed = 'stream' in request ? request.stream.destroyed : response.destroyed
+    const client = { remoteAddress: request.socket?.remoteAddress, destroyed }
     const http1Version = 'stream' in request ? undefined : request.httpVersion
     const arrival = createArrival(request, http1Version, client)
+    if (destroyed) arrival.body.stop(clientGone)
     response.once('close', () => {
       client.destroyed = true
       core.dropHeldBack(arrival)
