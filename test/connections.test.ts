@@ -86,7 +86,7 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     const client = await connectRaw(t, url)
     const countBegun = watchRequests(t, client)
     const body = `{"name":"${'x'.repeat(65_000)}","categoryId":1}`
-    for (const lines of [[], [chunked]]) {
+    for (const lines of [[chunked], []]) {
       const sent = lines.length === 0 ? body : `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
       client.write(formatRequest('POST /v1/pets', lines, sent).repeat(16))
     }
