@@ -1,5 +1,5 @@
 /**
- * Reads the text of the data file, with everything that is wrong with it, and writes it. The pets come last,
+ * Reads the text of the data file, with everything that is wrong with it, and makes it. The pets come last,
  * so that an append overwrites only the closing brackets.
  */
 import { maxInt64, type Int64 } from '../json/int64.ts'

@@ -9,7 +9,7 @@ export interface Reply {
   /** 0: nothing is to be sent that a client could take for a response. */
   readonly status: number
   readonly headers: HeaderList
-  /** Absent for a 204. */
+  /** Absent where nothing follows the head. */
   readonly body?: string | undefined
   /** The code of an error, for the request log. */
   readonly code?: string | undefined

@@ -71,7 +71,6 @@ const zero = 0x30
 const nine = 0x39
 /** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
-const memberName = 'a member name in double quotes'
 const literals = ['true', 'false', 'null']
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/
 
@@ -121,8 +120,9 @@ export class JsonReader {
     return isMore
   }
 
-  readName(): string {
-    const name = this.readString(memberName)
+  /** If the name is not wanted, it is only checked (see readString). */
+  readName(isWanted = true): string {
+    const name = this.readString('a member name in double quotes', isWanted)
     if (!this.accept(':')) this.fail('":"')
     this.peek()
     return name
@@ -274,10 +274,7 @@ export class JsonReader {
    */
   #acceptMoreIn(hasNames: boolean, isFirst: boolean): boolean {
     if (!this.acceptMore(hasNames ? '}' : ']', isFirst)) return false
-    if (hasNames) {
-      this.readString(memberName, false)
-      if (!this.accept(':')) this.fail('":"')
-    }
+    if (hasNames) this.readName(false)
     return true
   }
 

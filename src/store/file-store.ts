@@ -275,5 +275,5 @@ function toRefusal(error: unknown, mayBeStored: boolean): unknown {
     return new PetStoreError('data_file_invalid', message)
   }
   if (!isSystemError(error)) return error
-  return storageFailure(isNoRoom(error), consequence, error)
+  return storageFailure(isNoRoom(error), consequence)
 }
