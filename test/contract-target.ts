@@ -40,7 +40,7 @@ Verifies any server of the pet store interface, in any language, and says what t
   --all       prints each failure in full, and tries all cases of a server that is slow, too
   -h, --help  prints this text
 
-It adds pets, some 140 in the first run. Ctrl-C ends it, and prints what was found so far.
+It adds pets, some 140 in the first run. Ctrl-C ends it with the exit code 130, and prints what was found so far.
 The exit code is 0 if all was tried and passed, 1 if something failed, and 2 if nothing failed and something was
 not tried. With --basics, it is 0 if all passed that the store's pets let it try.`
 }
