@@ -207,7 +207,7 @@ export class DataFile implements Adapter<PetData> {
     } catch (error) {
       if (canBeReadAtOnce(fileBytes)) return
       const fault = `is so large that it is read only when the pets are kept: ${this.#disk.describeFailure(error)}`
-      throw DataFileUnusable.ofFile(this.#disk.name, fault)
+      throw DataFileUnusable.ofFile(this.#disk.shownPath, fault)
     }
   }
 

@@ -64,7 +64,7 @@ export class Disk {
   /**
    * The path of the data file as it was given, for messages: nothing in it reaches a terminal as a command.
    */
-  readonly name: string
+  readonly shownPath: string
   /** The same path made absolute, since the working directory may change. */
   readonly path: string
   readonly fs: FileSystem
@@ -74,12 +74,12 @@ export class Disk {
   #hasUnsyncedFolder = false
 
   constructor(path: string, options: DiskOptions = {}) {
-    this.name = nameUnseen(path)
+    this.shownPath = nameUnseen(path)
     this.path = resolve(path)
     // Node puts this character in the place of bytes that are not UTF-8, and would create another file.
     if (this.path.includes('\uFFFD'))
       throw DataFileUnusable.ofFile(
-        this.name,
+        this.shownPath,
         'is no path in UTF-8; give the file, or its folder, another name',
       )
     this.fs = options.fileSystem ?? nodeFs
@@ -89,7 +89,7 @@ export class Disk {
   }
 
   say(message: string): void {
-    this.#onMessage?.(`${this.name}: ${message}`)
+    this.#onMessage?.(`${this.shownPath}: ${message}`)
   }
 
   /** Returns where the path leads through all symbolic links, whether there is a file yet or not. */
@@ -152,7 +152,7 @@ export class Disk {
   }
 
   rewriteRefusal(obstacle: string): DataFileUnusable {
-    return DataFileUnusable.ofFile(this.name, `has to be rewritten, but ${obstacle}`)
+    return DataFileUnusable.ofFile(this.shownPath, `has to be rewritten, but ${obstacle}`)
   }
 
   retryWhileInUse<T>(call: () => T | Promise<T>): Promise<T> {

@@ -14,9 +14,9 @@ import { type Disk, DataFileUnusable } from './disk.ts'
 export type Release = () => Promise<void>
 
 export class DataFileInUse extends DataFileUnusable {
-  constructor({ name }: Disk) {
+  constructor({ shownPath }: Disk) {
     const what = 'is in use by another server; stop that one, or give this one a file of its own'
-    super(`${name}: ${what}`, `it ${what}`)
+    super(`${shownPath}: ${what}`, `it ${what}`)
   }
 }
 

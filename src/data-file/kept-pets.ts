@@ -57,7 +57,7 @@ export class PetKeeper {
         throw error
       }
     }
-    return this.#paths.filter((path) => this.#mayBeThere(path)).map((path) => showKeptFile(this.#disk, path))
+    return this.#paths.filter((path) => this.#mayBeThere(path)).map((path) => describePath(this.#disk, path))
   }
 
   forgetFailure(): void {
@@ -123,8 +123,8 @@ async function findKeepingPlaces(disk: Disk, servedTarget: string): Promise<read
   return [first]
 }
 
-/** Returns the file's name for messages, with its folder if that is not the folder of the path. */
-function showKeptFile(disk: Disk, path: string): string {
+/** Returns the name of a file for messages, with its folder if that is not the folder of the data file. */
+function describePath(disk: Disk, path: string): string {
   const isNear = dirname(path) === dirname(disk.findGivenPlace() ?? disk.path)
   return nameUnseen(isNear ? basename(path) : path)
 }
@@ -167,8 +167,8 @@ function toTime(text: string): number | undefined {
 export function sayKeptFiles(disk: Disk): void {
   for (const { path } of findKeptFiles(disk)) {
     const pets = `${describePetCount(disk, path)} that an earlier run has kept`
-    const remedy = `delete it once they are in ${nameUnseen(basename(disk.name))}, or not wanted`
-    disk.say(`${showKeptFile(disk, path)} has ${pets}; ${remedy}`)
+    const remedy = `delete it once they are in ${basename(disk.shownPath)}, or not wanted`
+    disk.say(`${describePath(disk, path)} has ${pets}; ${remedy}`)
   }
 }
 
@@ -178,21 +178,21 @@ export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUn
   const last = files.at(-1)
   if (last === undefined) {
     const unfinished = findUnfinishedFile(disk)
-    const remedy = `rename it to ${nameUnseen(basename(disk.name))} if it has its pets, or else delete it`
+    const remedy = `rename it to ${basename(disk.shownPath)} if it has its pets, or else delete it`
     const hint =
       unfinished === undefined
         ? ''
-        : `; look into ${showKeptFile(disk, unfinished)} first, which an earlier run was writing when it was ended: ${remedy}`
+        : `; look into ${describePath(disk, unfinished)} first, which an earlier run was writing when it was ended: ${remedy}`
     return new DataFileUnusable(unusable.message + unusable.startRemedy + hint, unusable.summary)
   }
-  const kept = showKeptFile(disk, last.path)
-  const name = showKeptFile(disk, last.place)
-  const others = new Set(files.map(({ place }) => `each ${showKeptFile(disk, place)}.kept-…`))
+  const kept = describePath(disk, last.path)
+  const name = describePath(disk, last.place)
+  const others = new Set(files.map(({ place }) => `each ${describePath(disk, place)}.kept-…`))
   const choice =
     `${kept}, which was kept last, has ${describePetCount(disk, last.path)}; to go on with these, rename ${name}, if it is ` +
     `there, to another name, and then rename ${kept} to ${name}; to go on with ${name}, mend it, or delete it to ` +
     `begin without any pets, and rename ${[...others].join(' and ')} to another name`
-  return new DataFileUnusable(`${unusable.message}\n${disk.name}: ${choice}`, unusable.summary)
+  return new DataFileUnusable(`${unusable.message}\n${disk.shownPath}: ${choice}`, unusable.summary)
 }
 
 function describePetCount(disk: Disk, path: string): string {

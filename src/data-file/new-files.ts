@@ -182,7 +182,7 @@ export function refuseDoubtfulOldFile(disk: Disk, hasKeptPets: boolean): void {
   const name = basename(target)
   const remedy = `rename it to ${name} to go on with its pets, or to another name to go on without them`
   const fault = `${basename(oldName(target))}, which an earlier run has moved aside, may lack pets; ${remedy}`
-  throw DataFileUnusable.ofFile(disk.name, `is missing, and ${fault}`)
+  throw DataFileUnusable.ofFile(disk.shownPath, `is missing, and ${fault}`)
 }
 
 /** Gives the file the name `target`, unless that is taken. Returns whether it was free. */

@@ -26,7 +26,7 @@ export async function readUntilSettled<T>(disk: Disk, isStart: boolean, read: ()
   try {
     return await tryAgain(isStart ? maxStartWaitMs : maxEditWaitMs, isChanged, read)
   } catch (error) {
-    throw isChanged(error) ? DataFileUnusable.stillBeingSaved(disk.name) : error
+    throw isChanged(error) ? DataFileUnusable.stillBeingSaved(disk.shownPath) : error
   }
 }
 
@@ -46,7 +46,7 @@ export interface FoundText {
 export function measureFile(disk: Disk): number {
   const fileBytes = Number(disk.statIdentity()?.size ?? 0n)
   const sizeFault = findSizeFault(fileBytes)
-  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.name, sizeFault)
+  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.shownPath, sizeFault)
   return fileBytes
 }
 
@@ -57,7 +57,7 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
   const fault = fileFault ?? findPetsFault(bytes)
   const text = readFileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
-    fault === undefined ? findUnusable(text, disk.name) : DataFileUnusable.ofFile(disk.name, fault)
+    fault === undefined ? findUnusable(text, disk.shownPath) : DataFileUnusable.ofFile(disk.shownPath, fault)
   return { text, identity, highestGivenId, unusable }
 }
 

@@ -44,7 +44,7 @@ function refuseLostLink(disk: Disk): void {
   if (link === undefined) return
   const missing = link === disk.path ? 'whose folder is not there' : 'which is not there'
   const leads = `${nameUnseen(link)} is a link to ${nameUnseen(disk.fs.readlinkSync(link))}, ${missing}`
-  throw DataFileUnusable.ofFile(disk.name, `cannot be found: ${leads}; mount it, or make that folder`)
+  throw DataFileUnusable.ofFile(disk.shownPath, `cannot be found: ${leads}; mount it, or make that folder`)
 }
 
 /**
@@ -94,7 +94,7 @@ function describeOwner(disk: Disk, error: unknown): string {
 
 function toStartRefusal(disk: Disk, error: unknown): unknown {
   const fault = isSystemError(error)
-    ? DataFileUnusable.ofFile(disk.name, describeStartFailure(disk, error))
+    ? DataFileUnusable.ofFile(disk.shownPath, describeStartFailure(disk, error))
     : error
   return fault instanceof DataFileUnusable ? nameKeptPets(disk, fault) : fault
 }
@@ -134,7 +134,7 @@ async function inspectOnce(disk: Disk): Promise<InspectedFile> {
   if (remedy === 'none') throw found.unusable
   if (remedy === 'restore' || remedy === 'create') {
     const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
-    throw DataFileUnusable.ofFile(disk.name, `is missing; a start would ${why}`)
+    throw DataFileUnusable.ofFile(disk.shownPath, `is missing; a start would ${why}`)
   }
   const served = remedy === undefined ? found.text : readFileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
@@ -155,7 +155,7 @@ export function refuseMissing(disk: Disk): void {
   if (disk.statIdentity() !== undefined) return
   refuseLostLink(disk)
   if (isOldFileAside(disk)) return refuseDoubtfulOldFile(disk, findKeptFiles(disk).length > 0)
-  throw nameKeptPets(disk, DataFileUnusable.ofFile(disk.name, 'is missing'))
+  throw nameKeptPets(disk, DataFileUnusable.ofFile(disk.shownPath, 'is missing'))
 }
 
 /**
@@ -164,18 +164,18 @@ export function refuseMissing(disk: Disk): void {
  */
 export async function writeDataFile(path: string, readPets: () => Promise<readonly Pet[]>): Promise<number> {
   const disk = new Disk(path)
-  const alreadyExists = DataFileUnusable.ofFile(disk.name, 'exists already; export to a new file')
+  const alreadyExists = DataFileUnusable.ofFile(disk.shownPath, 'exists already; export to a new file')
   if (disk.statIdentity() !== undefined) throw alreadyExists
   refuseLostLink(disk)
   // A start on the exported file would remove the old one.
   if (isOldFileAside(disk))
     throw DataFileUnusable.ofFile(
-      disk.name,
+      disk.shownPath,
       'was moved aside by a rewrite that was interrupted; export to a new file',
     )
   const pets = await readPets()
   const bytes = Buffer.concat([...formatFile(pets)])
-  parseFileText(disk.name, bytes)
+  parseFileText(disk.shownPath, bytes)
   await disk.makeFolder()
   const target = disk.findTarget()
   const giveName = (newPath: string) => (linkIfMissing(disk, newPath, target) ? target : undefined)

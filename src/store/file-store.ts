@@ -147,7 +147,7 @@ export class FileStore implements LocalStore {
         if (isSystemError(error)) this.#trouble.creationFailed(error)
         if (!isChanged(error)) throw toRefusal(error, mayBeStored)
         if (edits === maxEdits)
-          throw toRefusal(DataFileUnusable.stillBeingSaved(this.#disk.name), mayBeStored)
+          throw toRefusal(DataFileUnusable.stillBeingSaved(this.#disk.shownPath), mayBeStored)
         await this.#look(mayBeStored)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }

@@ -126,7 +126,7 @@ export class Trouble {
     if (this.#lookFailure !== undefined) return this.#toFinding(this.#lookFailure)
     if (this.#writeError !== undefined) {
       const fault = this.#disk.describeReadOnly(this.#writeError)
-      return { kind: 'notWritable', words: `${this.#disk.name}: ${fault}` }
+      return { kind: 'notWritable', words: `${this.#disk.shownPath}: ${fault}` }
     }
     const failure = this.#creationFailure
     if (failure === undefined) return undefined
@@ -137,10 +137,12 @@ export class Trouble {
   }
 
   #toFinding({ error, kept }: LookFailure): Finding {
-    const { name } = this.#disk
+    const { shownPath } = this.#disk
     const isFault = error instanceof DataFileUnusable
-    const fault = isFault ? error.message : `${name}: cannot be used: ${this.#disk.describeFailure(error)}`
-    const separator = fault.includes('\n') ? `\n${name}: ` : '; '
+    const fault = isFault
+      ? error.message
+      : `${shownPath}: cannot be used: ${this.#disk.describeFailure(error)}`
+    const separator = fault.includes('\n') ? `\n${shownPath}: ` : '; '
     const words = kept === undefined ? undefined : `${fault}${separator}${consequence}${kept}`
     return { kind: isFault ? 'fault' : 'unreadable', words }
   }
@@ -150,7 +152,7 @@ export class Trouble {
     const words = isNoRoom(error)
       ? `has too little room: ${reason}; pets that do not fit are refused`
       : `cannot be used: ${reason}; ${consequence}`
-    return `${this.#disk.name}: ${words}`
+    return `${this.#disk.shownPath}: ${words}`
   }
 
   #describeEnd(told: Finding): string {
