@@ -221,6 +221,8 @@ test('repairs sectors that were never written, and no other NULs', () => {
     [`${head}${append.slice(0, 12)}\0\0\0${append.slice(15)}`, false],
     [`${headBefore(20)}${append.slice(0, 20)}\0\0\0${append.slice(23)}`, false],
     [`${'x'.repeat(512)}\0`, false],
+    ['\0'.repeat(700), false],
+    ['\0'.repeat(4096), false],
   ]
   for (const [text, isRepaired] of cases) assert.equal(repair(text) !== undefined, isRepaired, text)
 })
@@ -347,8 +349,16 @@ test('takes out a hole in a pet behind which 128 whole ones stand, and none befo
   }
 })
 
+test('takes out no pet with a wrong value just behind a hole', () => {
+  const wrong = '{"id":3,"name":"Rex","categoryId":"x"}'
+  const behind = `,\n    ${petLine(4, 'Mia')}${closing}`
+  assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)?.count, 2)
+  assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)},\n    ${wrong}${behind}`), undefined)
+})
+
 test('names no ids of a hole in a file whose ids do not ascend', () => {
   const orders = [
+    [2, 1, ...Array.from({ length: 40 }, (_, index) => index + 3)],
     [1, 2, 100, ...Array.from({ length: 38 }, (_, index) => index + 3), 101, 102, 103, 104],
     [...Array.from({ length: 20 }, (_, index) => index + 1), 60, 61, 62, 63, 64, 65, 66, 30, 31, 32, 33, 34],
   ]
