@@ -41,8 +41,8 @@ Verifies any server of the pet store interface, in any language, and says what t
   -h, --help  prints this text
 
 It adds pets, some 140 in the first run. Ctrl-C ends it with the exit code 130, and prints what was found so far.
-The exit code is 0 if all was tried and passed, 1 if something failed, and 2 if nothing failed and something was
-not tried. With --basics, it is 0 if all passed that the store's pets let it try.`
+The exit code is 0 if all was tried and passed, 1 if something failed or nothing could be tried, and 2 if nothing
+failed and something was not tried. With --basics, it is 0 if all passed that the store's pets let it try.`
 }
 
 /** `argv` as process.argv. Throws a PlainError that says why there is no server to verify, in a few lines. */

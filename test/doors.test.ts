@@ -415,18 +415,16 @@ test('tells onError that an app makes text of the body, and what to do about it'
   assert.deepEqual(errors, [`internal_error in POST /v1/pets: ${fault}`])
 })
 
-/** A listener that is called when the client has gone, and what it has returned by then. */
+/** `late` calls the listener when the client has gone. `ended` resolves when that call has ended. */
 function callLate(listener: PetStoreHandle['listener']) {
   const calls = new EventEmitter()
-  const called = once(calls, 'called')
-  const late = (request: Request1Or2, response: Response1Or2): void => {
+  const late = (...[request, response]: Parameters<typeof listener>): void => {
     calls.emit('arrived')
     response.once('close', () => calls.emit('called', listener(request, response)))
   }
-  return { late, arrived: once(calls, 'arrived'), ended: called.then(([result]) => result as unknown) }
+  const ended = once(calls, 'called').then(([result]: Promise<void>[]) => result)
+  return { late, arrived: once(calls, 'arrived'), ended }
 }
-type Request1Or2 = Parameters<PetStoreHandle['listener']>[0]
-type Response1Or2 = Parameters<PetStoreHandle['listener']>[1]
 
 describe('a request whose client has gone before an app calls the listener is dropped, and the call ends', () => {
   for (const [what, text] of [

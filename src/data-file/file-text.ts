@@ -1,6 +1,6 @@
 /**
- * Reads the text of the data file, with everything that is wrong with it, and makes it. The pets come last,
- * so that an append overwrites only the closing brackets.
+ * Reads the text of the data file, with everything that is wrong with it, and formats the text of pets. In a
+ * file the pets come last, so that an append overwrites only the closing brackets.
  */
 import { maxInt64, type Int64 } from '../json/int64.ts'
 import { byteOrderMarkLength, JsonFault, JsonReader, lineAndColumnOf } from '../json/json.ts'
