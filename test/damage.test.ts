@@ -153,6 +153,15 @@ test('cuts a copy that ends in the middle of an append where a page ends, and in
   }
 })
 
+test('keeps the whole pets of a copy whose last append is cut off where a page ends', () => {
+  const long = { ...pet(4), name: 'x'.repeat(5000) }
+  const appended = formatAppend([pet(2), pet(3), long], false).toString()
+  const text = Buffer.from(headBefore(50) + closing + appended.slice(closing.length))
+  // Of the first pet, `cp` read the old end instead of the beginning.
+  assert.equal(repair(text.subarray(0, 4096))?.count, 2)
+  assert.equal(repair(text.subarray(0, 4095)), undefined)
+})
+
 test("repairs a copy that has a person's closing brackets of any length, and then the rest of an append", () => {
   const three = formatAppend([pet(2), pet(3), pet(4)], false).toString()
   for (const theirs of [
@@ -349,11 +358,12 @@ test('takes out a hole in a pet behind which 128 whole ones stand, and none befo
   }
 })
 
-test('takes out no pet with a wrong value just behind a hole', () => {
-  const wrong = '{"id":3,"name":"Rex","categoryId":"x"}'
+test('takes out no pet with a mistake just behind a hole', () => {
+  const mistakes = ['{"id":3,"name":"Rex","categoryId":"x"}', '{"id":3,"name":"Rex" "categoryId":1}']
   const behind = `,\n    ${petLine(4, 'Mia')}${closing}`
   assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)?.count, 2)
-  assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)},\n    ${wrong}${behind}`), undefined)
+  for (const wrong of mistakes)
+    assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)},\n    ${wrong}${behind}`), undefined, wrong)
 })
 
 test('names no ids of a hole in a file whose ids do not ascend', () => {

@@ -182,22 +182,22 @@ function isCopy(traces: Traces): boolean {
 
 /**
  * Returns whether the tail begins with an old end, which may be a person's, and goes on as an append that was
- * written over it. `cp` has read the old end to its end or, where a page ended within it, to there.
+ * written over it. `cp` has read the old end to its end or, where a page ended within it, to there:
+ *
+ *     ⏎  ]⏎}⏎"id":13,"name":"Rex",…}     ours
+ *     ]}    {"id":13,"name":"Rex",…}     a person's short one; the spaces are those of the append
+ *     ⏎        ]⏎    }⏎"Rex",…}          a person's long one: the rest of a pet follows
+ *     ⏎  ]  {"id":13,"name":"Rex",…}     ours, to a page that ends behind its `]`
  */
 function beginsAsCopy({ text, petsEnd, prefix }: Traces): boolean {
   const maxLength = text.search(/[^\s\]}]|$/)
-  const [end = '', brackets = ''] = /^(\s*\]\s*\})\s*/.exec(text) ?? []
-  // An old end that is as long as the prefix of an append, or longer, leaves the rest of the first pet's line.
-  const restStart = Math.max(prefix.length, text.lastIndexOf('\n', maxLength - 1) + 1)
-  const hasRest = restOfPet.test(text.slice(maxLength))
-  for (let length = 1; length <= maxLength; length++) {
-    const isWhole = end !== '' && length >= brackets.length && length <= end.length
-    const isReadSo = isWhole || (petsEnd + length) % pageBytes === 0
-    const isAppend =
-      length < prefix.length ? isAppendFrom(length, text, prefix) : hasRest && length >= restStart
-    if (isReadSo && isAppend) return true
-  }
-  return false
+  const wholeLength = /^\s*\]\s*\}\s*/.exec(text)?.[0].length ?? Infinity
+  const lengthToPage = pageBytes - (petsEnd % pageBytes)
+  return [wholeLength, lengthToPage].some((length) => {
+    if (length > maxLength) return false
+    if (length < prefix.length) return isAppendFrom(length, text, prefix)
+    return restOfPet.test(text.slice(maxLength))
+  })
 }
 
 /** A pet's line from somewhere behind its `{` on. */
@@ -213,12 +213,12 @@ function isAppendFrom(at: number, text: string, prefix: string): boolean {
 
 /** Returns whether each byte is that of the old end, or of an append that is written over it. */
 function isMixture(part: string, prefix: string): boolean {
-  if (part === '' || part.length > prefix.length) return false
+  if (part.length > prefix.length) return false
   return [...part].every((byte, at) => byte === closing[at] || byte === prefix[at])
 }
 
-function isCutAppend({ text, faultAt, prefix, gaps }: Traces): boolean {
-  return faultAt === text.length && isAppendFrom(0, text, prefix) && gaps.length === 1
+function isCutAppend({ text, faultAt, prefix }: Traces): boolean {
+  return faultAt === text.length && isAppendFrom(0, text, prefix)
 }
 
 /** Returns whether the sector that ends within the 7 bytes was not written, but those behind it were. */
@@ -232,7 +232,7 @@ function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
  * Returns whether the tail has holes: NULs from one border of sectors to another. Behind the old end, bytes
  * that were never written read as NULs, too, from the middle of a sector on.
  */
-function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
+function hasHoles({ text, petsEnd, prefix }: Traces): boolean {
   const holes = [...text.matchAll(/\0+/g)]
   const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
   const isBehindOldEnd = (at: number): boolean => {
@@ -243,8 +243,7 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
     const end = index + nuls.length
     return (isBorder(index) || isBehindOldEnd(index)) && (isBorder(end) || end === text.length)
   })
-  const isFaultOfHole = isAtNul(text, faultAt) || isMixture(text.slice(0, holes[0]?.index), prefix)
-  return holes.length > 0 && areHoles && isFaultOfHole
+  return holes.length > 0 && areHoles
 }
 
 /**
