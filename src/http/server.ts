@@ -177,20 +177,6 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     else last.arrival.body.stop(new HttpError(code))
   }
 
-  /**
-   * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC
-   * 9112 section 9.6). The last reply is sent as a text: after a last response of its own, Node would cut off
-   * the client.
-   */
-  function endConnection(socket: Socket, last?: Reply): void {
-    if (!socket.writable) return
-    const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
-    socket.end(last ? formatReply(last) : '').once('close', () => clock.clearTimeout(timer))
-    const [, ...waiting] = connections.get(socket) ?? []
-    for (const { arrival } of waiting) arrival.body.stop(clientGone)
-    socket.resume()
-  }
-
   return {
     /**
      * Resolves to its URL. Rejects with a ListenError, or with the system's error where nobody knows what to
@@ -270,6 +256,18 @@ function endsConnection({ http1Version, headers }: Arrival): boolean {
 
 const closeOption = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 const keepAliveOption = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i
+
+/**
+ * Closes our half, and reads what the client still sends: a reset would make it lose its responses (RFC
+ * 9112 section 9.6). The last reply is sent as a text: after a last response of its own, Node would cut off
+ * the client.
+ */
+function endConnection(socket: Socket, last?: Reply): void {
+  if (!socket.writable) return
+  const timer = clock.setTimeout(() => socket.destroy(), lingerMs).unref()
+  socket.end(last ? formatReply(last) : '').once('close', () => clock.clearTimeout(timer))
+  socket.resume()
+}
 
 /** Makes the text of the last response of an HTTP/1 connection. */
 function formatReply({ status, headers, body = '' }: Reply): string {
