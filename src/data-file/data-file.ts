@@ -41,6 +41,7 @@ import {
   measureFile,
   readText,
   readUntilSettled,
+  refuseTooLarge,
 } from './reading.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import type { Damage } from './damage.ts'
@@ -178,7 +179,9 @@ export class DataFile implements Adapter<PetData> {
   async #readOnce(): Promise<PetData> {
     let written: Buffer | undefined
     for (;;) {
-      await this.#keepBeforeLargeRead(measureFile(this.#disk))
+      const fileBytes = measureFile(this.#disk)
+      refuseTooLarge(this.#disk, fileBytes)
+      await this.#keepBeforeLargeRead(fileBytes)
       const found = await readText(this.#disk, this.#highestGivenId)
       const { text, identity, unusable } = found
       // What was written anew is durable. Where anything else is read, somebody has saved it since.
@@ -320,14 +323,9 @@ export class DataFile implements Adapter<PetData> {
     return attempt(() => seemsUnedited(this.#disk.statIdentity(), identity)) === true
   }
 
-  async close(): Promise<void> {
-    try {
-      await this.#rollBack()
-      if (this.#isOldAside) await restoreOldFile(this.#disk)
-    } catch {
-      // The next start repairs what is left, and puts the file back.
-    }
-    await this.#release()
+  /** What the last look could not undo, the next start repairs. */
+  close(): Promise<void> {
+    return this.#release()
   }
 
   async #sync(): Promise<boolean> {

@@ -173,8 +173,9 @@ export function isOldFileAside(disk: Disk): boolean {
 }
 
 /**
- * Throws a DataFileUnusable that names the old file if that may lack pets which were confirmed since: the new
- * file is not beside it, or kept pets are.
+ * A crash just after a rewrite leaves the old file there, and somebody may remove the data file before the
+ * next start. Then the old file lacks what the new one had. So unless the new file is still beside it, and
+ * no kept pets are, throws a DataFileUnusable that names it.
  */
 export function refuseDoubtfulOldFile(disk: Disk, hasKeptPets: boolean): void {
   const target = disk.findTarget()

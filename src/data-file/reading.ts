@@ -39,15 +39,14 @@ export interface FoundText {
   readonly unusable: DataFileUnusable | undefined
 }
 
-/**
- * Returns the size of the file, 0 if it is missing. Throws a DataFileUnusable if it does not fit into the
- * memory of this process.
- */
-export function measureFile(disk: Disk): number {
-  const fileBytes = Number(disk.statIdentity()?.size ?? 0n)
-  const sizeFault = findSizeFault(fileBytes)
-  if (sizeFault !== undefined) throw DataFileUnusable.ofFile(disk.shownPath, sizeFault)
-  return fileBytes
+/** Returns the size of the file, 0 if it is missing. */
+export const measureFile = (disk: Disk): number => Number(disk.statIdentity()?.size ?? 0n)
+
+/** Throws a DataFileUnusable if a file of this size does not fit into the memory of this process. */
+export function refuseTooLarge(disk: Disk, fileBytes: number): void {
+  const { processBytes } = findMemoryLimits()
+  if (fileBytes <= processBytes) return
+  throw DataFileUnusable.ofFile(disk.shownPath, describeLack(fileBytes, processBytes, 'this process'))
 }
 
 /** Throws a DataFileChanged or a system error. */
@@ -144,12 +143,6 @@ function findMemoryLimits(): MemoryLimits {
 export function canBeReadAtOnce(fileBytes: number): boolean {
   const { processBytes, heapBytes } = findMemoryLimits()
   return fileBytes < Math.min(processBytes, totalmem(), heapBytes) / 4
-}
-
-/** Returns what is wrong with a file of this size, if it cannot fit whatever is in it. */
-function findSizeFault(fileBytes: number): string | undefined {
-  const { processBytes } = findMemoryLimits()
-  return fileBytes > processBytes ? describeLack(fileBytes, processBytes, 'this process') : undefined
 }
 
 /** Returns what is wrong with a text whose pets cannot fit. They are counted only if they might not fit. */

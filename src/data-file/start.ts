@@ -14,7 +14,7 @@ import { DataFileInUse, type Release, lockFile } from './file-lock.ts'
 import { formatFile, parseFileText, readFileText } from './file-text.ts'
 import { nameKeptPets, sayKeptFiles, findKeptFiles } from './kept-pets.ts'
 import { isOldFileAside, linkIfMissing, refuseDoubtfulOldFile, writeWhole } from './new-files.ts'
-import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
+import { findRemedy, measureFile, readText, readUntilSettled, refuseTooLarge } from './reading.ts'
 
 /** Throws a DataFileUnusable. */
 export async function openDataFile(
@@ -128,7 +128,7 @@ export async function inspectDataFile(path: string, options?: DiskOptions): Prom
 }
 
 async function inspectOnce(disk: Disk): Promise<InspectedFile> {
-  measureFile(disk)
+  refuseTooLarge(disk, measureFile(disk))
   const found = await readText(disk, 0)
   const remedy = found.unusable && (await findRemedy(disk, found, true))
   if (remedy === 'none') throw found.unusable
