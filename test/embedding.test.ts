@@ -319,7 +319,9 @@ test('rejects reset with the code of the refusal while the data file cannot be u
   t.after(() => store.close())
   store.disturb({ fail: '503' })
   writeFileSync(dataFile, '{"pets": [}')
-  await assert.rejects(store.reset(), { code: 'data_file_invalid' })
+  const fault = 'line 1, column 11: expected a value, got "}"'
+  const message = `The data file is not valid (${fault}); the last valid pets are still served.`
+  await assert.rejects(store.reset(), { code: 'data_file_invalid', message })
   assert.equal((await send(store.url, '/v1/pets')).status, 200)
 })
 

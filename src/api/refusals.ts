@@ -9,7 +9,14 @@ import { type Arrival, isSafe } from '../http/request.ts'
 import { refusalReply, HttpError, httpErrors, type Reply, InvalidValues } from '../http/response.ts'
 import { findPath } from '../http/router.ts'
 import { describe } from '../json/words.ts'
-import { type PetStoreError, notReadable, notStored, perhapsStored, storageFailure } from '../store/store.ts'
+import {
+  type NoCreationCode,
+  type PetStoreError,
+  notReadable,
+  notStored,
+  perhapsStored,
+  storageFailure,
+} from '../store/store.ts'
 
 export const errorCodes = {
   ...httpErrors,
@@ -17,14 +24,15 @@ export const errorCodes = {
   read_only: { status: 503, message: 'Pets can be read, but not created.' },
   storage_failed: { status: 503, message: 'The storage failed.' },
   insufficient_storage: { status: 507, message: 'There is no room left.' },
-} satisfies Record<PetStoreError['code'] | 'read_only', { readonly status: number; readonly message: string }>
+} satisfies Record<
+  PetStoreError['code'] | NoCreationCode,
+  { readonly status: number; readonly message: string }
+>
 
 type ErrorCode = keyof typeof errorCodes
 
-/** Without a message, or with an empty one, the reply has the usual one. */
-export function codeReply(code: ErrorCode, message = ''): Reply {
-  const { status, message: usual } = errorCodes[code]
-  return refusalReply({ code, status, message: message || usual })
+export function codeReply(code: ErrorCode, message: string = errorCodes[code].message): Reply {
+  return refusalReply({ code, status: errorCodes[code].status, message })
 }
 
 export function petNotFound(petId: string): HttpError {

@@ -52,8 +52,8 @@ export function nodeLimits({ headersMs, requestMs }: Timeouts) {
   return {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
-    // Node looks for slow requests this often.
-    connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5, requestMs / 5)),
+    // Node looks for slow requests this often. `headersMs` is at most `requestMs`.
+    connectionsCheckingInterval: Math.ceil(Math.min(2_000, headersMs / 5)),
     maxHeaderSize: maxHeadBytes,
     // The server's `timeout` covers idle connections too.
     keepAliveTimeout: 0,

@@ -58,10 +58,6 @@ export function expectedValid(words: string, findFault: (text: string) => string
   )
 }
 
-export function expectedText(words: string, pattern: RegExp) {
-  return expected<string>(words, (value) => typeof value === 'string' && pattern.test(value))
-}
-
 export function expectedInteger(words: string, minimum: number, maximum: number) {
   const isValue = (value: unknown) =>
     Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum

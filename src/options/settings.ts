@@ -6,14 +6,7 @@ import * as v from 'valibot'
 import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, findFailuresFault } from '../http/disturbance.ts'
 import { httpErrors } from '../http/response.ts'
-import {
-  expected,
-  expectedInteger,
-  expectedMessage,
-  expectedText,
-  expectedValid,
-  describe,
-} from '../json/words.ts'
+import { expected, expectedInteger, expectedMessage, expectedValid, describe } from '../json/words.ts'
 import { storeErrorCodes } from '../store/store.ts'
 import { findOriginFault } from '../http/cors.ts'
 
@@ -53,7 +46,10 @@ export const settings = {
     fallback: '127.0.0.1',
     meaning: 'address to listen on; 0.0.0.0 listens on all addresses',
     // White space in a host is a typo, and a URL is another setting's value.
-    schema: expectedText('an address or a name of this machine', /^[^\s\p{Cc}/@]+$/u),
+    schema: expected<string>(
+      'an address or a name of this machine',
+      (value) => typeof value === 'string' && /^[^\s\p{Cc}/@]+$/u.test(value),
+    ),
   },
   apiKeys: {
     variable: 'PETSTORE_API_KEYS',

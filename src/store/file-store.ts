@@ -15,6 +15,7 @@ import { createCommitQueue } from './commit-queue.ts'
 import { PetIndex } from './pet-index.ts'
 import {
   type LocalStore,
+  type NoCreationCode,
   noIdLeft,
   notStored,
   perhapsStored,
@@ -77,7 +78,7 @@ export class FileStore implements LocalStore {
     return this.#trouble.dataFileError
   }
 
-  whyNoCreation(): Trouble['code'] {
+  whyNoCreation(): NoCreationCode | undefined {
     const isIdLeft = nextInt64(this.#file.highestGivenId) !== undefined
     return this.#trouble.code ?? (isIdLeft ? undefined : 'storage_failed')
   }
@@ -145,10 +146,11 @@ export class FileStore implements LocalStore {
         const error = failure instanceof AppendFailed ? failure.cause : failure
         if (failure instanceof AppendFailed && failure.hasWritten) mayBeStored = true
         if (isSystemError(error)) this.#trouble.creationFailed(error)
-        if (!isChanged(error)) throw toRefusal(error, mayBeStored)
+        const consequence = mayBeStored ? perhapsStored : notStored
+        if (!isChanged(error)) throw toRefusal(error, consequence)
         if (edits === maxEdits)
-          throw toRefusal(DataFileUnusable.stillBeingSaved(this.#disk.shownPath), mayBeStored)
-        await this.#look(mayBeStored)
+          throw toRefusal(DataFileUnusable.stillBeingSaved(this.#disk.shownPath), consequence)
+        await this.#look(consequence)
         results = this.#giveIdsAgain(newPets, results, mayBeStored)
       }
     }
@@ -211,16 +213,16 @@ export class FileStore implements LocalStore {
 
   /**
    * Looks at the file, and reads it if it was edited. Throws a PetStoreError while it cannot be used;
-   * `mayBeStored` is for its message.
+   * `consequence` is for its message.
    */
-  async #look(mayBeStored = false): Promise<void> {
+  async #look(consequence = stillServed): Promise<void> {
     try {
       const found = await this.#file.look()
       if (found !== 'same') await this.#low.read()
       this.#trouble.lookSucceeded(found !== 'same')
       if (found !== 'same') this.#reindex(found === 'edited')
     } catch (error) {
-      const refusal = toRefusal(error, mayBeStored)
+      const refusal = toRefusal(error, consequence)
       if (refusal instanceof PetStoreError)
         await this.#trouble.lookFailed(error, () => this.#keepAndDescribe())
       else await this.#keepAndDescribe()
@@ -267,9 +269,10 @@ export class FileStore implements LocalStore {
   }
 }
 
+const stillServed = 'the last valid pets are still served'
+
 /** An error that comes neither from the file nor from the system is a bug, and stays as it is. */
-function toRefusal(error: unknown, mayBeStored: boolean): unknown {
-  const consequence = mayBeStored ? perhapsStored : notStored
+function toRefusal(error: unknown, consequence: string): unknown {
   if (error instanceof DataFileUnusable) {
     const message = `The data file is not valid (${error.summary}); ${consequence}.`
     return new PetStoreError('data_file_invalid', message)

@@ -18,12 +18,15 @@ export interface Store {
    * Why no pet can be created, as far as it is known: there is a standing cause, or the last creation has
    * failed, no more than `failureKnownMs` ago.
    */
-  whyNoCreation(): 'read_only' | 'storage_failed' | undefined
+  whyNoCreation(): NoCreationCode | undefined
   /**
    * Waits for the creations under way, in a storage at most until the deadline (`clock.performanceNow()`).
    */
   close(deadline?: number): Promise<void>
 }
+
+/** What health says where no pet can be created: `read_only` has a standing cause. */
+export type NoCreationCode = 'read_only' | 'storage_failed'
 
 /** A store that has its pets in this process. */
 export interface LocalStore extends Store {
@@ -95,10 +98,10 @@ export const storeErrorCodes = [
   'shutting_down',
 ] as const
 
-/** Its message names no path and no library; it is empty if the code says all. */
+/** Its message names no path and no library. */
 export class PetStoreError extends Error {
   readonly code: (typeof storeErrorCodes)[number]
-  constructor(code: PetStoreError['code'], message = '', cause?: unknown) {
+  constructor(code: PetStoreError['code'], message: string, cause?: unknown) {
     super(message, { cause })
     this.code = code
   }

@@ -13,7 +13,7 @@
 import { type Disk, DataFileUnusable } from '../data-file/disk.ts'
 import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
-import { failureKnownMs } from './store.ts'
+import { failureKnownMs, type NoCreationCode } from './store.ts'
 
 /** The log is told of a nearly full disk at most so often. */
 const tellFullMs = 60_000
@@ -27,7 +27,7 @@ const codes = {
   notWritable: 'read_only',
   creation: 'storage_failed',
   room: 'storage_failed',
-} as const
+} as const satisfies Record<string, NoCreationCode>
 
 const validAgain = 'is valid again, and the pets come from it'
 
@@ -78,7 +78,7 @@ export class Trouble {
     return this.#lookFailure !== undefined && this.#lookFailure.kept === undefined
   }
 
-  get code(): 'read_only' | 'storage_failed' | undefined {
+  get code(): NoCreationCode | undefined {
     const found = this.#find()
     return found && codes[found.kind]
   }
