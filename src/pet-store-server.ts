@@ -103,8 +103,8 @@ function toHandle(
     },
     ...(local !== undefined && {
       countPets: () => local.size,
-      // Jest would take a parameter of its own for the callback of `beforeEach(store.reset)`, and wait for
-      // it.
+      // In `beforeEach(store.reset)`, Jest would take a named parameter for its callback, and wait until it is
+      // called. A rest parameter does not count.
       async reset(...pets: Parameters<LocalStore['reset']>) {
         if (closed !== undefined) throw storeClosed()
         const done = local.reset(...pets)

@@ -1,13 +1,15 @@
 /** The program with a database that refuses it, and a long export. What it does with one that works: test/postgres. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { Pet } from '../src/pet/pet.ts'
 import type { PetQuery } from '../src/store/store.ts'
+import { type PostgresPool, waitInLine } from '../src/postgres/connections.ts'
 import { exportPets } from '../src/postgres/transfer-pets.ts'
+import { clock } from '../src/system/clock.ts'
 import { makeFolder, runProgram, withoutTimes } from './support.ts'
 
 /** The text of an ErrorResponse (PostgreSQL, message formats): severity, SQLSTATE and message. */
@@ -121,4 +123,36 @@ test('exports each pet once, however many queries it takes to read them', async 
   }
   assert.equal(await exportPets({ list }, path), all.length)
   assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), { pets: all })
+})
+
+test('a request that finds no connection waits for one as long as the pool would, and is then refused', async (t) => {
+  let now = 0
+  t.mock.method(clock, 'performanceNow', () => now)
+  t.mock.method(clock, 'setTimeout', (call: () => void, ms: number) => {
+    setImmediate(() => {
+      now += ms
+      call()
+    })
+  })
+  const full = Object.assign(new Error('sorry, too many clients already'), { code: '53300' })
+  const refusedAt: number[] = []
+  const waiting: Promise<unknown>[] = []
+  const wait = (): void => {
+    const refused = assert.rejects(connections.connect(), full).then(() => refusedAt.push(now))
+    waiting.push(refused)
+  }
+  const pool: PostgresPool = Object.assign(new EventEmitter(), {
+    idleCount: 0,
+    options: { connectionTimeoutMillis: 1_000 },
+    connect() {
+      if (now === 400 && waiting.length === 2) wait()
+      return Promise.reject(full)
+    },
+  })
+  const connections = waitInLine(pool)
+  wait()
+  wait()
+  while (waiting.length < 3) await new Promise(setImmediate)
+  await Promise.all(waiting)
+  assert.deepEqual(refusedAt, [1_000, 1_000, 1_400])
 })

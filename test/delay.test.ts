@@ -3,35 +3,39 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import type { RequestLog } from '../src/options/types.ts'
+import type { PetStorage, RequestLog } from '../src/options/types.ts'
+import { startPetStore } from '../src/pet-store-server.ts'
 import { clock } from '../src/system/clock.ts'
+import { createGate } from './file-system.ts'
 import {
   assertRefusal,
   authorization,
   connectRaw,
   formatRequest,
   holdTimeouts,
+  key,
   makeDataFile,
   readPetLines,
+  send,
   startApp,
 } from './support.ts'
 
 test('holds back every response under /v1, refusals too, and no other', async (t) => {
   const delayMs = 100
   const app = await startApp(t, { delayMs })
-  const measure = async (path: string, key = authorization): Promise<[status: number, ms: number]> => {
+  const measure = async (path: string, header = authorization): Promise<[status: number, ms: number]> => {
     const start = performance.now()
-    const { status } = await app.send(path, { headers: { authorization: key } })
+    const { status } = await app.send(path, { headers: { authorization: header } })
     return [status, performance.now() - start]
   }
-  for (const [path, expected, key] of [
+  for (const [path, expected, header] of [
     ['/v1/pets', 200],
     ['/v1/pets/1', 404],
     ['/v1/nowhere', 404],
     ['/v1', 404],
     ['/v1/pets', 401, 'Bearer wrong'],
   ] as const) {
-    const [status, ms] = await measure(path, key)
+    const [status, ms] = await measure(path, header)
     assert.equal(status, expected)
     // A timer may be early by the rest of a millisecond.
     assert.ok(ms >= delayMs - 1, `${path}: ${ms} ms`)
@@ -126,13 +130,15 @@ test('a body that turns out to be broken in the meantime is refused, and not ask
   await closed
 })
 
+const creation = formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}')
+
 test('a request whose client goes in the meantime is dropped', { timeout: 120_000 }, async (t) => {
   const dataFile = makeDataFile()
   const app = await startApp(t, { dataFile, delayMs: 10_000, timeouts: { idleMs: 600_000 } })
   // No time passes.
   holdTimeouts(t)
   const clients = await Promise.all([1, 2, 3].map(() => connectRaw(t, app.url)))
-  for (const { write } of clients) write(formatRequest('POST /v1/pets', [], '{"name":"Rex","categoryId":1}'))
+  for (const { write } of clients) write(creation)
   assert.equal((await app.send('/healthz')).status, 200)
   const [first, second, third] = clients
   first?.socket.destroy()
@@ -143,4 +149,36 @@ test('a request whose client goes in the meantime is dropped', { timeout: 120_00
   // Whatever were still held back would be answered now.
   await app.server.close()
   assert.deepEqual(readPetLines(dataFile), [])
+})
+
+test('a request whose client has gone before it could be held back is dropped', async (t) => {
+  const calls: string[] = []
+  const gate = createGate()
+  const storage: PetStorage = {
+    async list() {
+      calls.push('list')
+      await gate.pass()
+      return { pets: [], hasMore: false }
+    },
+    get: async () => undefined,
+    create: async () => {
+      calls.push('create')
+      return []
+    },
+  }
+  const server = await startPetStore({ apiKeys: [key], storage, delayMs: 10_000 })
+  t.after(() => server.close())
+  server.disturb({ delayMs: 0, requests: 1 })
+  // No time passes.
+  holdTimeouts(t)
+  const client = await connectRaw(t, server.url)
+  client.socket.end(formatRequest('GET /v1/pets') + creation)
+  await gate.reached
+  // The end of the client is seen by then, while its list takes long.
+  for (let i = 0; i < 10; i++) await send(server.url, '/healthz')
+  gate.open()
+  assert.equal((await client.read()).status, 200)
+  await client.closed
+  await server.close()
+  assert.deepEqual(calls, ['list'])
 })

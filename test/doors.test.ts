@@ -259,6 +259,20 @@ describe('fetch', () => {
     assert.equal((await store.fetch(request as unknown as Request)).status, 201)
   })
 
+  test('takes a body of a Request without a stream up to the limit, and no byte more', async (t) => {
+    const store = await create(t)
+    for (const [length, status] of [
+      [65_536, 201],
+      [65_537, 413],
+    ]) {
+      const body = Buffer.from(pet.padEnd(length ?? 0))
+      const request = { method: 'POST', url: 'http://a/v1/pets', headers: new Headers(json), body: null }
+      const arrayBuffer = () => Promise.resolve(new Uint8Array(body).buffer)
+      const response = await store.fetch({ ...request, arrayBuffer } as unknown as Request)
+      assert.equal(response.status, status)
+    }
+  })
+
   test('rejects what is no Request in words', async (t) => {
     const { fetch } = await create(t)
     for (const wrong of ['http://a/healthz', new URL('http://a/healthz'), undefined])

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { openFileStore } from '../src/store/file-store.ts'
 import { buildOnce } from './built.ts'
-import { petLine } from './file-system.ts'
+import { petLine, systemError, watchFileSystem } from './file-system.ts'
 import { assertRefusal, formatDataFile, makeFolder, send, startApp, startProgram } from './support.ts'
 
 const dist = buildOnce()
@@ -210,6 +210,20 @@ test('says that a file system has no inodes left', async (t) => {
     openFileStore(join(folder, 'pets.json')),
     /pets\.json: cannot be created or rewritten: its file system has no inodes left, though it may have room \(ENOSPC\)$/,
   )
+})
+
+test('says that there is too little room where a file system that counts no inodes is full', async () => {
+  const path = join(makeFolder(), 'pets.json')
+  const fileSystem = watchFileSystem({
+    before({ name, args: [place] }) {
+      // Btrfs has no fixed number of inodes, and reports zeros.
+      if (name === 'statfsSync') return { bavail: 0, blocks: 1, bsize: 4096, files: 0, ffree: 0 }
+      if (name === 'openSync' && place === `${path}.petstore-new`) throw systemError('ENOSPC')
+      return undefined
+    },
+  })
+  const fault = /pets\.json: cannot be created or rewritten: no space left on device \(ENOSPC\)$/
+  await assert.rejects(openFileStore(path, { fileSystem }), fault)
 })
 
 for (const [what, script, names] of [

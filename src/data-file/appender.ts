@@ -119,7 +119,7 @@ async function writeEnd(
   let written: Identity | undefined
   try {
     // 1. Look: the file is as it was left.
-    file = await OpenEnd.open(disk, end)
+    file = new OpenEnd(disk, end, await disk.open(disk.path, 'r+'))
     if (!isAsLeft(file)) throw new DataFileChanged()
     // 2. Write.
     hasBegun = true
@@ -162,10 +162,6 @@ class OpenEnd {
   readonly #end: FileEnd
   readonly #startMs = clock.now()
   #descriptor: number
-
-  static async open(disk: Disk, end: FileEnd): Promise<OpenEnd> {
-    return new OpenEnd(disk, end, await disk.open(disk.path, 'r+'))
-  }
 
   constructor(disk: Disk, end: FileEnd, descriptor: number) {
     this.#disk = disk

@@ -43,12 +43,13 @@ export class DataFileUnusable extends Error {
     this.startRemedy = startRemedy
   }
 
-  static ofFile(path: string, what: string): DataFileUnusable {
-    return new DataFileUnusable(`${path}: ${what}`, `it ${what}`)
+  /** `shownPath`: see Disk. */
+  static ofFile(shownPath: string, what: string): DataFileUnusable {
+    return new DataFileUnusable(`${shownPath}: ${what}`, `it ${what}`)
   }
 
-  static stillBeingSaved(path: string): DataFileUnusable {
-    return DataFileUnusable.ofFile(path, 'is being written, again and again')
+  static stillBeingSaved(shownPath: string): DataFileUnusable {
+    return DataFileUnusable.ofFile(shownPath, 'is being written, again and again')
   }
 }
 

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { chmodSync, closeSync, constants, openSync, readdirSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
-import { attempt, describeSystemError, errorCode, isSystemError } from '../system/errors.ts'
+import { attempt, describeSystemError, errorCode, isSystemError, systemFailure } from '../system/errors.ts'
 import { type Disk, DataFileUnusable } from './disk.ts'
 
 /** Gives a lock back. */
@@ -124,8 +124,7 @@ async function lockBeside(disk: Disk, releases: Release[]): Promise<void> {
 
 /** Locks a file beside the data file. It is never removed, since two servers could then lock one each. */
 function openLocked(disk: Disk): Release {
-  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform))
-    throw Object.assign(new Error('no lock'), { code: 'ENOSYS' })
+  if (!['darwin', 'freebsd', 'netbsd', 'openbsd'].includes(disk.platform)) throw systemFailure('ENOSYS')
   const flags = constants.O_CREAT | constants.O_NONBLOCK | lockedFlag
   const descriptor = disk.fs.openSync(`${disk.findTarget()}.petstore-lock`, flags, 0o644)
   return async () => disk.close(descriptor)

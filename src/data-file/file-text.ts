@@ -79,22 +79,22 @@ export function readFileText(bytes: Buffer, highestGivenId: Int64 = 0): FileText
 }
 
 /** Throws a DataFileUnusable. */
-export function parseFileText(path: string, bytes: Buffer): FileText {
+export function parseFileText(shownPath: string, bytes: Buffer): FileText {
   const text = readFileText(bytes)
-  const unusable = findUnusable(text, path)
+  const unusable = findUnusable(text, shownPath)
   if (unusable !== undefined) throw unusable
   return text
 }
 
 export function findUnusable(
   { bytes, faults, faultCount }: FileText,
-  path: string,
+  shownPath: string,
 ): DataFileUnusable | undefined {
   // `jq … pets.json > pets.json` leaves an empty file. To take it for a store without pets would hide the
   // loss.
   if (isBlank(bytes)) {
     const startRemedy = '; put the pets back, or delete it to start without any'
-    return new DataFileUnusable(`${path}: is empty`, 'it is empty', startRemedy)
+    return new DataFileUnusable(`${shownPath}: is empty`, 'it is empty', startRemedy)
   }
   const places = faults.map(({ message, offset, firstAt }) => {
     const first = firstAt === undefined ? undefined : lineAndColumnOf(bytes, firstAt)
@@ -103,8 +103,8 @@ export function findUnusable(
   })
   const [first] = places
   if (first === undefined) return undefined
-  const lines = places.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`)
-  if (faultCount > maxFaults) lines.push(`${path}: ${andMore(faultCount - maxFaults)}`)
+  const lines = places.map(({ line, column, message }) => `${shownPath}:${line}:${column}: ${message}`)
+  if (faultCount > maxFaults) lines.push(`${shownPath}: ${andMore(faultCount - maxFaults)}`)
   const more = faultCount === 1 ? '' : ` (${andMore(faultCount - 1)})`
   const summary = `line ${first.line}, column ${first.column}: ${first.message}${more}`
   return new DataFileUnusable(lines.join('\n'), summary)

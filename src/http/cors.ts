@@ -19,7 +19,7 @@ const exposedHere = ['WWW-Authenticate', 'Allow', 'Preference-Applied', 'Retry-A
  * `origins` is `*` for any origin, or the origins themselves, none included. They may read `exposedHeaders`,
  * too.
  */
-export function createCors(origins: '*' | readonly string[], exposedHeaders: readonly string[] = []) {
+export function createCors(origins: '*' | readonly string[], exposedHeaders: readonly string[]) {
   const exposed = [...exposedHeaders, ...exposedHere].join(', ')
   const allowOrigin = (origin: string): readonly string[] => [
     'Access-Control-Allow-Origin',

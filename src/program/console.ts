@@ -43,7 +43,7 @@ export function openConsole(env: NodeJS.ProcessEnv) {
       dropped = 0
       print(message)
     }
-    return { print, stream, isTTY: standard.isTTY }
+    return { print, isTTY: standard.isTTY }
   }
   const [output, errors] = [open(process.stdout), open(process.stderr)]
   return {

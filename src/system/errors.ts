@@ -43,7 +43,7 @@ export function isWriteRefused(error: unknown): boolean {
 }
 
 /** Returns an error as a system call throws it. */
-export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC'): Error {
+export function systemFailure(code: 'EFBIG' | 'EIO' | 'ENOSPC' | 'ENOSYS'): Error {
   return Object.assign(new Error(code), { code })
 }
 
