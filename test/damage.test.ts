@@ -162,6 +162,20 @@ test('keeps the whole pets of a copy whose last append is cut off where a page e
   assert.equal(repair(text.subarray(0, 4095)), undefined)
 })
 
+test('leaves a copy alone in which somebody forgot a comma, or left one over', () => {
+  const appended = formatAppend([pet(2), pet(3), pet(4), pet(5)], false).toString()
+  const copy = head + closing + appended.slice(closing.length)
+  assert.equal(repair(copy)?.count, 4)
+  assert.equal(repair(copy.replace('},\n    {"id":4', '}\n    {"id":4')), undefined)
+  assert.equal(repair(`${copy.slice(0, -closing.length)},${closing}`), undefined)
+})
+
+test('leaves a mistake alone behind which a page ends', () => {
+  const start = head.replace('Rex', 'x'.repeat(4095 - head.length + 3))
+  for (const mistake of [';', ':', '.'])
+    assert.equal(repair(`${start}${mistake}${append.slice(1)}`), undefined, mistake)
+})
+
 test("repairs a copy that has a person's closing brackets of any length, and then the rest of an append", () => {
   const three = formatAppend([pet(2), pet(3), pet(4)], false).toString()
   for (const theirs of [
@@ -384,6 +398,13 @@ test('names no ids of a hole in a file whose ids do not ascend', () => {
   }
 })
 
+test('names the highest id behind a hole where the end is cut off, too', () => {
+  const behind = `,\n    ${petLine(9, 'Mia')},\n    {"id":10,"na`
+  const damage = findDamage(readFileText(Buffer.from(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)))
+  const expected = 'ids 2 to 8 were there, or were never given, ids above 9 may be given again'
+  assert.equal(damage?.missingWords, expected)
+})
+
 test('never lets text before and behind a hole join into a pet', () => {
   const lines = Array.from({ length: 40 }, (_, index) => petLine(index + 1, 'x'.repeat(20 + (index % 9))))
   const text = Buffer.from(formatDataFile(...lines))
@@ -498,6 +519,9 @@ test("leaves a person's mistake alone", () => {
     // A forgotten comma, in the layout of a file with CRLF, and with deeper indents.
     `${head}\r\n    ${mia}${closing}`,
     `${head}\n     ${mia}${closing}`,
+    // A forgotten brace.
+    `${head}\n    ${mia.slice(1)}${closing}`,
+    `${head}\n    ${mia.slice(1)},\n    ${petLine(3, 'Tom')}${closing}`,
   ]
   for (const text of mistakes) assert.equal(repair(text), undefined, text)
 })
