@@ -70,9 +70,8 @@ const copyJoint = closing + appendPrefix.slice(closing.length)
 
 /** No id up to `highestGivenId`, if there is one, is given again, even if its pet is not in the file. */
 export function findDamage(fileText: FileText, highestGivenId: Int64 = 0): Damage | undefined {
-  const { bytes, faultCount, pets, petsEnd, syntaxFault, tail } = fileText
-  // Any other fault is a person's.
-  if (syntaxFault === undefined || faultCount > 1) return undefined
+  const { bytes, pets, petsEnd, syntaxFault, tail } = fileText
+  if (syntaxFault === undefined) return undefined
   // No append is so long that its text fits into no string.
   if (tail.length > constants.MAX_STRING_LENGTH) return undefined
   const text = tail.toString('latin1')
@@ -94,7 +93,7 @@ export function findDamage(fileText: FileText, highestGivenId: Int64 = 0): Damag
   const isOfCopy = isCopy(traces)
   if (!isOfCopy && !isOfCrash(traces)) return undefined
   const damage = { isOfCopy, ...takeOut(fileText, text, found, highestGivenId) }
-  // An id may stand both before the damage and behind it, which a person has to mend.
+  // Any other fault is a person's, such as an id that stands both before the damage and behind it.
   return readFileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
@@ -160,8 +159,7 @@ function isOfCrash(traces: Traces): boolean {
   if (gaps.length > maxAppendPets + 1) return false
   const lacksOnlyBrackets = faultAt === text.length && isOnlyBrackets(text)
   // An append, or its roll-back, may have been cut off within the 7 bytes.
-  const isCutWithinEnd = text.length === closing.length && isMixture(text, prefix)
-  if (lacksOnlyBrackets || isCutWithinEnd) return true
+  if (lacksOnlyBrackets || isMixture(text, prefix)) return true
   if (!isCutAppend(traces) && !lacksFirstSector(traces) && !hasHoles(traces)) return false
   // If neither the `[` nor any whole pet is there, it may have been another file.
   return gaps.length === 1 ? petsEnd > 0 : isOnlyBeforeFirstPet(traces)
