@@ -174,6 +174,10 @@ test('leaves a mistake alone behind which a page ends', () => {
   const start = head.replace('Rex', 'x'.repeat(4095 - head.length + 3))
   for (const mistake of [';', ':', '.'])
     assert.equal(repair(`${start}${mistake}${append.slice(1)}`), undefined, mistake)
+  // At the end of the file, nothing of an append follows.
+  const withBrace = (length: number): string =>
+    `${head.replace('Rex', 'x'.repeat(length - head.length + 3))}}\n  ]\n}\n`
+  assert.equal(repair(withBrace(4096 - 8)), undefined)
 })
 
 test("repairs a copy that has a person's closing brackets of any length, and then the rest of an append", () => {
@@ -378,6 +382,16 @@ test('takes out no pet with a mistake just behind a hole', () => {
   assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)?.count, 2)
   for (const wrong of mistakes)
     assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)},\n    ${wrong}${behind}`), undefined, wrong)
+})
+
+test('leaves a mistake in front of a hole alone, wherever it is', () => {
+  const wrong = [3, 4, 5].map((id) => petLine(id, 'x').replaceAll('"', "'")).join(',\n    ')
+  for (const mistake of [`,\n    ${wrong},`, '\n', ';']) {
+    const torn = `${head}${mistake}\n    {"id":6,"name":"`
+    const start = torn.padEnd(Math.ceil(torn.length / 512) * 512, 'x')
+    const behind = `xxx","categoryId":1,"status":"sold"},\n    ${petLine(7, 'Mia')}${closing}`
+    assert.equal(repair(`${start}${'\0'.repeat(512)}${behind}`), undefined, mistake)
+  }
 })
 
 test('names no ids of a hole in a file whose ids do not ascend', () => {

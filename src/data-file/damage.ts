@@ -192,7 +192,7 @@ function beginsAsCopy({ text, petsEnd, prefix }: Traces): boolean {
   const wholeLength = /^\s*\]\s*\}\s*/.exec(text)?.[0].length ?? Infinity
   const lengthToPage = pageBytes - (petsEnd % pageBytes)
   return [wholeLength, lengthToPage].some((length) => {
-    if (length > maxLength) return false
+    if (length > maxLength || length === text.length) return false
     if (length < prefix.length) return isAppendFrom(length, text, prefix)
     return restOfPet.test(text.slice(maxLength))
   })
@@ -230,7 +230,7 @@ function lacksFirstSector({ text, petsEnd, prefix }: Traces): boolean {
  * Returns whether the tail has holes: NULs from one border of sectors to another. Behind the old end, bytes
  * that were never written read as NULs, too, from the middle of a sector on.
  */
-function hasHoles({ text, petsEnd, prefix }: Traces): boolean {
+function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
   const holes = [...text.matchAll(/\0+/g)]
   const isBorder = (at: number): boolean => (petsEnd + at) % sectorBytes === 0
   const isBehindOldEnd = (at: number): boolean => {
@@ -241,7 +241,9 @@ function hasHoles({ text, petsEnd, prefix }: Traces): boolean {
     const end = index + nuls.length
     return (isBorder(index) || isBehindOldEnd(index)) && (isBorder(end) || end === text.length)
   })
-  return holes.length > 0 && areHoles
+  // A person's mistake may stand between the last pet and a hole.
+  const isFaultOfHole = isAtNul(text, faultAt) || isBehindOldEnd(holes[0]?.index ?? 0)
+  return holes.length > 0 && areHoles && isFaultOfHole
 }
 
 /**

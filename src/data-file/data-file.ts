@@ -323,7 +323,7 @@ export class DataFile implements Adapter<PetData> {
     return attempt(() => seemsUnedited(this.#disk.statIdentity(), identity)) === true
   }
 
-  /** What the last look could not undo, the next start repairs. */
+  /** The last look has undone what it could. The rest is for the next start. */
   close(): Promise<void> {
     return this.#release()
   }
