@@ -115,6 +115,28 @@ describe('requests in one write (RFC 9112 9.3.2)', () => {
     assert.deepEqual(errors, [])
   })
 
+  test('bodies that waited in numbers when a response closes are dropped, and the client can send them to the end', async (t) => {
+    // The delay ends when the test says so. No other time passes.
+    const held: (() => void)[] = []
+    t.mock.method(clock, 'setTimeout', (call: () => void) => {
+      held.push(call)
+      return setTimeout(() => {}, 0)
+    })
+    const { url, send: ask } = await startApp(t, { delayMs: 10_000 })
+    const client = await connectRaw(t, url)
+    const errors: Error[] = []
+    client.socket.on('error', (error) => errors.push(error))
+    const write = promisify<string, void>(client.socket.write.bind(client.socket))
+    const large = formatRequest('POST /v1/pets', [], `{"name":"${'x'.repeat(1_000_000)}","categoryId":1}`)
+    const isWritten = write(formatRequest('GET /v1/pets', ['Expect: tea']) + large.repeat(20))
+    // What would be read is read by then.
+    for (let i = 0; i < 100; i++) await ask('/healthz')
+    for (const call of held.splice(0)) call()
+    assert.equal((await client.read()).status, 417)
+    await isWritten
+    assert.deepEqual(errors, [])
+  })
+
   test('as many as may wait, with a fault in the body of the last: it is refused in its turn, whatever it asks for', async (t) => {
     const { connect } = await shared(t)
     for (const line of ['POST /v1/pets', 'GET /v1/pets', 'POST /nowhere']) {

@@ -419,6 +419,14 @@ test('names the highest id behind a hole where the end is cut off, too', () => {
   assert.equal(damage?.missingWords, expected)
 })
 
+test('names no ids of a hole behind a pet whose id is still to be filled in', () => {
+  const withoutId = `,\n    {"name":"${'x'.repeat(400)}","categoryId":1}`
+  const before = Buffer.from(head + withoutId)
+  const padded = `${head}${withoutId.replace('x', 'x'.repeat(513 - (before.length % 512)))}`
+  const text = `${padded}${'\0'.repeat(512)},\n    ${petLine(9, 'Mia')}${closing}`
+  assert.equal(findDamage(readFileText(Buffer.from(text)))?.missingWords, 'pets may have been there')
+})
+
 test('never lets text before and behind a hole join into a pet', () => {
   const lines = Array.from({ length: 40 }, (_, index) => petLine(index + 1, 'x'.repeat(20 + (index % 9))))
   const text = Buffer.from(formatDataFile(...lines))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { readDatabaseUrl } from '../src/postgres/database-url.ts'
+import { parseDatabaseUrl } from '../src/postgres/database-url.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()
@@ -27,7 +27,7 @@ const full = {
 
 /** All of it in one. */
 function parse(url: string, env: NodeJS.ProcessEnv) {
-  const { address, ...rest } = readDatabaseUrl('--database', url, env)
+  const { address, ...rest } = parseDatabaseUrl('--database', url, env)
   return { ...address, ...rest }
 }
 
@@ -138,7 +138,7 @@ for (const url of [
   'postgres://ann:hush@db.test/pets/more',
 ]) {
   test(`refuses ${url}, and shows nothing of it`, () => {
-    const { faults } = readDatabaseUrl('--database', url, {})
+    const { faults } = parseDatabaseUrl('--database', url, {})
     assert.match(faults.join('\n'), /^--database: expected postgres:.*%40, %2F, %3F, %23 and %25$/)
     assert.doesNotMatch(faults.join(), /hush|ann/)
   })
@@ -182,7 +182,7 @@ for (const [what, env, expected] of [
   ],
 ] as const) {
   test(`refuses the address with "${what}" and ${JSON.stringify(env)}`, () => {
-    const { faults } = readDatabaseUrl('--database', `postgres://ann:hush@db.test${what}`, env)
+    const { faults } = parseDatabaseUrl('--database', `postgres://ann:hush@db.test${what}`, env)
     assert.deepEqual(faults.toSorted(), [...expected].toSorted())
   })
 }

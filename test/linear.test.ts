@@ -5,8 +5,11 @@
  */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
+import { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
+import { maxBodyBytes } from '../src/http/limits.ts'
+import { RequestBody } from '../src/http/request.ts'
 import { openFileStore } from '../src/store/file-store.ts'
 import { petLine } from './file-system.ts'
 import {
@@ -137,6 +140,16 @@ test('a body', async (t) => {
 
 test('a body in chunks of one byte, also where it is beyond the limit and dropped', async (t) => {
   await assertLinear(await createSend(t), [withChunks], ['1\r\n \r\n'], 2 * 65_536 * 6)
+})
+
+test('a body in chunks of one byte is copied a few times, and not for each of them', async (t) => {
+  const concat = t.mock.method(Buffer, 'concat')
+  const stream = new Readable({ read() {} })
+  const body = new RequestBody((each) => each.collect(stream)).read()
+  for (let i = 0; i < maxBodyBytes; i++) stream.emit('data', Buffer.from('x'))
+  stream.push(null)
+  assert.equal((await body).length, maxBodyBytes)
+  assert.ok(concat.mock.callCount() <= 20, `${concat.mock.callCount()} copies`)
 })
 
 test('a request target', async (t) => {

@@ -289,3 +289,21 @@ for (const platform of ['darwin', 'freebsd', 'netbsd', 'openbsd'] as const)
     await store.close()
     await openStore(t, path, fileSystem, platform)
   })
+
+test('refuses a creation where the file differs at each append, and serves what is in it', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  let time = 0
+  const fileSystem = watchFileSystem({
+    before({ name, args }) {
+      if (time > 0 && name === 'openSync' && args[1] === 'r+') nodeFs.utimesSync(path, time, time++)
+    },
+  })
+  const store = await openFileStore(path, { fileSystem })
+  t.after(() => store.close())
+  time = 1
+  await assert.rejects(store.create({ name: 'Mia', categoryId: 2, status: 'sold' }), {
+    code: 'data_file_invalid',
+    message: 'The data file is not valid (it is being written, again and again); nothing was stored.',
+  })
+  assert.equal(store.size, 1)
+})

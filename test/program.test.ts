@@ -24,7 +24,7 @@ import { test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
 import { formatUrl, ListenError } from '../src/http/address.ts'
 import { type Setting, settings } from '../src/options/settings.ts'
-import { formatCommand, readArguments, parseConfig } from '../src/program/config.ts'
+import { formatCommand, parseArguments, parseConfig } from '../src/program/config.ts'
 import { formatEntry, formatStartText } from '../src/program/console.ts'
 import { buildOnce } from './built.ts'
 import {
@@ -115,8 +115,8 @@ for (const [short, long] of [
   ['-h', '--help'],
 ] as const) {
   test(`takes ${short} for ${long}`, () => {
-    const answer = readArguments([short], 'node server.js', '1.0.0')
-    assert.deepEqual(answer, readArguments([long], 'node server.js', '1.0.0'))
+    const answer = parseArguments([short], 'node server.js', '1.0.0')
+    assert.deepEqual(answer, parseArguments([long], 'node server.js', '1.0.0'))
     assert.equal(typeof answer, 'string')
   })
 }
@@ -138,7 +138,7 @@ const wrongArguments: readonly (readonly [args: readonly string[], fault: string
 for (const [args, fault] of wrongArguments) {
   test(`refuses ${JSON.stringify(args)} in one line that names it`, () => {
     const faults = [`${fault}; node server.js --help lists the arguments`]
-    assert.deepEqual(Object(readArguments(args, 'node server.js', '1.0.0')).faults, faults)
+    assert.deepEqual(Object(parseArguments(args, 'node server.js', '1.0.0')).faults, faults)
   })
 }
 
@@ -176,7 +176,7 @@ test('ends with exit code 1 after a line for each wrong argument, each wrong val
 
 test('takes a value that begins with -- behind a =', () => {
   assert.deepEqual(
-    { ...Object(readArguments(['--keys=--help'], 'node server.js', '1.0.0')).given },
+    { ...Object(parseArguments(['--keys=--help'], 'node server.js', '1.0.0')).given },
     { keys: '--help' },
   )
 })
@@ -193,7 +193,7 @@ for (const [args, env, meant] of [
 ] as const) {
   test(`says what was probably meant where npm took an argument: ${meant}`, () => {
     const ofNpm = { npm_package_name: 'petstore', npm_lifecycle_event: 'start', ...env }
-    assert.deepEqual(Object(readArguments(args, 'node server.js', '1.0.0', ofNpm)).faults, [
+    assert.deepEqual(Object(parseArguments(args, 'node server.js', '1.0.0', ofNpm)).faults, [
       `npm took ${meant.split(' ')[3]}; did you mean \`${meant}\`; node server.js --help lists the arguments`,
     ])
   })
@@ -201,7 +201,7 @@ for (const [args, env, meant] of [
 
 test('takes what npm took for another package for none of its own', () => {
   const env = { npm_package_name: 'shop', npm_lifecycle_event: 'dev', npm_config_host: 'true' }
-  assert.deepEqual(readArguments([], 'node server.js', '1.0.0', env), { given: {}, faults: [] })
+  assert.deepEqual(parseArguments([], 'node server.js', '1.0.0', env), { given: {}, faults: [] })
 })
 
 test('says in one sentence that a program copied alone has no suite to verify a server with', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { settings } from '../src/options/settings.ts'
-import { readDatabaseUrl } from '../src/postgres/database-url.ts'
+import { parseDatabaseUrl } from '../src/postgres/database-url.ts'
 import {
   type Config,
   ConfigError,
@@ -91,7 +91,7 @@ const goodSettings: readonly (readonly [string, string, Partial<Config>])[] = [
   [
     'PETSTORE_DATABASE_URL',
     'postgres://u:p@h/d',
-    { database: readDatabaseUrl('PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', {}) },
+    { database: parseDatabaseUrl('PETSTORE_DATABASE_URL', 'postgres://u:p@h/d', {}) },
   ],
   // What `set PORT=3111 && node server.js` gives on Windows.
   ['PORT', '3111 ', { port: 3111 }],
@@ -190,6 +190,10 @@ const messages: readonly (readonly [Readonly<Record<string, string>>, string])[]
   [
     { PETSTORE_DATA_FILE: '"my pets.json"' },
     String.raw`PETSTORE_DATA_FILE: expected the path of a file, got "\"my pets.json\"": leave out the quotes around it`,
+  ],
+  [
+    { PETSTORE_DATA_FILE: "'my pets.json'" },
+    `PETSTORE_DATA_FILE: expected the path of a file, got "'my pets.json'": leave out the quotes around it`,
   ],
   [
     { PETSTORE_DATA_FILE: '"me@home.json"' },

@@ -168,7 +168,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
     reportError,
     beginClosing() {
       isClosing = true
-      disturbances.beginStopping()
+      disturbances.beginClosing()
     },
     disturb: disturbances.change,
     reset() {

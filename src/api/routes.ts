@@ -149,8 +149,7 @@ function always(...content: readonly [text: string, headers?: HeaderList, type?:
  */
 function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
   if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false
-  const path = findPath(originalTarget)
-  return !path.endsWith('/') && basePath.toLowerCase().endsWith(path.toLowerCase())
+  return basePath.toLowerCase().endsWith(findPath(originalTarget).toLowerCase())
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail.
- * Knows no operation; what an error code says to a client is for the core.
+ * Knows no operation; what an error code says to a client is for api/refusals.ts.
  */
 import { describe } from '../json/words.ts'
 import { clock } from '../system/clock.ts'
@@ -130,7 +130,7 @@ export function createDisturbances(atStart: Disturbance) {
   const queue: { failures: Failures | undefined; delayMs: DelayMs | undefined; requestsLeft: number }[] = []
   /** The requests that are held back. A stop calls `letGo`. */
   const held = new Map<Arrival, { readonly drop: () => void; readonly letGo: () => void }>()
-  let isStopping = false
+  let isClosing = false
 
   function takeChange(arrival: Arrival) {
     const index = queue.findIndex(({ failures }) => concerns(failures, arrival))
@@ -148,8 +148,7 @@ export function createDisturbances(atStart: Disturbance) {
    */
   async function hold(arrival: Arrival, ms?: number): Promise<void> {
     const { client } = arrival
-    if (client.destroyed || client.readableEnded === true || (isStopping && ms === undefined))
-      throw clientGone
+    if (client.destroyed || client.readableEnded === true || (isClosing && ms === undefined)) throw clientGone
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
       const drop = (): void => reject(clientGone)
@@ -205,8 +204,8 @@ export function createDisturbances(atStart: Disturbance) {
     /** Waits until the client goes, the service stops, or a reset. */
     hang: (arrival: Arrival): Promise<void> => hold(arrival).catch(() => {}),
     /** Ends all delays, and drops what hangs. */
-    beginStopping(): void {
-      isStopping = true
+    beginClosing(): void {
+      isClosing = true
       for (const { letGo } of held.values()) letGo()
     },
   }

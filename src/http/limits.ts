@@ -17,7 +17,7 @@ export const maxUnanswered = 32
  */
 export const maxWaitingBodyBytes = 131_072
 
-/** After this many requests in a turn of the event loop, no connection is read until it ends. */
+/** After this many requests in a turn of the event loop, no connection is read until the turn ends. */
 export const maxArrivalsInTurn = 10_000
 
 /** At most this many clients wait to be accepted. */

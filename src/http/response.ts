@@ -73,7 +73,7 @@ export function refusalReply({ code, message, status, errors, headers, closes = 
 }
 
 /**
- * These errors have HTTP, JSON or the keys as their reason. Those whose reason is a store stand in
+ * These are the errors that need no store. Those that only a store or its health has stand in
  * api/refusals.ts.
  */
 export const httpErrors = {

@@ -36,7 +36,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   let arrivedInTurn = 0
   let core: Core | undefined
   /** While it is `holding`, requests wait: before `serve` and, at a stop, while what has arrived is read. */
-  let state: 'holding' | 'open' | 'stopping' = 'holding'
+  let state: 'holding' | 'open' | 'closing' = 'holding'
 
   // Node's own check of Host would respond with an empty body; the core makes that check.
   const server = createServer({ ...nodeLimits(timeouts), requireHostHeader: false })
@@ -87,8 +87,8 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const exchanges = connections.get(socket) ?? []
     arrivedInTurn++
     if (arrivedInTurn === 1) clock.setImmediate(endTurn)
-    // A client may send a flood. Node makes thousands of requests of one read, 3 MB, and keeps them beyond
-    // this turn.
+    // A client may send a flood. Of the 64 KiB of one read, Node makes thousands of requests, which take 3 MB
+    // and outlast this turn. So no connection is read until the turn ends.
     if (arrivedInTurn === maxArrivalsInTurn) {
       for (const each of connections.keys()) each.pause()
     }
@@ -101,7 +101,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       exchanges.shift()
       socket.resume()
       if (exchanges[0] !== undefined) void handle(exchanges[0])
-      else if (state === 'stopping') endConnection(socket)
+      else if (state === 'closing') endConnection(socket)
     })
     if (headers.expect !== undefined && httpVersion === '1.1')
       arrival.askForBody = () => response.writeContinue()
@@ -228,7 +228,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       // it has not read yet, and those whose response is still being sent. That of node:net only stops
       // listening.
       TcpServer.prototype.close.call(server)
-      state = 'stopping'
+      state = 'closing'
       endTurn()
       core?.beginClosing()
       const closed = once(server, 'close')

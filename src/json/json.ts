@@ -190,7 +190,7 @@ export class JsonReader {
       const lead = bytes[at] ?? 0
       const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
       if (!buffer.isUtf8(bytes.subarray(at, at + length))) {
-        const isUtf16 = at === 0 && /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
+        const isUtf16 = /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
         throw new JsonFault(`expected UTF-8${isUtf16 ? ', got UTF-16' : ''}`, at)
       }
       at += length

@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { completeTimeouts, defaultTimeouts } from '../http/limits.ts'
 import { isObject } from '../json/json.ts'
 import { expected, expectedInteger, expectedMessage, describe } from '../json/words.ts'
-import { readSeeds } from '../pet/seeds.ts'
+import { parseSeeds } from '../pet/seeds.ts'
 import type { PetStorage } from '../store/store.ts'
 import { isError } from '../system/errors.ts'
 import type { Disturbance } from '../http/disturbance.ts'
@@ -74,7 +74,7 @@ const disturbanceSchemas: Readonly<Record<keyof Disturbance, v.GenericSchema>> =
 
 /** Throws a TypeError with a line for each member that is unknown or wrong. */
 export function checkDisturbance(change: unknown): void {
-  const { given, faults } = readMembers('disturb', change, disturbanceSchemas)
+  const { given, faults } = parseMembers('disturb', change, disturbanceSchemas)
   if (!given.has('fail') && !given.has('delayMs') && faults.length === 0)
     faults.push('disturb: expected fail or delayMs; { fail: "none", delayMs: 0 } ends both')
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
@@ -85,7 +85,7 @@ export function checkDisturbance(change: unknown): void {
  * with the pets.
  */
 export function checkOptions(options: unknown, schemas: Schemas): void {
-  const { given, faults } = readMembers('options', options, schemas)
+  const { given, faults } = parseMembers('options', options, schemas)
   if (!given.has('apiKeys')) faults.push('apiKeys: is required, an array of keys')
   const givenSources = sources.filter((name) => given.has(name))
   if (givenSources.length !== 1) {
@@ -93,11 +93,11 @@ export function checkOptions(options: unknown, schemas: Schemas): void {
     faults.push(`${sources.join(', ')}: expected exactly one of them, got ${got}`)
   }
   const pets = given.get('pets')
-  if (Array.isArray(pets)) faults.push(...readSeeds(pets).faults)
+  if (Array.isArray(pets)) faults.push(...parseSeeds(pets).faults)
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
 }
 
-function readMembers(what: string, values: unknown, schemas: Schemas) {
+function parseMembers(what: string, values: unknown, schemas: Schemas) {
   if (!isObject(values)) throw new TypeError(`${what}: expected an object, got ${describe(values)}`)
   // A member that is undefined counts as one that is not given.
   const given = new Map(Object.entries(values).filter(([, value]) => value !== undefined))

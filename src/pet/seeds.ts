@@ -69,7 +69,7 @@ export class SeedList {
 }
 
 /** Returns the pets of an in-memory store, by ascending id, and each thing that is wrong with them. */
-export function readSeeds(values: readonly unknown[]): {
+export function parseSeeds(values: readonly unknown[]): {
   readonly pets: Pet[]
   readonly faults: readonly string[]
 } {
@@ -87,7 +87,7 @@ export function readSeeds(values: readonly unknown[]): {
 
 /** Returns the same pets. Throws a TypeError with a line for each thing that is wrong. */
 export function completeSeeds(values: readonly unknown[]): Pet[] {
-  const { pets, faults } = readSeeds(values)
+  const { pets, faults } = parseSeeds(values)
   if (faults.length > 0) throw new TypeError(faults.join('\n'))
   return pets
 }
@@ -121,7 +121,7 @@ function readMember<Member extends keyof Draft>(draft: Draft, member: Member, re
 }
 
 /**
- * Reads what SeedPetSchema takes, if each member is given at most once, and has no escape in its name.
+ * Reads what SeedPetSchema takes, if each member is given at most once, and no member name has an escape.
  * Otherwise returns undefined, and leaves the reader in the middle of the pet.
  */
 export function readPlainPet(reader: JsonReader): CheckedSeed | undefined {

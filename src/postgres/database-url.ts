@@ -42,14 +42,14 @@ const words: { readonly [name in ParameterName]?: string } = {
 const unreadVariables =
   'PGSERVICE PGSERVICEFILE PGPASSFILE PGHOSTADDR PGREQUIREAUTH PGSSLCERT PGSSLKEY'.split(' ')
 
-export type DatabaseAddress = ReturnType<typeof readDatabaseUrl>
+export type DatabaseAddress = ReturnType<typeof parseDatabaseUrl>
 
 /**
- * Reads the URL that a setting gives, and libpq's variables (PGHOST and its like) for what it leaves out.
+ * Parses the URL that a setting gives, and reads libpq's variables (PGHOST and its like) for what it leaves out.
  * `faults` are lines; without any, the `address` is as a pool of pg's takes it. `notes` are sentences about
  * what was asked for and is not done.
  */
-export function readDatabaseUrl(setting: string, text: string, env: NodeJS.ProcessEnv) {
+export function parseDatabaseUrl(setting: string, text: string, env: NodeJS.ProcessEnv) {
   const parts = urlPattern.exec(text)?.groups
   const faults = parts === undefined ? [`${setting}: ${expected}`] : []
   const given = new URLSearchParams(parts?.['query'])

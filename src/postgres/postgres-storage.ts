@@ -1,6 +1,7 @@
 /**
  * Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements.
  */
+import { normalizeInt64 } from '../json/int64.ts'
 import { escapeNonAscii } from '../json/words.ts'
 import { petStatuses, type EachMember, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
@@ -57,9 +58,9 @@ type Row = Record<'id' | 'name' | 'category_id', string> & Pick<Pet, 'status'>
 
 function toPet({ id, name, category_id, status }: Row): Pet {
   return {
-    id: BigInt(id),
+    id: normalizeInt64(BigInt(id)),
     name: JSON.parse(Buffer.from(name, 'hex').toString()),
-    categoryId: BigInt(category_id),
+    categoryId: normalizeInt64(BigInt(category_id)),
     status,
   } satisfies EachMember<unknown>
 }

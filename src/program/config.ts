@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { describe } from '../json/words.ts'
 import { maskUser, findPathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
-import { type DatabaseAddress, readDatabaseUrl } from '../postgres/database-url.ts'
+import { type DatabaseAddress, parseDatabaseUrl } from '../postgres/database-url.ts'
 
 /** The values of the arguments that are given, by their names without dashes. */
 export type Arguments = NodeJS.Dict<string>
@@ -22,7 +22,7 @@ export interface GivenArguments {
  * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be
  * understood. A text that is no argument may be a secret, so it is not shown.
  */
-export function readArguments(
+export function parseArguments(
   args: readonly string[],
   command: string,
   version: string,
@@ -200,7 +200,7 @@ export function parseConfig(
       lines.push([`PETSTORE_API_KEYS: is required because ${need}`, ...hints].join('; '))
   }
   const [file, database] = [sourceOf(settings.dataFile), sourceOf(settings.database)]
-  const address = database.text === '' ? undefined : readDatabaseUrl(database.name, database.text, env)
+  const address = database.text === '' ? undefined : parseDatabaseUrl(database.name, database.text, env)
   lines.push(...(address?.faults ?? []), ...findTransferFaults(transfers, args, database.text !== ''))
   if (file.text !== '' && database.text !== '')
     lines.push(`${database.name}: expected it or ${file.name}, got both`)

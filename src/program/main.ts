@@ -22,7 +22,7 @@ import {
   type Arguments,
   formatCommand,
   type GivenArguments,
-  readArguments,
+  parseArguments,
   type Config,
   ConfigError,
   parseConfig,
@@ -64,7 +64,7 @@ export async function runProgram(): Promise<void> {
     const given = process.argv.slice(2)
     if (isVerification(given)) return await verifyServer()
     const command = formatCommand(process.argv[1] ?? '', process.cwd())
-    const parsed = readArguments(given, command, packageVersion, process.env)
+    const parsed = parseArguments(given, command, packageVersion, process.env)
     if (typeof parsed === 'string') return console.say(parsed)
     args = parsed.given
     if (args['check'] === undefined) await start(parsed, console)

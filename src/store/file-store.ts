@@ -118,6 +118,7 @@ export class FileStore implements LocalStore {
     const sayUnkept = (): void => {
       if (this.#trouble.isKeeping) this.#disk.say(`${formatPetCount(this.size)} are not kept beside it yet`)
     }
+    // Without a deadline, it is said after 24 days, which is the longest that a timer of Node's can wait.
     const waitMs = Math.min(2 ** 31 - 1, Math.max(0, deadline - clock.performanceNow()) + sayUnkeptMs)
     const timer = clock.setTimeout(sayUnkept, waitMs)
     await this.#queue.run(async () => {
