@@ -170,7 +170,7 @@ test('leaves a copy alone in which somebody forgot a comma, or left one over', (
   assert.equal(repair(`${copy.slice(0, -closing.length)},${closing}`), undefined)
 })
 
-test('leaves a mistake alone behind which a page ends', () => {
+test('leaves a mistake alone where a page ends, in the file or with it', () => {
   const start = head.replace('Rex', 'x'.repeat(4095 - head.length + 3))
   for (const mistake of [';', ':', '.'])
     assert.equal(repair(`${start}${mistake}${append.slice(1)}`), undefined, mistake)
@@ -384,7 +384,7 @@ test('takes out no pet with a mistake just behind a hole', () => {
     assert.equal(repair(`${headBefore(0)}${'\0'.repeat(512)},\n    ${wrong}${behind}`), undefined, wrong)
 })
 
-test('leaves a mistake in front of a hole alone, wherever it is', () => {
+test('leaves a mistake between the last pet and a hole alone', () => {
   const wrong = [3, 4, 5].map((id) => petLine(id, 'x').replaceAll('"', "'")).join(',\n    ')
   for (const mistake of [`,\n    ${wrong},`, '\n', ';']) {
     const torn = `${head}${mistake}\n    {"id":6,"name":"`

@@ -192,6 +192,7 @@ function beginsAsCopy({ text, petsEnd, prefix }: Traces): boolean {
   const wholeLength = /^\s*\]\s*\}\s*/.exec(text)?.[0].length ?? Infinity
   const lengthToPage = pageBytes - (petsEnd % pageBytes)
   return [wholeLength, lengthToPage].some((length) => {
+    // What ends there has nothing of an append.
     if (length > maxLength || length === text.length) return false
     if (length < prefix.length) return isAppendFrom(length, text, prefix)
     return restOfPet.test(text.slice(maxLength))

@@ -196,6 +196,6 @@ export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUn
 }
 
 function describePetCount(disk: Disk, path: string): string {
-  const text = attempt(() => parseFileText(path, disk.fs.readFileSync(path)))
+  const text = attempt(() => parseFileText(describePath(disk, path), disk.fs.readFileSync(path)))
   return text === undefined ? 'an unknown number of pets' : formatPetCount(text.pets.length)
 }

@@ -22,6 +22,7 @@ import {
   type PetPage,
   type PetQuery,
   PetStoreError,
+  stillServed,
   storageFailure,
   storeClosed,
 } from './store.ts'
@@ -269,8 +270,6 @@ export class FileStore implements LocalStore {
     this.version++
   }
 }
-
-const stillServed = 'the last valid pets are still served'
 
 /** An error that comes neither from the file nor from the system is a bug, and stays as it is. */
 function toRefusal(error: unknown, consequence: string): unknown {

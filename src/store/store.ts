@@ -110,6 +110,7 @@ export class PetStoreError extends Error {
 export const notStored = 'nothing was stored'
 export const perhapsStored = 'it is not known whether the pet was stored'
 export const notReadable = 'no pet can be read now'
+export const stillServed = 'the last valid pets are still served'
 
 export function storageFailure(isFull: boolean, consequence: string, cause?: unknown): PetStoreError {
   return isFull

@@ -13,12 +13,12 @@
 import { type Disk, DataFileUnusable } from '../data-file/disk.ts'
 import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
-import { failureKnownMs, type NoCreationCode } from './store.ts'
+import { failureKnownMs, type NoCreationCode, stillServed } from './store.ts'
 
 /** The log is told of a nearly full disk at most so often. */
 const tellFullMs = 60_000
 
-const consequence = 'no pet can be added until this is fixed; the last valid pets are still served'
+const consequence = `no pet can be added until this is fixed; ${stillServed}`
 
 /** These kinds can be found, with what health says of each. */
 const codes = {
