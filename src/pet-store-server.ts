@@ -66,7 +66,7 @@ async function openService(options: AnyOptions) {
   return { ...opened, core: createCore({ ...options, ...callbacks, store: opened.store }) }
 }
 
-/** `local` is the store, too, if it has its pets in this process. */
+/** `local` is the same store again if it has its pets in this process; undefined over a PetStorage. */
 async function openStore(
   options: AnyOptions,
   callbacks: ReturnType<typeof guardCallbacks>,

@@ -62,7 +62,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
   async function answerDisturbed(arrival: Arrival, current: InFlight): Promise<Reply> {
     const failure = await disturbances.holdAndDraw(arrival)
     if (failure === undefined) return answer(arrival, current)
-    if (failure.isAfter) await answer(arrival, current)
+    if (failure.isAfterStore) await answer(arrival, current)
     else current.route = routes.findUnchecked(arrival)
     return failOnPurpose(failure, arrival, routes.methods)
   }
@@ -90,7 +90,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
 
   function complete(reply: Reply, current: InFlight): Reply {
     log(reply, current)
-    return toSent(reply, current)
+    return toSentReply(reply, current)
   }
 
   function log(reply: Reply, { client, start, arrival, key }: InFlight): void {
@@ -99,7 +99,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
     onResponse(createRequestLog(reply, start, client, { query, key }, arrival))
   }
 
-  function toSent(reply: Reply, { arrival, route }: InFlight): Reply {
+  function toSentReply(reply: Reply, { arrival, route }: InFlight): Reply {
     const corsHeaders = cors.responseHeaders(arrival?.headers['origin'])
     const headers = [...commonHeaders, ...corsHeaders, ...(route?.headers ?? []), ...reply.headers]
     const body = arrival?.method === 'HEAD' ? undefined : reply.body

@@ -64,12 +64,12 @@ const dropped: Reply = {
 
 /** Returns the reply of a failure on purpose. `methods` are all that any path takes. */
 export function failOnPurpose(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
-  const { outcome, isAskedFor, isAfter } = failure
+  const { outcome, isAskedFor, isAfterStore } = failure
   if (outcome === 'drop') return dropped
   if (outcome === 'hang') return { ...dropped, hangs: true }
   // Any other outcome is a known code, since settings take no others.
   if (!/^\d/.test(outcome))
-    return { ...failWithCode(outcome as ErrorCode, arrival, isAfter, methods), isOnPurpose: true }
+    return { ...failWithCode(outcome as ErrorCode, arrival, isAfterStore, methods), isOnPurpose: true }
   const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
   if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
   const code = 'failed_on_purpose'
@@ -84,11 +84,11 @@ export function failOnPurpose(failure: Failure, arrival: Arrival, methods: reado
 function failWithCode(
   code: ErrorCode,
   arrival: Arrival,
-  isAfter: boolean,
+  isAfterStore: boolean,
   methods: readonly string[],
 ): Reply {
   const { method, target, headers } = arrival
-  const ofChange = isAfter ? perhapsStored : notStored
+  const ofChange = isAfterStore ? perhapsStored : notStored
   const consequence = isSafe(method) ? notReadable : ofChange
   switch (code) {
     case 'unauthorized':

@@ -137,7 +137,7 @@ async function writeEnd(
       throw error
     })
     // 5. Look: it is still the file at the path.
-    return { is: 'durable', identity: file.findWritten(written) }
+    return { is: 'durable', identity: file.confirmWritten(written) }
   } catch (error) {
     // Even a write that fails may have changed the file.
     const identity = written ?? file?.identifyUnlessStopped() ?? 'unknown'
@@ -227,7 +227,7 @@ class OpenEnd {
    * written since it had the identity `written`. Windows has the times of a file for certain only when it is
    * closed (https://learn.microsoft.com/windows/win32/sysinfo/file-times).
    */
-  findWritten(written: Identity): Identity {
+  confirmWritten(written: Identity): Identity {
     const { isWindows } = this.#disk
     if (isWindows) this.close()
     const found = this.#disk.statIdentity()

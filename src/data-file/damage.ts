@@ -254,7 +254,7 @@ function hasHoles({ text, petsEnd, faultAt, prefix }: Traces): boolean {
 function isOnlyBeforeFirstPet(traces: Traces): boolean {
   const [first = '', ...later] = traces.gaps
   const last = later.pop() ?? ''
-  // The first sector of an append, if it was not written, is a hole without NULs.
+  // A first sector that was not written shows the old end instead of NULs, but is a hole, too.
   const holeCount = (first.match(/\0+/g)?.length ?? 0) + (lacksFirstSector(traces) ? 1 : 0)
   const isLastWhole = isEndGap(last) || (isCutGap(last) && !last.includes('\0'))
   return holeCount <= 1 && later.every(isSeparatorGap) && isLastWhole

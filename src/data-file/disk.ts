@@ -277,7 +277,7 @@ export class Disk {
   }
 
   /** Returns the room in the file system of a folder; Infinity if the system does not tell. */
-  findRoom(folder: string): { freeBytes: number; totalBytes: number } {
+  measureRoom(folder: string): { freeBytes: number; totalBytes: number } {
     const stats = attempt(() => this.fs.statfsSync(folder))
     // Some network shares report zeros.
     if (stats === undefined || stats.blocks === 0) return { freeBytes: Infinity, totalBytes: Infinity }
@@ -286,7 +286,7 @@ export class Disk {
 
   /** Returns whether the disk is known to have so little room that pets soon find none. */
   isFull(): boolean {
-    const { freeBytes, totalBytes } = this.findRoom(dirname(attempt(() => this.findTarget()) ?? this.path))
+    const { freeBytes, totalBytes } = this.measureRoom(dirname(attempt(() => this.findTarget()) ?? this.path))
     // A small file system, such as one in memory, may never have so much room.
     return freeBytes < Math.min(minFreeBytes, totalBytes / 4)
   }

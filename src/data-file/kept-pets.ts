@@ -100,7 +100,7 @@ async function writeKeptFiles(
   for (const place of await findKeepingPlaces(disk, servedTarget)) {
     try {
       // Each try would fill a disk that has too little room.
-      if (disk.findRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
+      if (disk.measureRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
         throw systemFailure('ENOSPC')
       paths.push(await writeBeside(disk, place, 'kept', time, formatFile(pets)))
     } catch (error) {

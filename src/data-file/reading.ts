@@ -44,7 +44,7 @@ export const measureFile = (disk: Disk): number => Number(disk.statIdentity()?.s
 
 /** Throws a DataFileUnusable if a file of this size does not fit into the memory of this process. */
 export function refuseTooLarge(disk: Disk, fileBytes: number): void {
-  const { processBytes } = findMemoryLimits()
+  const { processBytes } = readMemoryLimits()
   if (fileBytes <= processBytes) return
   throw DataFileUnusable.ofFile(disk.shownPath, describeLack(fileBytes, processBytes, 'this process'))
 }
@@ -127,7 +127,7 @@ interface MemoryLimits {
   readonly heapBytes: number
 }
 
-function findMemoryLimits(): MemoryLimits {
+function readMemoryLimits(): MemoryLimits {
   // Without a limit it is 0, undefined (before https://github.com/nodejs/node/pull/52039) or, on some
   // systems, a huge number.
   const constrainedBytes = process.constrainedMemory() || Infinity
@@ -141,13 +141,13 @@ function findMemoryLimits(): MemoryLimits {
  * Returns whether a file of this size can be read beside the pets that are served, even if all of it is pets.
  */
 export function canBeReadAtOnce(fileBytes: number): boolean {
-  const { processBytes, heapBytes } = findMemoryLimits()
+  const { processBytes, heapBytes } = readMemoryLimits()
   return fileBytes < Math.min(processBytes, totalmem(), heapBytes) / 4
 }
 
 /** Returns what is wrong with a text whose pets cannot fit. They are counted only if they might not fit. */
 function findPetsFault(text: Buffer): string | undefined {
-  const { processBytes, heapBytes } = findMemoryLimits()
+  const { processBytes, heapBytes } = readMemoryLimits()
   const maxPets = text.length / minPetBytes
   if (text.length + maxPets * minPetHeapBytes <= Math.min(processBytes, heapBytes)) return undefined
   const petBytes = countPets(text) * minPetHeapBytes

@@ -32,7 +32,7 @@ export interface Failure {
   /** The method of the requests that it concerns; undefined for all. */
   readonly method: string | undefined
   /** The failure comes when the store has acted. */
-  readonly isAfter: boolean
+  readonly isAfterStore: boolean
   /** `drop`, `hang`, a status such as `503`, or an error code. */
   readonly outcome: string
   /** The client has asked for it by `Prefer: code=503` (RFC 7240). */
@@ -82,7 +82,7 @@ export function findFailuresFault(text: string, codes: readonly string[]): strin
 
 function parseItem(item: string): Failure {
   const [, method, after, outcome = ''] = itemPattern.exec(item) ?? []
-  return { method, isAfter: after !== undefined, outcome, isAskedFor: false }
+  return { method, isAfterStore: after !== undefined, outcome, isAskedFor: false }
 }
 
 /** The caller has checked the text. */
@@ -116,7 +116,7 @@ function concerns(failures: Failures | undefined, arrival: Arrival): boolean {
 
 function chooseFailure({ share, items, mayBeAsked }: Failures, arrival: Arrival): Failure | undefined {
   const asked = mayBeAsked ? findAskedStatus(arrival) : undefined
-  if (asked !== undefined) return { method: undefined, isAfter: false, outcome: asked, isAskedFor: true }
+  if (asked !== undefined) return { method: undefined, isAfterStore: false, outcome: asked, isAskedFor: true }
   const possible = items.filter((item) => concernsMethod(item, arrival))
   const isChosen = possible.length > 0 && Math.random() < share
   return isChosen ? possible[Math.floor(Math.random() * possible.length)] : undefined

@@ -218,18 +218,19 @@ export class RequestBody {
       }
       let bytes: Buffer = noBytes
       let size = 0
+      let hasFailed = false
       const fail = (reason: Error): void => {
+        hasFailed = true
         bytes = noBytes
-        size = maxBodyBytes + 1
         reject(reason)
       }
       this.#fail = fail
       const failGone = (): void => fail(clientGone)
       stream.on('data', (part: string | Uint8Array) => {
+        // What still comes is dropped: a client that is cut off while it sends may never see the response.
+        if (hasFailed) return
         // Some adapters give text, or plain bytes.
         const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part)
-        // What still comes is dropped: a client that is cut off while it sends may never see the response.
-        if (size > maxBodyBytes) return
         const start = size
         size += chunk.length
         if (size > maxBodyBytes) return fail(bodyTooLarge())

@@ -76,7 +76,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
   server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
   server.on('connect', ({ socket }: IncomingMessage) => socket.resume())
-  server.on('clientError', (error, socket: Socket) => answerFault(socket, findParserCode(error)))
+  server.on('clientError', (error, socket: Socket) => answerFault(socket, toErrorCode(error)))
 
   /**
    * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies
@@ -170,11 +170,12 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     const last = connections.get(socket)?.at(-1)
     const sendRefusal = (): void => endConnection(socket, core?.createRefusal(code, socket))
     if (last === undefined) sendRefusal()
-    // The fault is in the head of another request. Node's own listener would come first, and close if the
-    // client has closed its half (resOnFinish in
-    // https://github.com/nodejs/node/blob/main/lib/_http_server.js).
-    else if (last.response.req.complete) last.response.prependOnceListener('finish', sendRefusal)
-    else last.arrival.body.stop(new HttpError(code))
+    // The last request is in its body, so the fault is in that.
+    else if (!last.response.req.complete) last.arrival.body.stop(new HttpError(code))
+    // The fault is in the head of the next request, and its refusal follows the last response. Node has a
+    // listener for that moment, too, which closes if the client has closed its half (resOnFinish in
+    // https://github.com/nodejs/node/blob/main/lib/_http_server.js). So this one has to come first.
+    else last.response.prependOnceListener('finish', sendRefusal)
   }
 
   return {
@@ -290,6 +291,6 @@ const parserCodes: Partial<Record<string, HttpErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-function findParserCode({ code = '' }: NodeJS.ErrnoException): HttpErrorCode {
+function toErrorCode({ code = '' }: NodeJS.ErrnoException): HttpErrorCode {
   return parserCodes[code] ?? 'malformed_request'
 }

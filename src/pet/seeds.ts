@@ -27,11 +27,11 @@ export const noIdLeftFault: SeedFault = { member: undefined, message: 'no id is 
  */
 export class SeedList {
   readonly #pets: Pet[] = []
-  readonly #places: number[] = []
+  readonly #positions: number[] = []
   readonly #withoutId: { readonly seed: CheckedSeed; readonly at: number; readonly index: number }[] = []
   #highestId: Int64 = 0
   /** Undefined while ids ascend: then none is given twice, and a Map of all would only take memory. */
-  #placeOfId: Map<Int64, number> | undefined
+  #positionOfId: Map<Int64, number> | undefined
 
   /** Adds a seed that is written at `at`. If its id is taken, returns that fault instead. */
   add(seed: CheckedSeed, at: number, index: number): TakenId | undefined {
@@ -41,12 +41,12 @@ export class SeedList {
     }
     const { id } = seed
     if (id > this.#highestId) this.#highestId = id
-    else this.#placeOfId ??= new Map(this.#pets.map((pet, i) => [pet.id, this.#places[i] ?? 0]))
-    const firstAt = this.#placeOfId?.get(id)
+    else this.#positionOfId ??= new Map(this.#pets.map((pet, i) => [pet.id, this.#positions[i] ?? 0]))
+    const firstAt = this.#positionOfId?.get(id)
     if (firstAt !== undefined) return { member: 'id', message: `${id} is given twice`, firstAt }
-    this.#placeOfId?.set(id, at)
+    this.#positionOfId?.set(id, at)
     this.#pets.push(seed)
-    this.#places.push(at)
+    this.#positions.push(at)
     return undefined
   }
 
@@ -58,12 +58,12 @@ export class SeedList {
     const seeds = this.#withoutId.map(({ seed }) => seed)
     const highest = this.#highestId > highestId ? this.#highestId : highestId
     const filled = fillIds(seeds, highest).filter((pet) => pet !== undefined)
-    if (this.#placeOfId !== undefined) this.#pets.sort((a, b) => (a.id < b.id ? -1 : 1))
+    if (this.#positionOfId !== undefined) this.#pets.sort((a, b) => (a.id < b.id ? -1 : 1))
     return {
       pets: [...this.#pets, ...filled],
       filledIds: filled.map(({ id }, i) => ({ id, at: this.#withoutId[i]?.at ?? 0 })),
       noIdLeft: this.#withoutId[filled.length],
-      hasAscendingIds: this.#placeOfId === undefined && filled.length === 0,
+      hasAscendingIds: this.#positionOfId === undefined && filled.length === 0,
     }
   }
 }

@@ -242,9 +242,9 @@ function describeFaults(setting: Setting, text: string, issues: readonly v.BaseI
   const masked = maskUser(text)
   if (setting.textWords !== undefined) return `expected ${setting.textWords}, got ${describe(masked)}`
   const again = parseText(setting, masked)
-  // What is wrong with a path may have been taken out, too, as the first quote of `"me@home.json"`. The
-  // faults of the whole text are safe to tell then, since findPathFault quotes it without user and password
-  // by itself.
+  // In the path `"me@home.json"`, the fault is the first quote. It is taken out with the "user", so that
+  // nothing is found in the rest. Then the faults of the whole text are told: only those of a path can be
+  // lost so, and findPathFault masks what it quotes.
   const told = again.success ? issues : again.issues
   const faults = told.map(({ message, path }) => {
     const item = path?.[0]

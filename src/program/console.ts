@@ -17,7 +17,7 @@ import { errorCode } from '../system/errors.ts'
 const maxWaitingBytes = 2 ** 20
 const terminalRetryMs = 10
 
-export function openConsole(env: NodeJS.ProcessEnv) {
+export function createConsole(env: NodeJS.ProcessEnv) {
   let hasTimes = false
   const open = (standard: NodeJS.WriteStream & { readonly fd: number }) => {
     const stream: Writable = (standard.isTTY && openTerminal(standard.fd)) || standard

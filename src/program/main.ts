@@ -27,7 +27,7 @@ import {
   ConfigError,
   parseConfig,
 } from './config.ts'
-import { formatEntry, formatSettings, formatStartText, openConsole } from './console.ts'
+import { formatEntry, formatSettings, formatStartText, createConsole } from './console.ts'
 
 /**
  * A close cuts off the requests in flight after closeMs (5 s), and says a little later that pets are not kept
@@ -49,11 +49,11 @@ const sameKeyPressMs = 200
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-type Console = ReturnType<typeof openConsole>
+type Console = ReturnType<typeof createConsole>
 
 /** Rejects only for a bug. */
 export async function runProgram(): Promise<void> {
-  const console = openConsole(process.env)
+  const console = createConsole(process.env)
   // This may be process 1 of a container, for which the kernel drops a signal that nobody listens for
   // (https://man7.org/linux/man-pages/man7/pid_namespaces.7.html).
   if (process.pid === 1) {

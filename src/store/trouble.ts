@@ -18,7 +18,7 @@ import { failureKnownMs, type NoCreationCode, stillServed } from './store.ts'
 /** The log is told of a nearly full disk at most so often. */
 const tellFullMs = 60_000
 
-const consequence = `no pet can be added until this is fixed; ${stillServed}`
+const creationsRefused = `no pet can be added until this is fixed; ${stillServed}`
 
 /** These kinds can be found, with what health says of each. */
 const codes = {
@@ -143,7 +143,7 @@ export class Trouble {
       ? error.message
       : `${shownPath}: cannot be used: ${this.#disk.describeFailure(error)}`
     const separator = fault.includes('\n') ? `\n${shownPath}: ` : '; '
-    const words = kept === undefined ? undefined : `${fault}${separator}${consequence}${kept}`
+    const words = kept === undefined ? undefined : `${fault}${separator}${creationsRefused}${kept}`
     return { kind: isFault ? 'fault' : 'unreadable', words }
   }
 
@@ -151,7 +151,7 @@ export class Trouble {
     const reason = this.#disk.describeFailure(error)
     const words = isNoRoom(error)
       ? `has too little room: ${reason}; pets that do not fit are refused`
-      : `cannot be used: ${reason}; ${consequence}`
+      : `cannot be used: ${reason}; ${creationsRefused}`
     return `${this.#disk.shownPath}: ${words}`
   }
 
