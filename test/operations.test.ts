@@ -1,14 +1,17 @@
 /** The operations and what src/api/interface.md decides where something is left open, over real sockets. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { EventEmitter, once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { deprecation, sunset } from '../src/api/operations.ts'
 import type { PetStatus } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
+import { petLine } from './file-system.ts'
 import {
   assertRefusal,
   connectRaw,
+  formatDataFile,
   formatRequest,
   makeDataFile,
   root,
@@ -224,6 +227,18 @@ describe('paging by Link (RFC 8288)', () => {
     const app = await startApp(t, { dataFile: makeDataFile(lines) })
     assert.deepEqual(idsOf(await app.send('/v1/pets')), ['2', '7', '9'])
     assert.deepEqual(idsOf(await app.send('/v1/pets?status=sold')), ['2', '7', '9'])
+  })
+
+  test('shows a client that asks again what was edited in the data file', async (t) => {
+    const dataFile = makeDataFile([petLine(1, 'Rex')])
+    const messages = new EventEmitter()
+    const app = await startApp(t, { dataFile, onMessage: (line) => messages.emit('line', line) })
+    const before = await app.send('/v1/pets')
+    const edited = once(messages, 'line')
+    writeFileSync(dataFile, formatDataFile(petLine(1, 'Max')))
+    assert.deepEqual(await edited, ['reloaded 1 pet: 0 added, 0 removed, 1 changed'])
+    const again = await app.send('/v1/pets')
+    assert.deepEqual([before.text, again.text], [`[${petLine(1, 'Rex')}]`, `[${petLine(1, 'Max')}]`])
   })
 })
 
