@@ -27,7 +27,7 @@ type Cause = 'data file' | 'server' | undefined
 
 /** What the form needs of the list beside it. */
 interface List {
-  /** False when there is no response, or the key was rejected; both are shown to the user. */
+  /** Returns false when there is no response, or the key was rejected; both are shown to the user. */
   isAccepted(exchange: Exchange): boolean
   /** Requests the shown page again, since a pet was added. Resolves with what is then shown, if anything. */
   reload(): Promise<PetPage | undefined>
@@ -173,7 +173,7 @@ export function createAddForm(apiKey: ApiKey, wire: WireView, list: List) {
       else if (errorCause === 'data file') updateFault(page.dataFileError)
       void correctSuccess(page)
     },
-    /** The statuses to choose from. */
+    /** Sets the statuses to choose from. */
     setStatuses(statuses: readonly string[]): void {
       const options = statuses.map((status) => createElement('option', {}, status))
       getElement('status', HTMLSelectElement).append(...options)

@@ -3,9 +3,9 @@
  */
 
 /**
- * The key of an address such as `http://127.0.0.1:3000/#key=abc`, which the server prints when it starts;
- * undefined without one. It is removed from the address bar and from the history, so that it is not shared,
- * bookmarked or seen.
+ * Returns the key of an address such as `http://127.0.0.1:3000/#key=abc`, which the server prints when it
+ * starts; undefined without one. Removes it from the address bar and from the history, so that it is not
+ * shared, bookmarked or seen.
  */
 export function extractKeyFromAddress(): string | undefined {
   const key = /^#key=(.*)$/.exec(location.hash)?.[1]
@@ -18,7 +18,7 @@ export function extractKeyFromAddress(): string | undefined {
   }
 }
 
-/** Scrolls to the element that the address names. The browser has tried before the page was complete. */
+/** Scrolls to the element that the address names. The browser did so before the page was complete. */
 export function scrollToFragment(): void {
   unfold(location.hash)
   document.getElementById(location.hash.slice(1))?.scrollIntoView()

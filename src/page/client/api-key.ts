@@ -12,7 +12,7 @@ export class ApiKey {
   #hasWorked = this.#key !== ''
   #isVisible = false
 
-  /** Empty while no key is set. */
+  /** The key; empty while none is set. */
   get value(): string {
     return this.#key
   }
@@ -34,7 +34,7 @@ export class ApiKey {
     this.#hasWorked = true
   }
 
-  /** Also hides the next key again. */
+  /** Forgets the key. The next one is hidden again. */
   forget(): void {
     this.#isVisible = false
     this.set('')
@@ -49,7 +49,7 @@ export class ApiKey {
     this.#notify()
   }
 
-  /** A key as the page may show it now: dots, unless the user chose to see keys. */
+  /** Returns a key as the page may show it now: dots, unless the user chose to see keys. */
   mask(key: string): string {
     return this.#isVisible || key === '' ? key : dots
   }

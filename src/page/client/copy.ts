@@ -2,8 +2,8 @@
 import { getElement, createElement } from './dom.ts'
 
 /**
- * `text` is called when the button is pressed. `what` tells screen readers which of several copy buttons this
- * is.
+ * Creates a button that copies what `text` returns when it is pressed. `what` tells screen readers which of
+ * several such buttons this is.
  */
 export function createCopyButton(label: string, what: string, text: () => string): HTMLButtonElement {
   const attributes = { type: 'button', class: 'secondary', 'aria-label': `${label}: ${what}` }

@@ -1,8 +1,8 @@
 /** Reads and creates elements. Text is always inserted as text, never as markup. */
 
-/** The element with this id. */
+/** Returns the element with this id. Throws as getDescendant does. */
 export function getElement<T extends Element>(id: string, type: new () => T): T {
-  return find(document, `#${id}`, type)
+  return getDescendant(document, `#${id}`, type)
 }
 
 /** What an element is filled with: a string becomes text, what is missing is left out. */
@@ -18,16 +18,16 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
   return append(element, children)
 }
 
-/** What the template with this id holds, to be filled before it is inserted. */
+/** Returns a copy of what the template with this id holds, to be filled before it is inserted. */
 export function cloneTemplate(id: string): DocumentFragment {
   return document.importNode(getElement(id, HTMLTemplateElement).content, true)
 }
 
 /**
- * The first element that the selector finds. Markup and script are built together, so a missing one is a bug:
- * it throws.
+ * Returns the first element that the selector finds. Throws if there is none: markup and script are built
+ * together, so that is a bug.
  */
-export function find<T extends Element>(parent: ParentNode, selector: string, type: new () => T): T {
+export function getDescendant<T extends Element>(parent: ParentNode, selector: string, type: new () => T): T {
   const element = parent.querySelector(selector)
   if (!(element instanceof type)) throw new TypeError(`${selector} is not a ${type.name}`)
   return element
@@ -35,7 +35,7 @@ export function find<T extends Element>(parent: ParentNode, selector: string, ty
 
 /** Appends the children to the first element that the selector finds, and returns it. */
 export function fill(parent: ParentNode, selector: string, ...children: readonly Child[]): HTMLElement {
-  return append(find(parent, selector, HTMLElement), children)
+  return append(getDescendant(parent, selector, HTMLElement), children)
 }
 
 function append<T extends Element>(element: T, children: readonly Child[]): T {
@@ -45,7 +45,7 @@ function append<T extends Element>(element: T, children: readonly Child[]): T {
 
 /**
  * Sets the text only if it differs: a screen reader would read out a live region again, also when it says the
- * same. What the text quotes is isolated.
+ * same. What the text quotes is isolated (see isolate).
  */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent === text) return
@@ -54,14 +54,17 @@ export function setText(element: HTMLElement, text: string): void {
 }
 
 /**
- * What people wrote. Its U+202E or Arabic letters would otherwise turn around what follows: a badge, or the
- * rest of the JSON.
+ * Creates an element for what people wrote. A U+202E or Arabic letters in it would otherwise turn around what
+ * follows: a badge, or the rest of the JSON.
  */
 export function isolate(...written: readonly Child[]): HTMLElement {
   return createElement('bdi', {}, ...written)
 }
 
-/** Not by `disabled`, which would take the keyboard focus off a button such as Next on the last page. */
+/**
+ * Marks a button that does nothing now. `disabled` would take the keyboard focus off it, such as off Next on
+ * the last page.
+ */
 export function setDisabled(button: HTMLElement, isDisabled: boolean): void {
   button.setAttribute('aria-disabled', String(isDisabled))
 }
@@ -70,8 +73,8 @@ export function isEnabled(button: HTMLElement): boolean {
   return button.getAttribute('aria-disabled') !== 'true'
 }
 
-/** The only Markdown in the document's descriptions is code spans and paragraphs. */
-export function inline(text = ''): readonly Child[] {
+/** Returns a paragraph of the document with an element for each code span: no other Markdown is in there. */
+export function createCodeSpans(text = ''): readonly Child[] {
   return text.split('`').map((part, i) => (i % 2 === 1 ? createElement('code', {}, part) : part))
 }
 
@@ -85,9 +88,9 @@ export function markInvalid(input: HTMLElement, isInvalid: boolean): void {
 }
 
 /**
- * Code, as nodes between which a narrow screen may break a line: after commas. Closing quotes, brackets and
- * commas stay with the characters before them, so that no line begins with one. The text itself is unchanged,
- * also when it is copied.
+ * Creates nodes of code between which a narrow screen may break a line: after commas. Closing quotes,
+ * brackets and commas stay with the characters before them, so that no line begins with one. The text itself
+ * is unchanged, also when it is copied.
  */
 export function createBreakableText(text: string): readonly Node[] {
   const parts = text.split(/(\S{0,4}["'\]}]*,|\S{1,4}["'\]}]+)/)
@@ -99,23 +102,23 @@ export function createBreakableText(text: string): readonly Node[] {
 }
 
 /**
- * A text with an element for each line, so that what a narrow panel breaks is indented. The text itself is
- * unchanged.
+ * Creates an element for each line of a text, so that what a narrow panel breaks is indented. The text itself
+ * is unchanged.
  */
 export function createLines(text: string, format: (line: string) => readonly Node[]): readonly Node[] {
   const lines = text.split(/(?<=\n)/)
   return lines.map((line) => createElement('span', { class: 'line' }, ...format(line)))
 }
 
-/** JSON as such nodes, in which each string is isolated. */
+/** Creates the nodes of createBreakableText for JSON, in which each string is isolated. */
 export function createJsonText(json: string): readonly Node[] {
   const parts = json.split(/("(?:\\.|[^"\\])*"[\]}:,]*)/s)
   return parts.flatMap((part, i) => (i % 2 === 0 ? createBreakableText(part) : createJsonString(part)))
 }
 
 /**
- * The string may be broken, but not near its end: the closing quote and what follows it stay with characters
- * before them.
+ * Creates the nodes of a string. It may be broken, but not near its end: the closing quote and what follows
+ * it stay with characters before them.
  */
 function createJsonString(token: string): readonly Node[] {
   const parts = /^"(.*?)((?:[^,"\]}].{0,3}[,"\]}]*)?)("[\]}:,]*)$/su.exec(token) ?? []

@@ -7,7 +7,9 @@ const string = String.raw`"[^"\\]*(?:\\.[^"\\]*)*"`
 const stringOrNumber = new RegExp(String.raw`${string}|-?\d[\d.eE+-]*`, 'g')
 const stringOrPunctuation = new RegExp(String.raw`${string}|[[\]{},]`, 'g')
 
-/** Like JSON.parse, but an integer that a number cannot hold exactly becomes a string of its digits. */
+/**
+ * Does what JSON.parse does, but an integer that a number cannot hold exactly becomes a string of its digits.
+ */
 export function parseExact(text: string): unknown {
   return JSON.parse(text.replace(stringOrNumber, (token) => (isUnsafe(token) ? `"${token}"` : token)))
 }
@@ -18,7 +20,7 @@ function isUnsafe(token: string): boolean {
 
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** What the user typed, as a JSON value: a number with the same digits, or a string. */
+/** Formats what the user typed as a JSON value: a number with the same digits, or a string. */
 function formatTyped(text: string): string {
   return jsonNumber.test(text) ? text : JSON.stringify(text)
 }
@@ -26,7 +28,7 @@ function formatTyped(text: string): string {
 /** A field of a form. What is typed for a string is one, also if it looks like a number. */
 export type Typed = readonly [name: string, text: string, isString: boolean]
 
-/** An object of members as the user typed them; empty ones are left out. */
+/** Formats an object of members as the user typed them; empty ones are left out. */
 export function formatMembers(members: readonly Typed[]): string {
   const texts = members.map(([name, text, isString]) => {
     const value = isString ? text && JSON.stringify(text) : text.trim() && formatTyped(text.trim())
@@ -35,7 +37,7 @@ export function formatMembers(members: readonly Typed[]): string {
   return `{${texts.filter((text) => text !== '').join()}}`
 }
 
-/** The same JSON text with each item of the outermost array or object on a line of its own. */
+/** Returns the same JSON text with each item of the outermost array or object on a line of its own. */
 export function breakLines(text: string): string {
   if (text.length <= 2) return text
   // The items of an array are long; an indent would leave an empty line before each of them on a narrow

@@ -43,14 +43,14 @@ export function createKeyForm(apiKey: ApiKey, onKey: (key: string) => void, onFo
   }
 }
 
-/** The key in what somebody copied, perhaps with the word before it from an Authorization header. */
+/** Returns the key in what somebody copied, perhaps with the word before it from an Authorization header. */
 export function parseKey(text: string): string {
   return text.trim().replace(/^Bearer\s+/i, '')
 }
 
 /**
- * Why the key cannot be sent. Browsers send header values as Latin-1; a bearer key needs ASCII only (RFC 6750
- * section 2.1).
+ * Returns why the key cannot be sent, if it cannot. Browsers send header values as Latin-1; a bearer key
+ * needs ASCII only (RFC 6750 section 2.1).
  */
 export function findKeyFault(key: string): string | undefined {
   if (/^[\u0021-\u007e]*$/.test(key)) return undefined

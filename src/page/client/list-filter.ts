@@ -16,7 +16,7 @@ export function createListFilter(onChange: () => void) {
   form.addEventListener('submit', (event) => event.preventDefault())
 
   return {
-    /** The address of the first page of what is chosen. */
+    /** Returns the address of the first page of what is chosen. */
     firstPageUrl(): URL {
       const choice = new FormData(form)
       const url = new URL('v1/pets', base)
@@ -28,7 +28,7 @@ export function createListFilter(onChange: () => void) {
     chooseAll(): void {
       getElement('all-statuses', HTMLInputElement).checked = true
     },
-    /** The statuses to filter by. Until it is called, the list can only be shown unfiltered. */
+    /** Sets the statuses to filter by. Until then, the list can only be shown unfiltered. */
     setStatuses(statuses: readonly string[]): void {
       const choices = statuses.map((status) => {
         const input = createElement('input', { type: 'radio', name: 'status', value: status })

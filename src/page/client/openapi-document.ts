@@ -2,8 +2,8 @@
 import { base } from './wire.ts'
 
 /**
- * Has no references left: what they lead to stands in their place. Throws when it cannot be fetched or is not
- * JSON.
+ * Returns the document without references: what they lead to stands in their place. Throws when it cannot be
+ * fetched or is not JSON.
  */
 export async function loadDocument(): Promise<Document> {
   const response = await fetch(new URL('openapi.json', base))
@@ -13,7 +13,7 @@ export async function loadDocument(): Promise<Document> {
   return follow(document, document) as Document
 }
 
-/** What stands beside a `$ref` counts too, and wins. */
+/** Puts what references lead to in their place. What stands beside a `$ref` counts too, and wins. */
 function follow(node: unknown, document: unknown): unknown {
   if (typeof node !== 'object' || node === null) return node
   if (Array.isArray(node)) return node.map((item) => follow(item, document))

@@ -6,7 +6,7 @@ import { ApiKey } from './api-key.ts'
 import { createStoreView } from './store-view.ts'
 import { createWireView } from './wire-view.ts'
 
-// Before anything else, so that nothing can see or keep the address with the key.
+// The key is taken out of the address before anything else can see or keep it.
 const key = extractKeyFromAddress()
 
 const apiKey = new ApiKey()
@@ -21,8 +21,8 @@ addEventListener('hashchange', () => {
   if (newKey === undefined) scrollToFragment()
   else void store.openWithKey(newKey)
 })
-// Also a link to where the address points already, after the reader folded it: the address does not change
-// then.
+// A link may lead to where the address points already, to what the reader has folded since. Then the address
+// does not change.
 addEventListener('click', ({ target }) => {
   const link = target instanceof Element ? target.closest('a') : null
   if (link !== null) unfold(link.hash)

@@ -42,7 +42,10 @@ export function showPets(
   setText(getElement('count', HTMLElement), summary === '' ? count : `${count} (${summary})`)
 }
 
-/** Such as `12 pets` when they are all on this page, or it is not known where it begins; or `11–13 of 13`. */
+/**
+ * Describes the pets of a page: as `12 pets` when they are all on it, or it is not known where it begins; or
+ * as `11–13 of 13`.
+ */
 function describeCount({ pets: { length }, total, next }: PetPage, start: number | undefined): string {
   const reached = (start ?? Number.NaN) + length
   // A hand edit may have added to the pages before, or removed from them: the last page is counted from the
@@ -91,7 +94,10 @@ function createRow({ id, name, categoryId, status }: Pet, mark: Mark | undefined
   return row
 }
 
-/** A long name is folded, and whole at a click. A name of which nothing would be seen is described. */
+/**
+ * Creates the element of a name. A long one is folded, and whole at a click; one of which nothing would be
+ * seen is described.
+ */
 export function createName(name: string): HTMLElement {
   const characters = [...name].length
   if (/^[\s\p{Cc}\p{Default_Ignorable_Code_Point}]*$/u.test(name)) {

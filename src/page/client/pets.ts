@@ -36,7 +36,7 @@ export function listRequest(url: URL, isPoll: boolean): WireRequest {
   return { method: 'GET', url, headers }
 }
 
-/** The address of the page that begins with this pet. */
+/** Returns the address of the page that begins with this pet. */
 export function pageUrlOf({ id }: Pet, list: URL): URL {
   const url = new URL(list)
   url.searchParams.set('after', String(BigInt(id) - 1n))
@@ -88,8 +88,8 @@ function readItems(list: unknown): readonly unknown[] {
 }
 
 /**
- * What an Error body says. A proxy's error response may have another body: then the status is all there is to
- * say.
+ * Returns what an Error body says. A proxy's error response may have another body: then the status is all
+ * there is to say.
  */
 export function readError({ status, reason, body }: WireResponse): {
   readonly code: string
@@ -108,9 +108,9 @@ export function readError({ status, reason, body }: WireResponse): {
 }
 
 /**
- * An error in the data file is told in a header as well, where characters beyond ASCII stand as `\u00e9`.
- * People see the characters, except those that have no picture of their own or change the order of what
- * follows.
+ * Returns what is wrong with the data file in the characters of people. Since a header tells it, too, those
+ * beyond ASCII stand as `\u00e9`. Those that have no picture of their own, or change the order of what
+ * follows, stay so.
  */
 function decodeEscapes(text: string): string {
   // A doubled backslash is one of the text itself, and what follows it is no escape.

@@ -1,7 +1,15 @@
 /** The reference: the service's own OpenAPI document as text for people, and each operation as a form. */
 import type { ApiKey } from './api-key.ts'
 import { createCopyButton } from './copy.ts'
-import { type Child, cloneTemplate, createElement, fill, find, getElement, inline } from './dom.ts'
+import {
+  type Child,
+  cloneTemplate,
+  createElement,
+  fill,
+  getDescendant,
+  getElement,
+  createCodeSpans,
+} from './dom.ts'
 import type { Document, Entry, Response } from './openapi-document.ts'
 import { connectTryForm } from './try-form.ts'
 import { base } from './wire.ts'
@@ -33,7 +41,7 @@ function createOverview(description: string, entries: readonly Entry[]): Node {
   const address = new URL('v1', base).href
   fill(overview, '.prose', ...paragraphs(description))
   fill(overview, '.bar code', address)
-  find(overview, 'a', HTMLAnchorElement).href = new URL('openapi.json', base).href
+  getDescendant(overview, 'a', HTMLAnchorElement).href = new URL('openapi.json', base).href
   const copy = createCopyButton('Copy', 'base address', () => address)
   fill(overview, '.bar', copy)
   fill(overview, 'ul').prepend(
@@ -75,7 +83,10 @@ function createChip(text: string): HTMLElement {
   return createElement('span', { class: 'chip', 'data-status': text }, text)
 }
 
-/** The dates are those of the headers in the response (RFC 9745, RFC 8594). */
+/**
+ * Creates the notice of an operation that ends. The dates are those of the headers in the response (RFC 9745,
+ * RFC 8594).
+ */
 function createDeprecation(response: Response | undefined): HTMLElement {
   const readHeader = (name: string): string => response?.headers?.[name]?.schema.const ?? ''
   const since = createDate(new Date(Number(readHeader('Deprecation').slice(1)) * 1000))
@@ -93,9 +104,9 @@ function createDate(date: Date): HTMLElement {
 function createResponse([status, { description }]: readonly [string, Response]): readonly Node[] {
   const outcome = status.startsWith('2') ? 'good' : 'bad'
   const term = createElement('dt', { 'data-outcome': outcome }, status === 'default' ? 'other' : status)
-  return [term, createElement('dd', {}, ...inline(description))]
+  return [term, createElement('dd', {}, ...createCodeSpans(description))]
 }
 
 function paragraphs(text: string): readonly Child[] {
-  return text.split('\n\n').map((paragraph) => createElement('p', {}, ...inline(paragraph)))
+  return text.split('\n\n').map((paragraph) => createElement('p', {}, ...createCodeSpans(paragraph)))
 }

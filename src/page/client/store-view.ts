@@ -41,7 +41,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
   let awaited = new AbortController()
   let pollTimer: number | undefined
 
-  /** As if the key had been typed into the form. Resolves once the response is shown. */
+  /** Does what a key that is typed into the form does. Resolves once the response is shown. */
   async function openWithKey(text: string): Promise<void> {
     const key = parseKey(text)
     const keyFault = findKeyFault(key)
@@ -84,7 +84,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     return loadList(firstPage(), 'user')
   }
 
-  /** The buttons are below the table, so its beginning may be out of view. */
+  /** Shows another page, from its beginning, which may be out of view: the buttons are below the table. */
   async function turnTo(place: Place): Promise<void> {
     await loadList(place, 'user')
     getElement('list-title', HTMLElement).scrollIntoView({ block: 'nearest' })
@@ -130,7 +130,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     setDisabled(next, isWaiting || shown?.page.next === undefined)
   }
 
-  /** False when there is no response, or the key was rejected; both are shown to the user. */
+  /** Returns false when there is no response, or the key was rejected; both are shown to the user. */
   function isAccepted(exchange: Exchange): exchange is Exchange & { readonly response: WireResponse } {
     const { response } = exchange
     if (response === undefined) {
@@ -177,7 +177,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
     return shown?.page
   }
 
-  /** Under another status than the chosen one, the pet would not be listed. */
+  /** Shows the page of a pet, of all statuses: under another one than its own, it would not be listed. */
   function showPageOf(pet: Pet): void {
     filter.chooseAll()
     const first = firstPage()
@@ -213,7 +213,8 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
   return {
     openWithKey,
     /**
-     * With the key that this tab has stored; without one, asks for it. Resolves once the response is shown.
+     * Opens the store with the key that this tab has stored; without one, asks for it. Resolves once the
+     * response is shown.
      */
     async openWithStoredKey(): Promise<void> {
       if (apiKey.value === '') return keyForm.ask()
@@ -221,8 +222,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
       await loadList(requested, 'user')
     },
     /**
-     * The statuses to filter by and to choose from. Until it is called, the list can only be shown
-     * unfiltered.
+     * Sets the statuses to filter by and to choose from. Until then, the list can only be shown unfiltered.
      */
     setStatuses(statuses: readonly string[]): void {
       addForm.setStatuses(statuses)
@@ -234,7 +234,7 @@ export function createStoreView(apiKey: ApiKey, wire: WireView) {
 const expiredKey =
   'This key no longer works; the server may have been restarted. Open the link that it printed.'
 
-/** All that the store shows, to tell whether a response has changed it. */
+/** Returns all that the store shows, to tell whether a response has changed it. */
 function readStore(): string {
   return getElement('counter', HTMLElement).textContent ?? ''
 }

@@ -10,8 +10,8 @@ import {
   createElement,
   createLines,
   fill,
-  find,
-  inline,
+  getDescendant,
+  createCodeSpans,
   isEnabled,
   setDisabled,
   setText,
@@ -19,7 +19,7 @@ import {
 import { formatMembers, type Typed } from './exact-json.ts'
 import type { Entry, Field, Operation, Schema } from './openapi-document.ts'
 import { createMessageView, outcomeOf, summarize } from './wire-view.ts'
-import { base, describeResponse, type Exchange, formatCurl, send, type WireRequest } from './wire.ts'
+import { base, createResponseMessage, type Exchange, formatCurl, send, type WireRequest } from './wire.ts'
 
 /** Stands in for the key until one is entered; the form that the interface uses. */
 const placeholder = '<API_KEY>'
@@ -28,7 +28,7 @@ const placeholder = '<API_KEY>'
 export function connectTryForm(card: ParentNode, apiKey: ApiKey, [method, path, operation]: Entry): void {
   const { operationId, summary: title } = operation
   const fields = fieldsOf(operation)
-  const form = find(card, 'form', HTMLFormElement)
+  const form = getDescendant(card, 'form', HTMLFormElement)
   const button = fill(card, '.primary')
   const summary = fill(card, '.summary')
   const response = fill(card, '.message')
@@ -36,7 +36,7 @@ export function connectTryForm(card: ParentNode, apiKey: ApiKey, [method, path, 
   let exchange: Exchange | undefined
 
   function readRequest(): WireRequest {
-    return formatRequest(method, path, fields, new FormData(form))
+    return createRequest(method, path, fields, new FormData(form))
   }
 
   function render(): void {
@@ -47,7 +47,7 @@ export function connectTryForm(card: ParentNode, apiKey: ApiKey, [method, path, 
     summary.dataset['outcome'] = outcomeOf(exchange)
     setText(summary, exchange === undefined ? '' : summarize(exchange))
     response.hidden = exchange?.milliseconds === undefined
-    showResponse(exchange && describeResponse(exchange), true)
+    showResponse(exchange && createResponseMessage(exchange), true)
   }
 
   form.prepend(...fields.map((field) => createField(operationId, field)))
@@ -72,7 +72,7 @@ export function connectTryForm(card: ParentNode, apiKey: ApiKey, [method, path, 
   })
 }
 
-/** All that a request may carry: the parameters, then the members of its JSON body. */
+/** Returns all that a request may carry: the parameters, then the members of its JSON body. */
 function fieldsOf({ parameters = [], requestBody }: Operation): readonly Field[] {
   if (requestBody === undefined) return parameters
   const { schema, examples } = requestBody.content['application/json']
@@ -85,8 +85,8 @@ function fieldsOf({ parameters = [], requestBody }: Operation): readonly Field[]
   return [...parameters, ...members]
 }
 
-/** What was typed, to the digit; an empty field is left out. */
-function formatRequest(method: string, path: string, fields: readonly Field[], typed: FormData): WireRequest {
+/** Creates the request of what was typed, to the digit; an empty field is left out. */
+function createRequest(method: string, path: string, fields: readonly Field[], typed: FormData): WireRequest {
   const readFields = (place: string): readonly Typed[] => {
     const chosen = fields.filter((field) => field.in === place)
     return chosen.map(({ name, schema }) => [name, String(typed.get(name)), schema.type === 'string'])
@@ -101,17 +101,18 @@ function formatRequest(method: string, path: string, fields: readonly Field[], t
   return { method, url, headers: [['Content-Type', 'application/json']], body: formatMembers(members) }
 }
 
-/** What a request needs is filled in with the document's example. */
+/** Creates a field. What a request needs is filled in with the document's example. */
 function createField(operationId: string, field: Field): Node {
   const { name, in: place, description, required = false, schema, example } = field
   const id = `${operationId}-${name}`
   const part = cloneTemplate('field-template')
   const need = required ? 'required' : 'optional'
-  find(part, 'label', HTMLLabelElement).htmlFor = id
+  getDescendant(part, 'label', HTMLLabelElement).htmlFor = id
   fill(part, 'label code', name)
   fill(part, 'label span', need).className = need
-  fill(part, 'p', `${describeType(schema)}, in the ${place}. `, ...inline(description)).id = `${id}-hint`
-  const input = find(part, 'input', HTMLInputElement)
+  fill(part, 'p', `${describeType(schema)}, in the ${place}. `, ...createCodeSpans(description)).id =
+    `${id}-hint`
+  const input = getDescendant(part, 'input', HTMLInputElement)
   Object.assign(input, { id, name, value: required ? String(example) : '' })
   input.setAttribute('aria-describedby', `${id}-hint`)
   if (schema.type === 'integer') input.inputMode = 'numeric'
@@ -123,7 +124,7 @@ function createField(operationId: string, field: Field): Node {
   return part
 }
 
-/** A schema in a few words, such as `integer, 1 to 100, 20 by default`. */
+/** Describes a schema in a few words, such as `integer, 1 to 100, 20 by default`. */
 function describeType({ type, format, minimum, maximum, default: standard, enum: values }: Schema): string {
   let text = values?.join(', ') ?? (format === undefined ? type : `${type} (${format})`)
   if (minimum !== undefined)

@@ -11,8 +11,8 @@ import {
 import { breakLines } from './exact-json.ts'
 import type { ApiKey } from './api-key.ts'
 import {
-  describeRequest,
-  describeResponse,
+  createRequestMessage,
+  createResponseMessage,
   type Exchange,
   formatCurl,
   formatMessage,
@@ -53,9 +53,13 @@ export function createWireView(apiKey: ApiKey) {
     link.textContent = text
     summary.dataset['outcome'] = outcomeOf(exchange)
     panel.setAttribute('aria-busy', String(outcomeOf(exchange) === 'awaited'))
-    // Without an exchange too: the key and the pets must not remain in the document, hidden or not.
-    showRequest(exchange && describeRequest(exchange.request, apiKey.mask(exchange.key)), lineBreaks.checked)
-    showResponse(exchange && describeResponse(exchange), lineBreaks.checked)
+    // This is done without an exchange, too: the key and the pets must not remain in the document, hidden or
+    // not.
+    showRequest(
+      exchange && createRequestMessage(exchange.request, apiKey.mask(exchange.key)),
+      lineBreaks.checked,
+    )
+    showResponse(exchange && createResponseMessage(exchange), lineBreaks.checked)
   }
 
   function go(steps: number): void {
@@ -71,11 +75,11 @@ export function createWireView(apiKey: ApiKey) {
   }
 
   getElement('wire-request-copies', HTMLElement).append(
-    createCopy('Copy', 'request', ({ request, key }) => formatMessage(describeRequest(request, key))),
+    createCopy('Copy', 'request', ({ request, key }) => formatMessage(createRequestMessage(request, key))),
     createCopy('Copy as curl', 'request', ({ request, key }) => formatCurl(request, key)),
   )
   getElement('wire-response-copies', HTMLElement).append(
-    createCopy('Copy', 'response', (exchange) => formatMessage(describeResponse(exchange))),
+    createCopy('Copy', 'response', (exchange) => formatMessage(createResponseMessage(exchange))),
   )
   earlier.addEventListener('click', () => go(-1))
   later.addEventListener('click', () => go(1))
@@ -102,7 +106,7 @@ export function createWireView(apiKey: ApiKey) {
       add(awaited, isBehind)
       return (exchange) => {
         const index = exchanges.indexOf(awaited)
-        // Cleared meanwhile, since the key was forgotten.
+        // All were cleared meanwhile, since the key was forgotten.
         if (index === -1) return
         exchanges.splice(index, 1)
         go(index < current ? -1 : 0)
@@ -116,7 +120,7 @@ export function createWireView(apiKey: ApiKey) {
   }
 }
 
-/** What a summary's colour says. */
+/** Returns what a summary's colour says. */
 export function outcomeOf(exchange: Exchange | undefined): 'awaited' | 'good' | 'bad' {
   if (exchange !== undefined && exchange.milliseconds === undefined) return 'awaited'
   return exchange?.response?.status.toString().startsWith('2') ? 'good' : 'bad'

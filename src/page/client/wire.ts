@@ -32,7 +32,7 @@ export interface Exchange {
  */
 export const base = new URL(location.origin + location.pathname.replace(/\/?$/, '/'))
 
-/** Resolves with undefined when the signal aborted the request; never rejects. */
+/** Sends a request. Resolves with undefined when the signal aborted it; never rejects. */
 export async function send(
   request: WireRequest,
   key: string,
@@ -80,13 +80,13 @@ export interface Message {
   readonly body: string
 }
 
-export function describeRequest(request: WireRequest, key: string): Message {
+export function createRequestMessage(request: WireRequest, key: string): Message {
   const { method, url, body = '' } = request
   const headers = formatHeaders([['Host', url.host], ...withKey(request, key)])
   return { start: `${method} ${url.pathname}${url.search} ${version}`, headers, body }
 }
 
-export function describeResponse({ response, milliseconds }: Exchange): Message {
+export function createResponseMessage({ response, milliseconds }: Exchange): Message {
   if (response === undefined) {
     const start = milliseconds === undefined ? 'Waiting for the response …' : 'No response.'
     return { start, headers: [], body: '' }
@@ -103,7 +103,7 @@ export function formatMessage({ start, headers, body }: Message): string {
   return [start, ...headers, '', body].join('\n').trimEnd()
 }
 
-/** The request as a command for a POSIX shell; `-i` prints the response headers too. */
+/** Formats the request as a command for a POSIX shell; `-i` prints the response headers too. */
 export function formatCurl(request: WireRequest, key: string): string {
   const { method, url, body } = request
   const parts = [`curl -i ${quote(url.href)}`]
