@@ -154,10 +154,14 @@ test('gives an error code the words that a client gets when the failure is real'
     'The storage failed; nothing was stored.',
   )
   assert.equal(await messageOf('storage_failed'), 'The storage failed; no pet can be read now.')
+  const trace = await readToEnd(app.url, formatRequest('TRACE /v1/pets', ['Connection: close']))
+  assert.match(trace, /"The storage failed; no pet can be read now\."/)
   assert.equal(
     await messageOf('data_file_invalid', creation),
     'The data file is not valid (it is refused on purpose); nothing was stored.',
   )
+  assert.equal(await messageOf('invalid_body', creation), 'name: is refused on purpose')
+  assert.equal(await messageOf('invalid_parameter'), 'limit: is refused on purpose')
   assert.equal(
     await messageOf('unauthorized', { headers: { authorization: 'Bearer zz' } }),
     'The API key is not valid.',
@@ -170,6 +174,15 @@ test('gives an error code the words that a client gets when the failure is real'
   app.server.disturb({ fail: 'method_not_allowed' })
   const { headers } = await send(app.url, '/v1/pets', creation)
   assert.equal(headers.get('allow'), 'GET, HEAD, OPTIONS')
+})
+
+test('rejects the promise of fetch for drop, and says why', async (t) => {
+  const store = await createPetStore({ apiKeys: [key], pets: [], fail: 'drop' })
+  t.after(() => store.close())
+  await assert.rejects(store.fetch(new Request('http://pets.test/v1/pets')), {
+    name: 'TypeError',
+    message: 'the connection was closed without a response',
+  })
 })
 
 test('resets the stream for drop on HTTP/2', async (t) => {

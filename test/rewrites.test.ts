@@ -23,7 +23,16 @@ import {
   systemError,
   watchFileSystem,
 } from './file-system.ts'
-import { copyFolder, formatDataFile, isThorough, listFolder, makeFolder, makeOld, share } from './support.ts'
+import {
+  copyFolder,
+  formatDataFile,
+  isThorough,
+  listFolder,
+  makeDataFile,
+  makeFolder,
+  makeOld,
+  share,
+} from './support.ts'
 
 const edited = formatDataFile(petLine(1, 'Max'), petLine(2, 'Mia'))
 
@@ -203,6 +212,15 @@ test('an export is refused where a killed process had moved the file aside, and 
   assert.deepEqual(listFolder(dirname(path)), before)
   const { store } = await openStore(t, path)
   assert.equal(store.size, 2)
+})
+
+test('an export to a file that exists asks for no pets, and leaves the file as it is', async () => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  await assert.rejects(
+    writeDataFile(path, () => assert.fail()),
+    { message: `${path}: exists already; export to a new file` },
+  )
+  assert.deepEqual(namesInFile(path), ['Rex'])
 })
 
 test('an import takes a missing file for one to be restored, as a start does, and otherwise says so', () => {
