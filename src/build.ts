@@ -31,7 +31,7 @@ const formatNodeCheck = (isProgram: boolean): string => `(function () {
 // An older Node cannot load these modules either.
 runInThisContext(formatNodeCheck(true))
 const { builtPage } = await import('./page/build-page.ts')
-const { openApiText, packageVersion, petsSchemaText } = await import('./system/bundled-texts.ts')
+const { openApiText, packageVersion, petsSchemaText } = await import('./text/bundled-texts.ts')
 
 /** Embedding code imports these, or requires them. */
 const libraries = ['index', 'postgres']

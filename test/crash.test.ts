@@ -9,7 +9,7 @@ import nodeFs, { constants } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
-import { parseFileText } from '../src/data-file/file-text.ts'
+import { parseUsableFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import {
@@ -601,7 +601,7 @@ async function assertKeeps(recording: Recording): Promise<void> {
           refusedCount++
           const kept = nodeFs.readdirSync(dirname(path)).find((name) => name.includes('.kept-')) ?? 'none'
           assert.ok(error.message.includes(kept), error.message)
-          return parseFileText(kept, nodeFs.readFileSync(join(dirname(path), kept))).pets
+          return parseUsableFileText(kept, nodeFs.readFileSync(join(dirname(path), kept))).pets
         },
       )
       for (const pet of acknowledged)

@@ -5,7 +5,12 @@
 import assert from 'node:assert/strict'
 import { constants } from 'node:buffer'
 import { describe, test } from 'node:test'
-import { closingBrackets, readFileText, maxAppendPets, parseFileText } from '../src/data-file/file-text.ts'
+import {
+  closingBrackets,
+  parseFileText,
+  maxAppendPets,
+  parseUsableFileText,
+} from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
 import { findDamage } from '../src/data-file/damage.ts'
 import type { Pet } from '../src/options/types.ts'
@@ -23,10 +28,10 @@ const append = formatAppend([pet(2)], false).toString()
 
 /** How many pets stay, where the damage begins and what it is; undefined when it is not repaired. */
 function repair(text: string | Buffer): { count: number; petsEnd: number; isOfCopy: boolean } | undefined {
-  const torn = readFileText(Buffer.from(text))
+  const torn = parseFileText(Buffer.from(text))
   const damage = findDamage(torn)
   if (damage === undefined) return undefined
-  const { pets } = parseFileText('pets.json', damage.repaired)
+  const { pets } = parseUsableFileText('pets.json', damage.repaired)
   return { count: pets.length, petsEnd: torn.petsEnd, isOfCopy: damage.isOfCopy }
 }
 
@@ -55,7 +60,7 @@ test('repairs an append that is cut off at any byte', () => {
 })
 
 test('takes what is too long for a text of Node for no append', () => {
-  const torn = readFileText(Buffer.from(`${head},\n  {"id":2,"na`))
+  const torn = parseFileText(Buffer.from(`${head},\n  {"id":2,"na`))
   assert.equal(findDamage(torn), undefined)
   const tail = Buffer.alloc(constants.MAX_STRING_LENGTH + 1)
   assert.equal(findDamage({ ...torn, tail }), undefined)
@@ -293,14 +298,14 @@ describe('takes out a hole, wherever it is, and keeps each whole pet before and 
           holes.push({ from, to: Math.min(from + 512 * sectors, text.length) })
       for (const { from, to } of share(holes, 40)) {
         const holed = Buffer.from(text).fill(0, from, to)
-        const torn = readFileText(holed)
+        const torn = parseFileText(holed)
         const damage = findDamage(torn)
         const whole = spans.filter(({ start, end }) => end <= from || start >= to)
         if (damage === undefined) {
           assert.equal(whole.length === 0 || text.indexOf('[') >= 512, true, `${from} to ${to}`)
           continue
         }
-        const repaired = parseFileText('pets.json', damage.repaired)
+        const repaired = parseUsableFileText('pets.json', damage.repaired)
         assert.deepEqual(sortedNames(repaired.pets), sortedNames(whole), `${from} to ${to}`)
         const rest = damage.damaged.length
         assert.ok(rest <= to - from + 500, `${from} to ${to}: ${rest} bytes`)
@@ -340,7 +345,7 @@ function holeBefore(pets: readonly Pet[], index: number, part: string) {
     const moved = lines.with(0, JSON.stringify({ ...pets[0], name: 'x'.repeat(length) }))
     const text = formatDataFile(...moved)
     const from = text.indexOf(part, text.indexOf(moved[index] ?? ''))
-    if (from % 512 === 0) return findDamage(readFileText(Buffer.from(text).fill(0, from, from + 512)))
+    if (from % 512 === 0) return findDamage(parseFileText(Buffer.from(text).fill(0, from, from + 512)))
   }
   throw new Error('no such place')
 }
@@ -359,7 +364,7 @@ test('takes out a hole that begins behind the sign, the dot or the e of a number
     const moved = text.replace(filler, 'x'.repeat(512 + 512 - (at % 512)))
     const from = moved.indexOf(part, moved.indexOf('"id":2'))
     assert.equal(from % 512, 0)
-    assert.equal(findDamage(readFileText(Buffer.from(moved).fill(0, from)))?.isOfCopy, false, number)
+    assert.equal(findDamage(parseFileText(Buffer.from(moved).fill(0, from)))?.isOfCopy, false, number)
   }
 })
 
@@ -374,6 +379,15 @@ test('takes out a hole in a pet behind which 128 whole ones stand, and none befo
     assert.equal(damage?.isOfCopy, isOfCopy, `${behind}`)
     if (damage !== undefined) assert.equal(damage.missingWords, 'id 20 was there, or was never given')
   }
+})
+
+test('takes no object in a member of its own for a pet, where a hole is in the pet', () => {
+  const pets = Array.from({ length: 40 }, (_, index) => ({ ...pet(index + 1), name: 'x' }))
+  const long = { visits: [{ day: 1 }, { day: 2 }], ...pet(20), name: 'y'.repeat(800) }
+  assert.equal(
+    holeBefore(pets.with(19, long), 19, 'yyy')?.missingWords,
+    'id 20 was there, or was never given',
+  )
 })
 
 test('takes out no pet with a mistake just behind a hole', () => {
@@ -403,8 +417,8 @@ test('names no ids of a hole in a file whose ids do not ascend', () => {
   for (const ids of orders) {
     const text = Buffer.from(formatDataFile(...ids.map((id) => JSON.stringify(pet(id)))))
     for (let from = 512; from + 1024 < text.length; from += 512) {
-      const damage = findDamage(readFileText(Buffer.from(text).fill(0, from, from + 512)))
-      const holed = parseFileText('pets.json', damage?.repaired ?? Buffer.alloc(0))
+      const damage = findDamage(parseFileText(Buffer.from(text).fill(0, from, from + 512)))
+      const holed = parseUsableFileText('pets.json', damage?.repaired ?? Buffer.alloc(0))
       const kept = ids.filter((id) => holed.pets.some((each) => each.id === id))
       const doAscend = kept.every((id, index) => index === 0 || id > (kept[index - 1] ?? 0))
       if (!doAscend) assert.equal(damage?.missingWords, 'pets may have been there', `${from}`)
@@ -414,7 +428,7 @@ test('names no ids of a hole in a file whose ids do not ascend', () => {
 
 test('names the highest id behind a hole where the end is cut off, too', () => {
   const behind = `,\n    ${petLine(9, 'Mia')},\n    {"id":10,"na`
-  const damage = findDamage(readFileText(Buffer.from(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)))
+  const damage = findDamage(parseFileText(Buffer.from(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)))
   const expected = 'ids 2 to 8 were there, or were never given, ids above 9 may be given again'
   assert.equal(damage?.missingWords, expected)
 })
@@ -424,7 +438,7 @@ test('names no ids of a hole behind a pet whose id is still to be filled in', ()
   const before = Buffer.from(head + withoutId)
   const padded = `${head}${withoutId.replace('x', 'x'.repeat(513 - (before.length % 512)))}`
   const text = `${padded}${'\0'.repeat(512)},\n    ${petLine(9, 'Mia')}${closing}`
-  assert.equal(findDamage(readFileText(Buffer.from(text)))?.missingWords, 'pets may have been there')
+  assert.equal(findDamage(parseFileText(Buffer.from(text)))?.missingWords, 'pets may have been there')
 })
 
 test('never lets text before and behind a hole join into a pet', () => {
@@ -432,7 +446,7 @@ test('never lets text before and behind a hole join into a pet', () => {
   const text = Buffer.from(formatDataFile(...lines))
   const known = new Set(lines)
   for (let from = 512; from < text.length - 512; from += 512) {
-    const damage = findDamage(readFileText(Buffer.from(text).fill(0, from, from + 512)))
+    const damage = findDamage(parseFileText(Buffer.from(text).fill(0, from, from + 512)))
     const repaired = (damage?.repaired ?? Buffer.alloc(0)).toString()
     for (const line of repaired.match(/\{"id".*\}/g) ?? []) assert.ok(known.has(line), line)
   }
@@ -479,7 +493,7 @@ test('leaves anything else alone than one hole on the bounds of sectors', () => 
 test('reads a hole, and what looks like one, in time that is proportional to it', () => {
   const start = headBefore(0) + '\0'.repeat(512)
   const measure = (count: number): number => {
-    const text = readFileText(Buffer.from(`${start}${'"name":"{x'.repeat(count)}`))
+    const text = parseFileText(Buffer.from(`${start}${'"name":"{x'.repeat(count)}`))
     const before = performance.now()
     assert.equal(findDamage(text)?.isOfCopy, false)
     return performance.now() - before

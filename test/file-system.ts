@@ -4,7 +4,7 @@ import nodeFs from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import type { FileSystem } from '../src/data-file/disk.ts'
-import { findUnusable, readFileText } from '../src/data-file/file-text.ts'
+import { findUnusable, parseFileText } from '../src/data-file/file-text.ts'
 import type { Pet, PetWithoutId } from '../src/options/types.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
@@ -230,7 +230,7 @@ export function namesInFile(path: string): readonly string[] {
 
 /** Whether a start takes this text as it is. */
 export function isValidFile(text: string): boolean {
-  return findUnusable(readFileText(Buffer.from(text)), 'pets.json') === undefined
+  return findUnusable(parseFileText(Buffer.from(text)), 'pets.json') === undefined
 }
 
 /** A pet's line in a data file. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
-import { formatFile, formatWithIds, parseFileText, readFileText } from '../src/data-file/file-text.ts'
+import { formatFile, formatWithIds, parseUsableFileText, parseFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
@@ -16,7 +16,7 @@ const closing = '\n  ]\n}\n'
 /** The errors in a text, a line each. */
 function findErrors(text: string): readonly string[] {
   try {
-    parseFileText('pets.json', Buffer.from(text))
+    parseUsableFileText('pets.json', Buffer.from(text))
   } catch (error) {
     assert.ok(error instanceof DataFileUnusable)
     return error.message.split('\n')
@@ -26,7 +26,7 @@ function findErrors(text: string): readonly string[] {
 
 test('reads back what it wrote', () => {
   const text = Buffer.from(head + formatAppend([pet], false).toString())
-  const parsed = parseFileText('pets.json', text)
+  const parsed = parseUsableFileText('pets.json', text)
   assert.deepEqual(parsed.pets[1], pet)
   assert.equal(parsed.petsEnd, text.length - closing.length)
   assert.deepEqual(parsed.tail, Buffer.from(closing))
@@ -49,7 +49,7 @@ test('fills in ids above those in the file and above those given before', () => 
     `{"pets":[{"name":"a","categoryId":1},${petLine(7, 'b')},{"name":"c","categoryId":1}]}`,
   )
   const ids = (highestId: number): unknown =>
-    readFileText(text, highestId).pets.map(({ id, name }) => `${id}${name}`)
+    parseFileText(text, highestId).pets.map(({ id, name }) => `${id}${name}`)
   assert.deepEqual(ids(0), ['7b', '8a', '9c'])
   assert.deepEqual(ids(20), ['7b', '21a', '22c'])
 })

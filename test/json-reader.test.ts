@@ -1,8 +1,9 @@
 /** Exact JSON: held against JSON.parse for what it reads and refuses, and against BigInt for its integers. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { InexactNumber, isInt64, maxInt64, minInt64, parseNumber } from '../src/json/int64.ts'
+import { isInt64, maxInt64, minInt64, parseNumber } from '../src/json/int64.ts'
 import { JsonFault, JsonReader, parseJson, lineAndColumnOf } from '../src/json/json.ts'
+import { InexactNumber } from '../src/text/words.ts'
 import { createRandom } from './support.ts'
 
 const seed = 20_301_205

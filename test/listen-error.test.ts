@@ -1,7 +1,7 @@
 /** What a person is told of a server that cannot listen: the setting to change, and to what. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { explainListenError } from '../src/http/address.ts'
+import { toListenError } from '../src/http/address.ts'
 import { systemError } from './file-system.ts'
 
 test('names the setting to change for each error that a person can mend, and keeps its code and cause', () => {
@@ -18,7 +18,7 @@ test('names the setting to change for each error that a person can mend, and kee
   }
   for (const [code, sentence] of Object.entries(sentences)) {
     const cause = systemError(code)
-    const error = explainListenError(cause, 80, 'pets.test')
+    const error = toListenError(cause, 80, 'pets.test')
     assert.ok(error instanceof Error && 'code' in error && error.code === code)
     assert.match(error.message, sentence)
     assert.equal(error.cause, cause)
@@ -32,15 +32,15 @@ test('names the setting to change for each error that a person can mend, and kee
     ['EINVAL', 'fe80::1', /^host: fe80::1 is a link-local address, .* such as fe80::1%eth0$/],
     ['EINVAL', 'FE80::1%none', /^host: FE80::1%none is a link-local address, .* such as FE80::1%eth0$/],
   ] as const) {
-    const error = explainListenError(systemError(code), 80, host)
+    const error = toListenError(systemError(code), 80, host)
     assert.ok(error instanceof Error)
     assert.match(error.message, sentence)
   }
   const unexplained = systemError('EINVAL')
-  assert.equal(explainListenError(unexplained, 80, 'pets.test'), unexplained)
-  const reserved = explainListenError(systemError('EACCES'), 5000, 'pets.test')
+  assert.equal(toListenError(unexplained, 80, 'pets.test'), unexplained)
+  const reserved = toListenError(systemError('EACCES'), 5000, 'pets.test')
   assert.ok(reserved instanceof Error)
   assert.equal(reserved.message, 'port: 5000 is reserved by the system; choose another port')
   const other = systemError('EMFILE')
-  assert.equal(explainListenError(other, 80, 'pets.test'), other)
+  assert.equal(toListenError(other, 80, 'pets.test'), other)
 })

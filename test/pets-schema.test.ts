@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import * as v from 'valibot'
-import { parseFileText } from '../src/data-file/file-text.ts'
+import { parseUsableFileText } from '../src/data-file/file-text.ts'
 import { SeedPetSchema } from '../src/pet/pet-rules.ts'
 import { defaultStatus, petMembers, petStatuses, formatPet } from '../src/pet/pet.ts'
 import { root } from './support.ts'
@@ -30,7 +30,7 @@ const schema = JSON.parse(readFileSync(join(root, 'data/pets.schema.json'), 'utf
 const members = schema.definitions.pet.properties
 
 test('data/pets.json holds a dozen pets, of every status and of several categories', () => {
-  const { pets } = parseFileText('data/pets.json', dataFile)
+  const { pets } = parseUsableFileText('data/pets.json', dataFile)
   assert.deepEqual(
     pets.map(({ id }) => id),
     Array.from({ length: 12 }, (_, index) => index + 1),
@@ -40,7 +40,7 @@ test('data/pets.json holds a dozen pets, of every status and of several categori
 })
 
 test('data/pets.json has the layout that the server writes, and names its schema', () => {
-  const { pets } = parseFileText('data/pets.json', dataFile)
+  const { pets } = parseUsableFileText('data/pets.json', dataFile)
   const lines = pets.map((pet) => `    ${formatPet(pet)}`).join(',\n')
   const head = '{\n  "$schema": "./pets.schema.json",\n  "pets": [\n'
   assert.equal(dataFile.toString(), `${head}${lines}\n  ]\n}\n`)
@@ -49,7 +49,7 @@ test('data/pets.json has the layout that the server writes, and names its schema
 test('data/pets.schema.json has exactly the members of the file and of a pet', () => {
   assert.deepEqual(Object.keys(schema.properties), ['$schema', 'pets'])
   assert.deepEqual(Object.keys(members), petMembers, 'data/pets.schema.json, properties')
-  const { pets } = parseFileText('data/pets.json', dataFile)
+  const { pets } = parseUsableFileText('data/pets.json', dataFile)
   const required = petMembers.filter((member) => {
     const withoutIt = { ...pets[0], [member]: undefined }
     return !v.is(SeedPetSchema, JSON.parse(JSON.stringify(withoutIt)))

@@ -18,7 +18,7 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { clock } from '../src/system/clock.ts'
 import type { PetStoreServer, PetStoreServerOptions } from '../src/options/types.ts'
-import { openApiText } from '../src/system/bundled-texts.ts'
+import { openApiText } from '../src/text/bundled-texts.ts'
 import { limitEachTest } from './time-limit.ts'
 
 limitEachTest()

@@ -9,7 +9,7 @@ import nodeFs from 'node:fs'
 import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
-import { parseFileText } from '../src/data-file/file-text.ts'
+import { parseUsableFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
@@ -295,7 +295,9 @@ async function run(
   })
   const listed = again === undefined ? undefined : listAll(again)
   const kept = nodeFs.readdirSync(killed).filter((name) => name.includes('.kept-'))
-  const keptPets = kept.flatMap((name) => parseFileText(name, nodeFs.readFileSync(join(killed, name))).pets)
+  const keptPets = kept.flatMap(
+    (name) => parseUsableFileText(name, nodeFs.readFileSync(join(killed, name))).pets,
+  )
   await again?.close()
   await store?.close()
   nodeFs.rmSync(folder, { recursive: true })
@@ -304,7 +306,7 @@ async function run(
 
   const told = said.some((line) => line.includes('no pet can be added') && !line.includes('cannot be used:'))
   const isRefused = refusal !== undefined
-  const edited = edit === undefined ? undefined : parseFileText('edit', Buffer.from(edit)).pets
+  const edited = edit === undefined ? undefined : parseUsableFileText('edit', Buffer.from(edit)).pets
   const onDisk = [...(listed ?? []), ...keptPets]
   const isOnDisk = ({ id, name }: Pet): boolean => onDisk.some((pet) => pet.id === id && pet.name === name)
   // An editor may have read a pet that is then refused, and a rollback may remove it again.

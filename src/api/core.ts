@@ -22,7 +22,7 @@ import { perhapsStored, PetStoreError, storageFailure, type Store } from '../sto
 import { clock } from '../system/clock.ts'
 import { describeBug } from '../system/errors.ts'
 import { exposedHeaders, formatValidQuery } from './operations.ts'
-import { codeReply, failOnPurpose } from './refusals.ts'
+import { codeReply, toFailureReply } from './refusals.ts'
 import { createRouteFinder, findMountFault, isBelowV1, type Route } from './routes.ts'
 
 /** `onResponse` and `onError` must not throw. */
@@ -59,16 +59,16 @@ export function createCore(options: CoreOptions): DisturbableCore {
    * Holds the request back, and lets it fail on purpose if it is to: before the checks or, where the store
    * was to act first, after that.
    */
-  async function answerDisturbed(arrival: Arrival, current: InFlight): Promise<Reply> {
+  async function respondDisturbed(arrival: Arrival, current: InFlight): Promise<Reply> {
     const failure = await disturbances.holdAndDraw(arrival)
-    if (failure === undefined) return answer(arrival, current)
-    if (failure.isAfterStore) await answer(arrival, current)
+    if (failure === undefined) return respond(arrival, current)
+    if (failure.isAfterStore) await respond(arrival, current)
     else current.route = routes.findUnchecked(arrival)
-    return failOnPurpose(failure, arrival, routes.methods)
+    return toFailureReply(failure, arrival, routes.methods)
   }
 
   /** Checks the framing, the path, the method and the key, in this order. The operation checks the rest. */
-  function answer(arrival: Arrival, current: InFlight): Reply | Promise<Reply> {
+  function respond(arrival: Arrival, current: InFlight): Reply | Promise<Reply> {
     checkFraming(arrival)
     const { route, parameter, search } = routes.match(arrival)
     current.route = route
@@ -135,7 +135,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
         if (arrival.body.stopReason !== undefined) throw arrival.body.stopReason
         if (isClosing) throw new HttpError('shutting_down')
         const isDisturbed = !disturbances.isCalm && isBelowV1(arrival.target, basePath)
-        reply = await (isDisturbed ? answerDisturbed(arrival, current) : answer(arrival, current))
+        reply = await (isDisturbed ? respondDisturbed(arrival, current) : respond(arrival, current))
       } catch (error) {
         if (error === clientGone) {
           settle(current)

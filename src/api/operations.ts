@@ -11,11 +11,11 @@ import {
   textReply,
   type Reply,
 } from '../http/response.ts'
-import { toId } from '../json/int64.ts'
-import { describe, escapeNonAscii } from '../json/words.ts'
+import { parseId } from '../json/int64.ts'
 import { NewPetSchema } from '../pet/pet-rules.ts'
 import { petStatusChoice, petStatuses, formatPet } from '../pet/pet.ts'
 import type { PetPage, PetQuery, Store } from '../store/store.ts'
+import { describe, escapeNonAscii } from '../text/words.ts'
 import { petNotFound } from './refusals.ts'
 
 interface OperationRequest {
@@ -113,7 +113,7 @@ interface ListParameter<Value> {
 /** These are the parameters of a list, in the order of the request log and of messages. */
 const listParameters: { readonly [Name in keyof ListQuery]: ListParameter<ListQuery[Name]> } = {
   limit: {
-    parse: toLimit,
+    parse: parseLimit,
     expected: `an integer from ${pageSizes.minimum} to ${pageSizes.maximum}`,
   },
   status: {
@@ -122,7 +122,7 @@ const listParameters: { readonly [Name in keyof ListQuery]: ListParameter<ListQu
   },
   after: {
     // 0 is not an id; it stands for the first page, so that a client can start its loop with it.
-    parse: (text) => (text === '0' ? 0 : toId(text)),
+    parse: (text) => (text === '0' ? 0 : parseId(text)),
     expected: 'the id of a pet or 0',
   },
 }
@@ -160,8 +160,8 @@ function parsePetQuery(query: URLSearchParams): PetQuery {
   return { limit: limit ?? pageSizes.default, status, after }
 }
 
-function toLimit(text: string): number | undefined {
-  const limit = Number(toId(text) ?? 0)
+function parseLimit(text: string): number | undefined {
+  const limit = Number(parseId(text) ?? 0)
   return limit >= pageSizes.minimum && limit <= pageSizes.maximum ? limit : undefined
 }
 
@@ -201,7 +201,7 @@ export const getPet: Operation = {
   headers: ['Deprecation', deprecation, 'Sunset', sunset],
   createHandler(store) {
     return async ({ parameter: petId }) => {
-      const id = toId(petId)
+      const id = parseId(petId)
       const pet = id === undefined ? undefined : await store.get(id)
       if (pet === undefined) throw petNotFound(petId)
       return textReply(200, formatPet(pet))

@@ -8,7 +8,6 @@ import type { Failure } from '../http/disturbance.ts'
 import { type Arrival, isSafe } from '../http/request.ts'
 import { refusalReply, HttpError, httpErrors, type Reply, InvalidValues } from '../http/response.ts'
 import { findPath } from '../http/router.ts'
-import { describe } from '../json/words.ts'
 import {
   type NoCreationCode,
   type PetStoreError,
@@ -17,6 +16,7 @@ import {
   perhapsStored,
   storageFailure,
 } from '../store/store.ts'
+import { describe } from '../text/words.ts'
 
 export const errorCodes = {
   ...httpErrors,
@@ -63,13 +63,13 @@ const dropped: Reply = {
 }
 
 /** Returns the reply of a failure on purpose. `methods` are all that any path takes. */
-export function failOnPurpose(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
+export function toFailureReply(failure: Failure, arrival: Arrival, methods: readonly string[]): Reply {
   const { outcome, isAskedFor, isAfterStore } = failure
   if (outcome === 'drop') return dropped
   if (outcome === 'hang') return { ...dropped, hangs: true }
   // Any other outcome is a known code, since settings take no others.
   if (!/^\d/.test(outcome))
-    return { ...failWithCode(outcome as ErrorCode, arrival, isAfterStore, methods), isOnPurpose: true }
+    return { ...toCodeReply(outcome as ErrorCode, arrival, isAfterStore, methods), isOnPurpose: true }
   const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
   if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
   const code = 'failed_on_purpose'
@@ -81,7 +81,7 @@ export function failOnPurpose(failure: Failure, arrival: Arrival, methods: reado
  * Returns the reply with this code as a client gets it when the failure is real, as far as that is known
  * without one.
  */
-function failWithCode(
+function toCodeReply(
   code: ErrorCode,
   arrival: Arrival,
   isAfterStore: boolean,

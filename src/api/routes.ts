@@ -10,8 +10,8 @@ import { type HeaderList, HttpError, InvalidValues, textReply, type Reply } from
 import { createRouter, findPath, type Match } from '../http/router.ts'
 import { builtPage } from '../page/build-page.ts'
 import { PetStoreError, type Store } from '../store/store.ts'
-import { openApiText, petsSchemaText } from '../system/bundled-texts.ts'
 import { attempt } from '../system/errors.ts'
+import { openApiText, petsSchemaText } from '../text/bundled-texts.ts'
 import { type Handler, operations } from './operations.ts'
 import { codeReply, errorCodes, formatAllow, methodNotAllowed } from './refusals.ts'
 
@@ -144,8 +144,8 @@ function always(...content: readonly [text: string, headers?: HeaderList, type?:
 }
 
 /**
- * Returns whether an app has made `/` of the path that it mounts the service under: connect and Vite do so of
- * `/store` and of `/store/`.
+ * Returns whether an app was asked for the path that it mounts the service under, without a slash at its end:
+ * connect and Vite make `/` of `/store`, as they do of `/store/`, where the page is.
  */
 function isMountPath({ originalTarget, target }: Arrival, basePath: string): boolean {
   if (basePath === '' || typeof originalTarget !== 'string' || findPath(target) !== '/') return false

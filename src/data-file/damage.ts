@@ -30,7 +30,7 @@ import {
   firstSeparator,
   maxAppendPets,
   openingBrackets,
-  readFileText,
+  parseFileText,
   separator,
 } from './file-text.ts'
 
@@ -94,7 +94,7 @@ export function findDamage(fileText: FileText, highestGivenId: Int64 = 0): Damag
   if (!isOfCopy && !isOfCrash(traces)) return undefined
   const damage = { isOfCopy, ...takeOut(fileText, text, found, highestGivenId) }
   // Any other fault is a person's, such as an id that stands both before the damage and behind it.
-  return readFileText(damage.repaired).faultCount === 0 ? damage : undefined
+  return parseFileText(damage.repaired).faultCount === 0 ? damage : undefined
 }
 
 /** Returns undefined if a pet has a fault that comes neither from a hole nor from the end of the text. */

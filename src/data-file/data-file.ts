@@ -22,6 +22,7 @@ import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
+import type { Damage } from './damage.ts'
 import {
   type Disk,
   type Identity,
@@ -34,6 +35,7 @@ import {
 import type { Release } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
+import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
 import {
   canBeReadAtOnce,
   findRemedy,
@@ -43,8 +45,6 @@ import {
   readUntilSettled,
   refuseTooLarge,
 } from './reading.ts'
-import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
-import type { Damage } from './damage.ts'
 
 /**
  * On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this
@@ -288,7 +288,7 @@ export class DataFile implements Adapter<PetData> {
       return
     }
     if (outcome.is === 'unread') {
-      this.#become(outcome)
+      this.#become({ is: 'unread' })
       return
     }
     if (outcome.hasSyncFailed) this.#noteFailedSync(outcome.error)

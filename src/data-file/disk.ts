@@ -5,9 +5,9 @@
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { nameUnseen } from '../json/words.ts'
 import { tryAgain } from '../system/clock.ts'
 import { attempt, describeSystemError, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
+import { nameUnseen } from '../text/words.ts'
 
 export type FileSystem = typeof nodeFs
 

@@ -4,10 +4,10 @@
  */
 import { maxInt64, type Int64 } from '../json/int64.ts'
 import { byteOrderMarkLength, JsonFault, JsonReader, lineAndColumnOf } from '../json/json.ts'
-import { shorten } from '../json/words.ts'
 import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
+import { shorten } from '../text/words.ts'
 import { DataFileUnusable } from './disk.ts'
 
 export const openingBrackets = Buffer.from('{\n  "pets": [')
@@ -74,13 +74,13 @@ export interface FileText {
  * the faults together; a syntax error ends the pass, and the pets are those before it. Ids that are filled in
  * are above `highestGivenId`.
  */
-export function readFileText(bytes: Buffer, highestGivenId: Int64 = 0): FileText {
+export function parseFileText(bytes: Buffer, highestGivenId: Int64 = 0): FileText {
   return new FilePass(bytes).read(highestGivenId)
 }
 
 /** Throws a DataFileUnusable. */
-export function parseFileText(shownPath: string, bytes: Buffer): FileText {
-  const text = readFileText(bytes)
+export function parseUsableFileText(shownPath: string, bytes: Buffer): FileText {
+  const text = parseFileText(bytes)
   const unusable = findUnusable(text, shownPath)
   if (unusable !== undefined) throw unusable
   return text

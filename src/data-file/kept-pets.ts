@@ -4,12 +4,12 @@
  * Any other name, such as `pets.json.kept-old`, is a person's.
  */
 import { basename, dirname, join } from 'node:path'
-import { nameUnseen } from '../json/words.ts'
 import { formatPetCount, type Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt, systemFailure } from '../system/errors.ts'
+import { nameUnseen } from '../text/words.ts'
 import { type Disk, DataFileUnusable } from './disk.ts'
-import { formatFile, parseFileText } from './file-text.ts'
+import { formatFile, parseUsableFileText } from './file-text.ts'
 import { writeBeside, formatTime, temporaryName } from './new-files.ts'
 
 /** Even the shortest pet takes more bytes in a file. */
@@ -139,7 +139,7 @@ export function findKeptFiles(disk: Disk): readonly KeptFile[] {
     attempt(() => {
       const prefix = `${basename(place)}.kept-`
       for (const name of disk.fs.readdirSync(dirname(place))) {
-        const time = name.startsWith(prefix) ? toTime(name.slice(prefix.length)) : undefined
+        const time = name.startsWith(prefix) ? parseTime(name.slice(prefix.length)) : undefined
         if (time === undefined) continue
         const path = join(dirname(place), name)
         // A read of a FIFO would wait for somebody who writes into it.
@@ -159,7 +159,7 @@ export function findUnfinishedFile(disk: Disk): string | undefined {
 }
 
 /** Returns undefined if the text is no time as formatTime writes it. */
-function toTime(text: string): number | undefined {
+function parseTime(text: string): number | undefined {
   const time = Date.parse(text.replace(/-(\d\d)-(\d\d\.)/, ':$1:$2'))
   return !Number.isNaN(time) && formatTime(time) === text ? time : undefined
 }
@@ -173,7 +173,7 @@ export function sayKeptFiles(disk: Disk): void {
 }
 
 /** Returns the error; if there are kept pets, it also says what to do to go on with these or the file. */
-export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
+export function withKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUnusable {
   const files = findKeptFiles(disk)
   const last = files.at(-1)
   if (last === undefined) {
@@ -196,6 +196,6 @@ export function nameKeptPets(disk: Disk, unusable: DataFileUnusable): DataFileUn
 }
 
 function describePetCount(disk: Disk, path: string): string {
-  const text = attempt(() => parseFileText(describePath(disk, path), disk.fs.readFileSync(path)))
+  const text = attempt(() => parseUsableFileText(describePath(disk, path), disk.fs.readFileSync(path)))
   return text === undefined ? 'an unknown number of pets' : formatPetCount(text.pets.length)
 }

@@ -7,11 +7,11 @@ import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
+import { type Damage, findDamage } from './damage.ts'
 import { type Disk, type Identity, isSame, DataFileChanged, DataFileUnusable, isChanged } from './disk.ts'
-import { findUnusable, type FileText, readFileText } from './file-text.ts'
+import { findUnusable, type FileText, parseFileText } from './file-text.ts'
 import { findKeptFiles, findUnfinishedFile } from './kept-pets.ts'
 import { isOldFileAside, refuseDoubtfulOldFile } from './new-files.ts'
-import { type Damage, findDamage } from './damage.ts'
 
 /** A file that keeps changing is read again for this long, while the server runs or at a start. */
 const maxEditWaitMs = 1500
@@ -54,7 +54,7 @@ export async function readText(disk: Disk, highestGivenId: Int64): Promise<Found
   const { bytes, identity, fault: fileFault } = await disk.read()
   // Pets that do not fit into the memory are not read.
   const fault = fileFault ?? findPetsFault(bytes)
-  const text = readFileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
+  const text = parseFileText(fault === undefined ? bytes : Buffer.alloc(0), highestGivenId)
   const unusable =
     fault === undefined ? findUnusable(text, disk.shownPath) : DataFileUnusable.ofFile(disk.shownPath, fault)
   return { text, identity, highestGivenId, unusable }

@@ -4,15 +4,15 @@
  */
 import { dirname } from 'node:path'
 import type { Int64 } from '../json/int64.ts'
-import { nameUnseen } from '../json/words.ts'
 import type { Pet } from '../pet/pet.ts'
 import { attempt, errorCode, isNoRoom, isSystemError } from '../system/errors.ts'
+import { nameUnseen } from '../text/words.ts'
 import type { Damage } from './damage.ts'
 import { DataFile, type PetData } from './data-file.ts'
 import { Disk, type DiskOptions, DataFileUnusable } from './disk.ts'
 import { DataFileInUse, type Release, lockFile } from './file-lock.ts'
-import { formatFile, parseFileText, readFileText } from './file-text.ts'
-import { nameKeptPets, sayKeptFiles, findKeptFiles } from './kept-pets.ts'
+import { formatFile, parseUsableFileText, parseFileText } from './file-text.ts'
+import { withKeptPets, sayKeptFiles, findKeptFiles } from './kept-pets.ts'
 import { isOldFileAside, linkIfMissing, refuseDoubtfulOldFile, writeWhole } from './new-files.ts'
 import { findRemedy, measureFile, readText, readUntilSettled, refuseTooLarge } from './reading.ts'
 
@@ -96,7 +96,7 @@ function toStartRefusal(disk: Disk, error: unknown): unknown {
   const fault = isSystemError(error)
     ? DataFileUnusable.ofFile(disk.shownPath, describeStartFailure(disk, error))
     : error
-  return fault instanceof DataFileUnusable ? nameKeptPets(disk, fault) : fault
+  return fault instanceof DataFileUnusable ? withKeptPets(disk, fault) : fault
 }
 
 /** What is in a file, and what a start would do to it. */
@@ -136,7 +136,7 @@ async function inspectOnce(disk: Disk): Promise<InspectedFile> {
     const why = remedy === 'restore' ? 'restore it, since a rewrite was interrupted' : 'create it'
     throw DataFileUnusable.ofFile(disk.shownPath, `is missing; a start would ${why}`)
   }
-  const served = remedy === undefined ? found.text : readFileText(remedy.repaired)
+  const served = remedy === undefined ? found.text : parseFileText(remedy.repaired)
   const missingIdCount = served.filledIds.length
   const error = remedy !== undefined || missingIdCount > 0 ? disk.findRewriteError() : undefined
   if (error !== undefined) throw disk.rewriteRefusal(disk.describeRewriteFailure(error))
@@ -155,7 +155,7 @@ export function refuseMissing(disk: Disk): void {
   if (disk.statIdentity() !== undefined) return
   refuseLostLink(disk)
   if (isOldFileAside(disk)) return refuseDoubtfulOldFile(disk, findKeptFiles(disk).length > 0)
-  throw nameKeptPets(disk, DataFileUnusable.ofFile(disk.shownPath, 'is missing'))
+  throw withKeptPets(disk, DataFileUnusable.ofFile(disk.shownPath, 'is missing'))
 }
 
 /**
@@ -175,7 +175,7 @@ export async function writeDataFile(path: string, readPets: () => Promise<readon
     )
   const pets = await readPets()
   const bytes = Buffer.concat([...formatFile(pets)])
-  parseFileText(disk.shownPath, bytes)
+  parseUsableFileText(disk.shownPath, bytes)
   await disk.makeFolder()
   const target = disk.findTarget()
   const giveName = (newPath: string) => (linkIfMissing(disk, newPath, target) ? target : undefined)

@@ -25,7 +25,7 @@ export class ListenError extends Error {
 }
 
 /** Returns a ListenError if it is known what a person can change, otherwise the error as it is. */
-export function explainListenError(error: unknown, port: number, host: string): unknown {
+export function toListenError(error: unknown, port: number, host: string): unknown {
   const unknownHost = `host: ${host} could not be looked up; give an address, such as 0.0.0.0 for all addresses of this machine`
   const sentences: Partial<Record<string, string>> = {
     EADDRINUSE: `port: ${port} is taken by another program on ${host}; stop that program, or choose another port`,

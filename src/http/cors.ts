@@ -2,7 +2,7 @@
  * CORS, without credentials (Fetch standard): which pages may read responses, what a preflight lets through,
  * and what is wrong with an origin as a person writes it.
  */
-import { describe } from '../json/words.ts'
+import { describe } from '../text/words.ts'
 import type { Arrival } from './request.ts'
 import type { Reply } from './response.ts'
 

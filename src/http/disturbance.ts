@@ -2,10 +2,10 @@
  * What is done to requests under `/v1` on purpose, for demos and tests: they are held back, and they fail.
  * Knows no operation; what an error code says to a client is for api/refusals.ts.
  */
-import { describe } from '../json/words.ts'
 import { clock } from '../system/clock.ts'
-import { clientGone, type Arrival } from './request.ts'
+import { describe } from '../text/words.ts'
 import { isPreflight } from './cors.ts'
+import { clientGone, type Arrival } from './request.ts'
 
 export const maxDelayMs = 10_000
 

@@ -9,7 +9,7 @@ export const maxHeadBytes = 16_384
  * A connection may have this many requests without a response; one more ends it. Load generators pipeline up
  * to 16.
  */
-export const maxUnanswered = 32
+export const maxOpenExchanges = 32
 
 /**
  * At most this many bytes of bodies wait for their turn on a connection: beyond it, nothing more is read

@@ -5,7 +5,7 @@
 import buffer from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { byteOrderMarkLength, JsonFault, parseJson, lineAndColumnOf } from '../json/json.ts'
-import { describe } from '../json/words.ts'
+import { describe } from '../text/words.ts'
 import { EmbeddingError } from '../system/errors.ts'
 import { maxBodyBytes } from './limits.ts'
 import { HttpError, type HttpErrorCode, type Reply } from './response.ts'
@@ -134,6 +134,7 @@ export function bodyTooLarge(): HttpError {
 
 /** Rejects with an HttpError, or as RequestBody.read does. */
 export async function readBody(request: Arrival): Promise<unknown> {
+  if (request.body.stopReason !== undefined) throw request.body.stopReason
   checkBodyHead(request)
   request.askForBody?.()
   request.askForBody = undefined
@@ -141,8 +142,7 @@ export async function readBody(request: Arrival): Promise<unknown> {
 }
 
 /** Throws where the head is enough to refuse the body. */
-function checkBodyHead({ headers, isRepeated, body }: Arrival): void {
-  if (body.stopReason !== undefined) throw body.stopReason
+function checkBodyHead({ headers, isRepeated }: Arrival): void {
   const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
   if (isRepeated('content-type'))
     throw new HttpError('unsupported_media_type', `Content-Type: is given more than once; ${whatToSend}`)

@@ -2,7 +2,7 @@
  * Finds the resource that a request target names (RFC 9112 section 3.2). Splits by hand: `new URL` would take
  * the `//evil` of `//evil/v1/pets` for a host, and tidy the rest.
  */
-import { shorten } from '../json/words.ts'
+import { shorten } from '../text/words.ts'
 import { HttpError } from './response.ts'
 
 export interface Match<Resource> {

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
-import { explainListenError, formatUrl, refuseBun } from './address.ts'
+import { toListenError, formatUrl, refuseBun } from './address.ts'
 import { clientGone, createArrival, type Arrival, type Core } from './request.ts'
 import {
   completeTimeouts,
@@ -14,7 +14,7 @@ import {
   lingerMs,
   maxArrivalsInTurn,
   maxBodyBytes,
-  maxUnanswered,
+  maxOpenExchanges,
   maxWaitingBodyBytes,
   nodeLimits,
   type SomeTimeouts,
@@ -29,7 +29,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   const timeouts = completeTimeouts(someTimeouts)
   /** The first exchange of a connection is being handled, until its response is sent. */
   const connections = new Map<Socket, Exchange[]>()
-  /** After a syntax error, Node fails on all later bytes, too. Only the first failure is answered. */
+  /** After a syntax error, Node fails on all later bytes, too. Only the first failure gets a response. */
   const refused = new WeakSet<Socket>()
   /** These are handled at the end of this turn. */
   const due: Exchange[] = []
@@ -76,7 +76,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
   server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
   server.on('connect', ({ socket }: IncomingMessage) => socket.resume())
-  server.on('clientError', (error, socket: Socket) => answerFault(socket, toErrorCode(error)))
+  server.on('clientError', (error, socket: Socket) => refuseUnparsed(socket, toErrorCode(error)))
 
   /**
    * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies
@@ -92,7 +92,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
     if (arrivedInTurn === maxArrivalsInTurn) {
       for (const each of connections.keys()) each.pause()
     }
-    if (exchanges.length === maxUnanswered) return void socket.destroy()
+    if (exchanges.length === maxOpenExchanges) return void socket.destroy()
     const arrival = createArrival(request, httpVersion, socket)
     const exchange = { socket, arrival, response }
     exchanges.push(exchange)
@@ -164,7 +164,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
-  function answerFault(socket: Socket, code: HttpErrorCode): void {
+  function refuseUnparsed(socket: Socket, code: HttpErrorCode): void {
     if (refused.has(socket) || !socket.writable) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
@@ -185,7 +185,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
      */
     async listen(port: number, host: string): Promise<string> {
       await once(server.listen({ port, host, backlog }), 'listening').catch((error: unknown) => {
-        throw explainListenError(error, port, host)
+        throw toListenError(error, port, host)
       })
       // Without a listener, a connection that could not be accepted (EMFILE) would end the process.
       server.on('error', () => {})

@@ -1,18 +1,11 @@
 /** 64-bit integers, and the numbers of JSON without a loss. */
+import { InexactNumber } from '../text/words.ts'
 
 /** From -2^63 to 2^63-1: a `number` from -(2^53-1) to 2^53-1, and a `bigint` outside of that range. */
 export type Int64 = number | bigint
 
 export const maxInt64 = 2n ** 63n - 1n
 export const minInt64 = -(2n ** 63n)
-
-/** Keeps the text of a number that a double would falsify (see parseNumber). */
-export class InexactNumber {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
-  }
-}
 
 export function isInt64(value: unknown): value is Int64 {
   return typeof value === 'bigint' ? value >= minInt64 && value <= maxInt64 : Number.isSafeInteger(value)
@@ -33,7 +26,7 @@ export function nextInt64(value: Int64): Int64 | undefined {
 /**
  * Reads a canonical decimal from 1 to 2^63-1 (no sign, no leading zero); returns undefined for anything else.
  */
-export function toId(text: string): Int64 | undefined {
+export function parseId(text: string): Int64 | undefined {
   if (!/^[1-9]\d{0,18}$/.test(text)) return undefined
   if (text.length < 16) return Number(text)
   const id = BigInt(text)

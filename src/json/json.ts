@@ -1,7 +1,7 @@
 /** Exact JSON (RFC 8259), with the place of every error. */
 import buffer from 'node:buffer'
-import { InexactNumber, parseNumber } from './int64.ts'
-import { nameCodePoint, unseen } from './words.ts'
+import { InexactNumber, nameCodePoint, unseen } from '../text/words.ts'
+import { parseNumber } from './int64.ts'
 
 /**
  * The text is not JSON from this offset on. An offset at its length means that the text ends too soon: what

@@ -6,7 +6,8 @@ import * as v from 'valibot'
 import { findKeyFault } from '../http/bearer-auth.ts'
 import { maxDelayMs, type DelayMs, findFailuresFault } from '../http/disturbance.ts'
 import { httpErrors } from '../http/response.ts'
-import { expected, expectedInteger, expectedMessage, expectedValid, describe } from '../json/words.ts'
+import { expected, expectedInteger, expectedMessage, expectedValid } from '../text/schemas.ts'
+import { describe } from '../text/words.ts'
 import { storeErrorCodes } from '../store/store.ts'
 import { findOriginFault } from '../http/cors.ts'
 
@@ -103,7 +104,7 @@ export const settings = {
       `milliseconds from 0 to ${maxDelayMs}, or [minimum, maximum] in this order`,
       isDelay,
     ),
-    parse: toDelay,
+    parse: parseDelay,
     textWords: `milliseconds from 0 to ${maxDelayMs}, such as 300 or 200-800`,
   },
   fail: {
@@ -168,7 +169,7 @@ function isDelay(value: unknown): boolean {
   return isInRange && minimum <= maximum && others.length === 0
 }
 
-function toDelay(text: string): unknown {
+function parseDelay(text: string): unknown {
   const [, minimum, maximum] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text || '0') ?? []
   return maximum === undefined ? Number(minimum) : [Number(minimum), Number(maximum)]
 }

@@ -5,7 +5,8 @@
 import * as v from 'valibot'
 import { isInt64, normalizeInt64, type Int64 } from '../json/int64.ts'
 import { isObject } from '../json/json.ts'
-import { expected, expectedMessage, expectedValid, shorten } from '../json/words.ts'
+import { expected, expectedMessage, expectedValid } from '../text/schemas.ts'
+import { shorten } from '../text/words.ts'
 import {
   isPetMember,
   defaultStatus,

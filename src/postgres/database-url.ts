@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
-import { describe } from '../json/words.ts'
+import { describe } from '../text/words.ts'
 import { describeSystemError } from '../system/errors.ts'
 
 const urlPattern =

@@ -2,7 +2,7 @@
  * Pets in PostgreSQL, on a pool of pg's: the tables, which are made and never altered, and the statements.
  */
 import { normalizeInt64 } from '../json/int64.ts'
-import { escapeNonAscii } from '../json/words.ts'
+import { escapeNonAscii } from '../text/words.ts'
 import { petStatuses, type EachMember, type Pet, type PetWithoutId } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 import { describeError, errorCode } from '../system/errors.ts'
@@ -200,16 +200,16 @@ export async function prepareTables(pool: PostgresPool): Promise<void> {
   await refuseEncoding(pool)
   const check = () => query(pool, checkTables)
   await check().catch(async (error: unknown) => {
-    if (errorCode(error) !== '42P01') return explain(pool, error)
+    if (errorCode(error) !== '42P01') return refuseWithRemedy(pool, error)
     // A table is missing. If another server makes the tables at the same moment, this waits for its end and
     // is then refused, even with IF NOT EXISTS; so a second check tells whether all is well.
     return query(pool, createTables).catch((refusal: unknown) =>
-      check().catch(() => explain(pool, refusal, createTables)),
+      check().catch(() => refuseWithRemedy(pool, refusal, createTables)),
     )
   })
   // A read-only database refuses this, and does not need it. And an import may hold the row.
   await query(pool, raiseCounter).catch((error: unknown) =>
-    errorCode(error).startsWith('42') ? explain(pool, error) : [],
+    errorCode(error).startsWith('42') ? refuseWithRemedy(pool, error) : [],
   )
 }
 
@@ -222,7 +222,7 @@ async function refuseEncoding(connections: Connections): Promise<void> {
  * Says what to run if the tables or the role's privileges are the reason (SQLSTATE class 42). That is one
  * line, to be copied from a log, which has a time before each.
  */
-async function explain(pool: PostgresPool, error: unknown, missing = ''): Promise<never> {
+async function refuseWithRemedy(pool: PostgresPool, error: unknown, missing = ''): Promise<never> {
   if (!errorCode(error).startsWith('42')) throw error
   const [row] = await query<{ role: string }>(pool, 'SELECT quote_ident(current_user) AS role')
   const remedy =

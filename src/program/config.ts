@@ -6,7 +6,7 @@ import { isIPv4 } from 'node:net'
 import { basename, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import * as v from 'valibot'
-import { describe } from '../json/words.ts'
+import { describe } from '../text/words.ts'
 import { maskUser, findPathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
 import { type DatabaseAddress, parseDatabaseUrl } from '../postgres/database-url.ts'
 

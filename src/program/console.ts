@@ -10,7 +10,7 @@ import { fingerprint } from '../http/bearer-auth.ts'
 import { formatUrl } from '../http/address.ts'
 import type { RequestLog } from '../http/request-log.ts'
 import { isLoopback, type Config } from './config.ts'
-import { packageVersion } from '../system/bundled-texts.ts'
+import { packageVersion } from '../text/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { errorCode } from '../system/errors.ts'
 
@@ -153,7 +153,7 @@ export function formatStartText(
       `API key for this run: ${createdKey} (set PETSTORE_API_KEYS to choose your own)`,
     createdKey === undefined &&
       `API keys, by the first digits of their SHA-256: ${apiKeys.map(fingerprint).join(', ')}`,
-    ...formatSettings(config),
+    ...listSettings(config),
     // A browser never sends the part after `#`; the page reads the key from it.
     `Page: ${url}/${key === undefined ? '' : `#key=${key}`}`,
     key === undefined ? 'Try, with your API key instead of YOUR_API_KEY:' : 'Try:',
@@ -164,7 +164,7 @@ export function formatStartText(
 }
 
 /** Formats the settings that are easily left in a file, and likely mistakes. */
-export function formatSettings({ fail, delayMs, basePath, hints }: Config): readonly string[] {
+export function listSettings({ fail, delayMs, basePath, hints }: Config): readonly string[] {
   const heldMs = [delayMs].flat().join('-')
   return [
     ...(fail === 'none' ? [] : [`Failures on purpose: ${fail}`]),

@@ -8,14 +8,14 @@ import { inspectDataFile, type InspectedFile } from '../data-file/start.ts'
 import { ListenError } from '../http/address.ts'
 import { defaultTimeouts } from '../http/limits.ts'
 import type { PetStoreServerOptions, RequestLog, StorageServer } from '../options/types.ts'
-import { nameUnseen } from '../json/words.ts'
+import { nameUnseen } from '../text/words.ts'
 import { startPetStore } from '../pet-store-server.ts'
 import { formatPetCount } from '../pet/pet.ts'
 import { connectDatabase, type Database } from '../postgres/database.ts'
 import { DatabaseUnusable } from '../postgres/connections.ts'
 import { exportPets, importPets } from '../postgres/transfer-pets.ts'
 import { sayUnkeptMs } from '../store/file-store.ts'
-import { packageVersion } from '../system/bundled-texts.ts'
+import { packageVersion } from '../text/bundled-texts.ts'
 import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
 import {
@@ -27,7 +27,7 @@ import {
   ConfigError,
   parseConfig,
 } from './config.ts'
-import { formatEntry, formatSettings, formatStartText, createConsole } from './console.ts'
+import { formatEntry, listSettings, formatStartText, createConsole } from './console.ts'
 
 /**
  * A close cuts off the requests in flight after closeMs (5 s), and says a little later that pets are not kept
@@ -121,7 +121,7 @@ async function check(
   let dataFile: string | undefined
   try {
     const config = parseConfig(process.env, given, argumentFaults)
-    lines.push(...formatSettings(config))
+    lines.push(...listSettings(config))
     const { database } = config
     if (database === undefined) dataFile = config.dataFile
     else lines.push(...database.notes, 'The settings have no fault. The database was not asked.')

@@ -2,7 +2,7 @@
  * The store in memory has the pets that it was given, and those that were created since. It knows no file.
  */
 import { nextInt64, type Int64 } from '../json/int64.ts'
-import { describe } from '../json/words.ts'
+import { describe } from '../text/words.ts'
 import { fillIds, type Pet, type PetWithoutId, type SeedPet } from '../pet/pet.ts'
 import { completeSeeds } from '../pet/seeds.ts'
 import { PetIndex } from './pet-index.ts'

@@ -4,7 +4,8 @@
  */
 import * as v from 'valibot'
 import { isInt64, type Int64 } from '../json/int64.ts'
-import { expected, nameUnseen } from '../json/words.ts'
+import { expected } from '../text/schemas.ts'
+import { nameUnseen } from '../text/words.ts'
 import { PetSchema } from '../pet/pet-rules.ts'
 import type { Pet, PetWithoutId } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'

@@ -1,7 +1,7 @@
 /** Holds answers against the document: each one's status, headers and body, as the operation that it belongs to says. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import { openApiText } from '../../src/system/bundled-texts.ts'
+import { openApiText } from '../../src/text/bundled-texts.ts'
 
 export interface ReceivedAnswer {
   /** Unknown for the answer to what is no readable request. */

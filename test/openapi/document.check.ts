@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { openApiText } from '../../src/system/bundled-texts.ts'
+import { openApiText } from '../../src/text/bundled-texts.ts'
 import { makeFolder, runTool, writeDocument } from './tools.ts'
 
 test('is valid against the schema of OpenAPI 3.1', async () => {

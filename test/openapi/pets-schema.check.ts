@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { DataFileUnusable } from '../../src/data-file/disk.ts'
-import { parseFileText } from '../../src/data-file/file-text.ts'
+import { parseUsableFileText } from '../../src/data-file/file-text.ts'
 import { petStatuses } from '../../src/pet/pet.ts'
 import { root } from '../support.ts'
 
@@ -154,7 +154,7 @@ function toFile(pet: string): string {
 
 function isTaken(text: string): boolean {
   try {
-    parseFileText('pets.json', Buffer.from(text))
+    parseUsableFileText('pets.json', Buffer.from(text))
     return true
   } catch (error) {
     if (error instanceof DataFileUnusable) return false

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openApiText } from '../../src/system/bundled-texts.ts'
+import { openApiText } from '../../src/text/bundled-texts.ts'
 import { cleanEnvironment } from '../support.ts'
 
 export const folder = fileURLToPath(new URL('.', import.meta.url))

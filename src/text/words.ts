@@ -1,9 +1,12 @@
-/**
- * Values in words and texts in which nothing is unseen, for messages; and schemas for a single value, whose
- * messages have it in words: `expected a function, got 5`.
- */
-import * as v from 'valibot'
-import { InexactNumber } from './int64.ts'
+/** Values in words, and texts in which nothing is unseen, for messages. */
+
+/** Keeps the text of a number that a double would falsify (see parseNumber in json/int64.ts). */
+export class InexactNumber {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
 
 /** Describes a value in a few words: scalars as JSON, everything else by its kind. */
 export function describe(value: unknown): string {
@@ -39,27 +42,4 @@ export function nameCodePoint(character: string): string {
 /** Makes each character that is not plain ASCII an escape as in JSON, such as `\u00e4`. */
 export function escapeNonAscii(text: string): string {
   return text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
-
-export function expectedMessage(words: string) {
-  return ({ input }: { readonly input: unknown }): string => `expected ${words}, got ${describe(input)}`
-}
-
-export function expected<Value>(words: string, isValue: (value: unknown) => boolean) {
-  return v.custom<Value>(isValue, expectedMessage(words))
-}
-
-/** Takes a text in which `findFault` finds nothing; what it finds is the message. */
-export function expectedValid(words: string, findFault: (text: string) => string | undefined) {
-  const isValid = (text: string) => findFault(text) === undefined
-  return v.pipe(
-    v.string(expectedMessage(words)),
-    v.check(isValid, ({ input }) => String(findFault(input))),
-  )
-}
-
-export function expectedInteger(words: string, minimum: number, maximum: number) {
-  const isValue = (value: unknown) =>
-    Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
-  return expected<number>(`${words} from ${minimum} to ${maximum}`, isValue)
 }
