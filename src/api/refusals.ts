@@ -69,7 +69,7 @@ export function toFailureReply(failure: Failure, arrival: Arrival, methods: read
   if (outcome === 'hang') return { ...dropped, hangs: true }
   // Any other outcome is a known code, since settings take no others.
   if (!/^\d/.test(outcome))
-    return { ...toCodeReply(outcome as ErrorCode, arrival, isAfterStore, methods), isOnPurpose: true }
+    return { ...toReplyAsIfReal(outcome as ErrorCode, arrival, isAfterStore, methods), isOnPurpose: true }
   const headers = ['429', '503'].includes(outcome) ? ['Retry-After', '1'] : []
   if (isAskedFor) headers.push('Preference-Applied', `code=${outcome}`)
   const code = 'failed_on_purpose'
@@ -81,7 +81,7 @@ export function toFailureReply(failure: Failure, arrival: Arrival, methods: read
  * Returns the reply with this code as a client gets it when the failure is real, as far as that is known
  * without one.
  */
-function toCodeReply(
+function toReplyAsIfReal(
   code: ErrorCode,
   arrival: Arrival,
   isAfterStore: boolean,

@@ -97,8 +97,9 @@ async function writeKeptFiles(
   const time = Math.max(clock.now(), findKeptFiles(disk).at(-1)?.time ?? 0)
   const paths: string[] = []
   const failures: unknown[] = []
-  for (const place of await findKeepingPlaces(disk, servedTarget)) {
+  for (const place of findKeepingPlaces(disk, servedTarget)) {
     try {
+      await disk.makeFolder(dirname(place))
       // Each try would fill a disk that has too little room.
       if (disk.measureRoom(dirname(place)).freeBytes < pets.length * minKeptPetBytes)
         throw systemFailure('ENOSPC')
@@ -111,16 +112,11 @@ async function writeKeptFiles(
   return paths
 }
 
-/**
- * Returns the places whose folder is there. If none is there any more, the folder of the path is made anew.
- */
-async function findKeepingPlaces(disk: Disk, servedTarget: string): Promise<readonly string[]> {
+/** Returns the places whose folder is there; if none is there any more, that of the path. */
+function findKeepingPlaces(disk: Disk, servedTarget: string): readonly string[] {
   const places = [...new Set([disk.findGivenPlace() ?? servedTarget, servedTarget])]
   const found = places.filter((place) => disk.isFolder(dirname(place)))
-  if (found.length > 0) return found
-  const [first = servedTarget] = places
-  await disk.makeFolder(dirname(first))
-  return [first]
+  return found.length > 0 ? found : places.slice(0, 1)
 }
 
 /** Returns the name of a file for messages, with its folder if that is not the folder of the data file. */
