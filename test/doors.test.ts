@@ -314,7 +314,8 @@ describe('on HTTP/2', () => {
       stream.on('error', () => {})
       stream.write(pet)
       for (let turn = 0; turn < i; turn++) await new Promise(setImmediate)
-      stream.destroy(new Error('cancelled'))
+      // Without an error, Node's server tells the end of the body, too.
+      stream.destroy(i % 2 === 0 ? new Error('cancelled') : undefined)
     }
     assert.equal((await read(ask({ ':path': '/v1/pets' }))).text, JSON.stringify([rex]))
   })
