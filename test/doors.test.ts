@@ -1,6 +1,6 @@
 /** The ways into the service besides its own server: `fetch`, HTTP/2, and what apps put around a listener. */
 import assert from 'node:assert/strict'
-import { EventEmitter, once } from 'node:events'
+import { EventEmitter, getEventListeners, once } from 'node:events'
 import {
   connect as connectHttp2,
   constants,
@@ -216,6 +216,15 @@ describe('fetch', () => {
     controller.abort()
     await assert.rejects(response, { name: 'AbortError' })
     assert.equal(store.countPets(), 1)
+  })
+
+  test('leaves no listener at a signal that outlives the request', async (t) => {
+    const store = await create(t)
+    const { signal } = new AbortController()
+    // Node's own Request has a listener at the signal, too.
+    const request = { url: 'http://pets.test/v1/pets', method: 'GET', headers: new Headers(json), signal }
+    assert.equal((await store.fetch(request as Request)).status, 200)
+    assert.deepEqual(getEventListeners(signal, 'abort'), [])
   })
 
   test('tells onError that the body was read before, and what to do about it', async (t) => {

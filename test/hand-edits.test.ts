@@ -396,6 +396,14 @@ describe('an edit that has read a pet in flight', () => {
   })
 })
 
+test('takes no pet for its own that was in the file before the creation, whatever its name', async (t) => {
+  const path = makeDataFile([rex, mia])
+  const { store } = await openStore(t, path)
+  writeFileSync(path, formatDataFile(rex, mia, petLine(3, 'Kit')))
+  assert.equal((await store.create(newPet('Kit'))).id, 4)
+  assert.deepEqual(namesInFile(path), ['Rex', 'Mia', 'Kit', 'Kit'])
+})
+
 test("takes over an edit in place that is made right after the first write over a person's closing brackets", async (t) => {
   // A person's closing brackets that are shorter than ours, as long, and longer.
   for (const end of [']}', '\n\n\n ]}\n', '\n  ]\n}\n\n']) {
