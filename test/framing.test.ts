@@ -124,6 +124,7 @@ describe('refuses, closes and answers the next client', () => {
         const answer = await client.read()
         assertWholeRefusal(answer, status, code)
         assert.equal(answer.headers.get('connection'), 'close')
+        assert.ok(answer.headers.has('date'), 'RFC 9110 6.6.1')
         await client.closed
         await assert.rejects(client.read(), /ended behind ""/)
         assert.deepEqual(readPetLines(app.dataFile), [])

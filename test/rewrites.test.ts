@@ -651,3 +651,23 @@ test('a file that needs ids is read once, and rewritten when its folder may be w
   await lines.next(/^reloaded 1 pet: /)
   assert.deepEqual(namesInFile(path), ['Mia'])
 })
+
+test('goes on where each of many rewrites has met one edit, and has then worked', async (t) => {
+  const path = makeDataFile([petLine(1, 'Rex')])
+  let isArmed = false
+  const fileSystem = watchFileSystem({
+    before({ name }) {
+      if (!isArmed || name !== 'renameSync') return
+      isArmed = false
+      nodeFs.appendFileSync(path, ' ')
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  for (let round = 1; round <= 12; round++) {
+    nodeFs.writeFileSync(path, `{"pets":[{"name":"Rex ${round}","categoryId":1}]}`)
+    isArmed = true
+    await store.create(newPet('Mia'))
+    assert.equal(isArmed, false)
+    assert.deepEqual(namesIn(store), [`Rex ${round}`, 'Mia'])
+  }
+})

@@ -15,6 +15,8 @@ describe('finds', () => {
     // Percent-encoding (RFC 3986 sections 2.2 and 6.2.2.2): `%70` is `p`, `%2F` is no `/`.
     '/pets/%6eew': ['new'],
     '/pets/a%2Fb': ['pet', 'a/b'],
+    // It is decoded once: `%25` is the `%` of an id, and begins no escape.
+    '/pets/%2531': ['pet', '%31'],
     '/pets/__proto__': ['pet', '__proto__'],
     // Absolute-form (RFC 9112 section 3.2.2).
     'http://elsewhere/pets': ['pets'],

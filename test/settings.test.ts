@@ -363,6 +363,13 @@ test('prints neither user nor password of a URL that is given for another settin
     })
 })
 
+test('refuses an import and an export with an empty path, as of a variable that is not set, and starts nothing', () => {
+  for (const name of ['import', 'export'])
+    assert.throws(() => parseConfig({ PETSTORE_API_KEYS: 'a' }, { [name]: '' }), {
+      message: `--${name}: expected the path of a file, got ""\n--import, --export: expected one of them, and a database`,
+    })
+})
+
 test('takes a setting whose name is written in other letters for the setting where case does not count, as on Windows', () => {
   const env = { PETSTORE_delay: '300', Petstore_Log: 'info', petstore_dalay: '1' }
   const findUnknown = (isCaseless: boolean): readonly string[] =>
