@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { inspectDataFile, openDataFile } from '../src/data-file/start.ts'
 import { DataFileUnusable } from '../src/data-file/disk.ts'
-import { describeChecked } from '../src/program/main.ts'
+import { describeInspected } from '../src/program/main.ts'
 import { systemError } from './file-system.ts'
 import {
   formatDataFile,
@@ -100,7 +100,7 @@ for (const [what, text, found] of [
     const folder = makeStore(text)
     const before = describeFolder(folder)
     const checked = await inspectDataFile(join(folder, 'pets.json'), { onMessage: assert.fail })
-    assert.equal(describeChecked(checked), found)
+    assert.equal(describeInspected(checked), found)
     assert.deepEqual(describeFolder(folder), before)
   })
 }

@@ -426,6 +426,12 @@ test('names no ids of a hole in a file whose ids do not ascend', () => {
   }
 })
 
+test('says that no id is missing where a hole has taken white space only', () => {
+  const behind = `,\n    ${petLine(2, 'Mia')}${closing}`
+  const damage = findDamage(parseFileText(Buffer.from(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)))
+  assert.equal(damage?.missingWords, 'no id is missing there')
+})
+
 test('names the highest id behind a hole where the end is cut off, too', () => {
   const behind = `,\n    ${petLine(9, 'Mia')},\n    {"id":10,"na`
   const damage = findDamage(parseFileText(Buffer.from(`${headBefore(0)}${'\0'.repeat(512)}${behind}`)))

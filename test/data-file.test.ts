@@ -613,3 +613,17 @@ test('sees an edit of the same length where a file system keeps times in whole s
   assert.equal(id, 3)
   assert.deepEqual(namesInFile(path), ['Rex', 'M', 'Max'])
 })
+
+test('compares no more of the file at a creation the more was appended before', async (t) => {
+  const path = makeDataFile([])
+  const lengths: number[] = []
+  const fileSystem = watchFileSystem({
+    before({ name, args }) {
+      if (name === 'readSync') lengths.push(Number(args[3]))
+    },
+  })
+  const { store } = await openStore(t, path, fileSystem)
+  for (let i = 0; i < 20; i++) await store.create(newPet('x'.repeat(1_000)))
+  assert.ok(lengths.length >= 20)
+  assert.ok(Math.max(...lengths) < 2_000, `${Math.max(...lengths)} bytes`)
+})

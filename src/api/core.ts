@@ -151,7 +151,7 @@ export function createCore(options: CoreOptions): DisturbableCore {
       if (hung !== undefined) await hung
       return sent
     },
-    createRefusal(code, client) {
+    handleUnparsed(code, client) {
       return complete(codeReply(code), { client, start: clock.performanceNow() })
     },
     giveUp(arrival, isWhole) {

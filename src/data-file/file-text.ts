@@ -59,7 +59,7 @@ export interface FileText {
   readonly filledIds: readonly { readonly at: number; readonly id: Int64 }[]
   /** Whether each pet has its id written down, in ascending order. */
   readonly hasAscendingIds: boolean
-  /** At most `maxFaults`, by place. */
+  /** At most `maxFaults`, by offset. */
   readonly faults: readonly Fault[]
   readonly faultCount: number
   readonly syntaxFault: JsonFault | undefined
@@ -96,14 +96,14 @@ export function findUnusable(
     const startRemedy = '; put the pets back, or delete it to start without any'
     return new DataFileUnusable(`${shownPath}: is empty`, 'it is empty', startRemedy)
   }
-  const places = faults.map(({ message, offset, firstAt }) => {
+  const located = faults.map(({ message, offset, firstAt }) => {
     const first = firstAt === undefined ? undefined : lineAndColumnOf(bytes, firstAt)
     const where = first === undefined ? '' : `, first in line ${first.line}, column ${first.column}`
     return { ...lineAndColumnOf(bytes, offset), message: message + where }
   })
-  const [first] = places
+  const [first] = located
   if (first === undefined) return undefined
-  const lines = places.map(({ line, column, message }) => `${shownPath}:${line}:${column}: ${message}`)
+  const lines = located.map(({ line, column, message }) => `${shownPath}:${line}:${column}: ${message}`)
   if (faultCount > maxFaults) lines.push(`${shownPath}: ${andMore(faultCount - maxFaults)}`)
   const more = faultCount === 1 ? '' : ` (${andMore(faultCount - 1)})`
   const summary = `line ${first.line}, column ${first.column}: ${first.message}${more}`

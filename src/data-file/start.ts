@@ -117,11 +117,11 @@ export async function inspectDataFile(path: string, options?: DiskOptions): Prom
   const disk = new Disk(path, options)
   try {
     refuseLostLink(disk)
-    const checked = await readUntilSettled(disk, true, () => inspectOnce(disk))
+    const inspected = await readUntilSettled(disk, true, () => inspectOnce(disk))
     sayKeptFiles(disk)
     const writeError = disk.findWriteError(true)
     if (writeError !== undefined) disk.say(disk.describeReadOnly(writeError))
-    return checked
+    return inspected
   } catch (error) {
     throw toStartRefusal(disk, error)
   }

@@ -41,8 +41,8 @@ export interface Arrival {
 export interface Core {
   /** Never rejects. */
   handle(arrival: Arrival): Promise<Reply>
-  /** The reply to what could not be parsed. */
-  createRefusal(code: HttpErrorCode, client: Client): Reply
+  /** Logs what could not be parsed, and returns the reply to it. */
+  handleUnparsed(code: HttpErrorCode, client: Client): Reply
   /** The reply to a request for which a stop no longer waits; `isWhole`: it has arrived in full. */
   giveUp(arrival: Arrival, isWhole: boolean): Reply
   /** Drops a request whose client has gone, if it is held back. Returns whether it was. */
@@ -109,7 +109,8 @@ export function checkFraming({ http1Version: version, headers, isRepeated }: Arr
   }
   if (version !== '1.1' && version !== '1.0')
     throw new HttpError('malformed_request', 'HTTP: expected version 1.0 or 1.1')
-  // Node takes any list that has it for it (RFC 9110 section 10.1.1).
+  // Node's own check lets every header pass that has `100-continue` in it, whatever else a client expects (RFC
+  // 9110 section 10.1.1).
   if (expect !== undefined && version === '1.1' && expect.toLowerCase() !== '100-continue')
     throw new HttpError('expectation_failed', undefined, { closes: true })
 }

@@ -76,7 +76,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, takeRequest)
   server.on('connect', (request: IncomingMessage) => takeRequest(request, new ServerResponse(request)))
   server.on('connect', ({ socket }: IncomingMessage) => socket.resume())
-  server.on('clientError', (error, socket: Socket) => refuseUnparsed(socket, toErrorCode(error)))
+  server.on('clientError', (error, socket: Socket) => respondToUnparsed(socket, toErrorCode(error)))
 
   /**
    * Requests are handled at the end of the turn of the event loop in which they arrive, and their bodies
@@ -164,11 +164,11 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
   }
 
   /** Responds to what Node refuses, after the responses to the requests before it. */
-  function refuseUnparsed(socket: Socket, code: HttpErrorCode): void {
+  function respondToUnparsed(socket: Socket, code: HttpErrorCode): void {
     if (refused.has(socket) || !socket.writable) return
     refused.add(socket)
     const last = connections.get(socket)?.at(-1)
-    const sendRefusal = (): void => endConnection(socket, core?.createRefusal(code, socket))
+    const sendRefusal = (): void => endConnection(socket, core?.handleUnparsed(code, socket))
     if (last === undefined) sendRefusal()
     // The last request is in its body, so the fault is in that.
     else if (!last.response.req.complete) last.arrival.body.stop(new HttpError(code))

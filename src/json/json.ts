@@ -69,7 +69,6 @@ const backslash = 0x5c
 const minus = 0x2d
 const zero = 0x30
 const nine = 0x39
-/** A Set is much faster to ask than a Buffer. */
 const numberMarks = new Set([...'+-.eE'].map((mark) => mark.charCodeAt(0)))
 const literals = ['true', 'false', 'null']
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/

@@ -131,7 +131,7 @@ async function check(
   }
   if (dataFile !== undefined)
     await inspectDataFile(dataFile, { onMessage: (message) => void lines.push(message) }).then(
-      (checked) => void lines.push(`${nameUnseen(dataFile)}: ${describeChecked(checked)}`),
+      (inspected) => void lines.push(`${nameUnseen(dataFile)}: ${describeInspected(inspected)}`),
       note,
     )
   if (faults.length === 0) return say(lines.join('\n'))
@@ -140,7 +140,7 @@ async function check(
 }
 
 /** Returns what `--check` prints of a file that can be used. */
-export function describeChecked({ petCount, highestId, missingIdCount, repair }: InspectedFile): string {
+export function describeInspected({ petCount, highestId, missingIdCount, repair }: InspectedFile): string {
   const ids = missingIdCount === 1 ? '1 id' : `${missingIdCount} ids`
   const found = formatPetCount(petCount) + (highestId === 0 ? '' : `, the highest id is ${highestId}`)
   const changes = [

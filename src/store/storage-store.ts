@@ -29,7 +29,7 @@ const maxReasonLength = 1000
 /** A storage gives its error this code if it refuses a pet (PetStorage). */
 const petRefused = 'pet_refused'
 
-const isRefusal = (error: unknown) => isError(error) && errorCode(error.cause) === petRefused
+const isPetRefused = (error: unknown) => isError(error) && errorCode(error.cause) === petRefused
 
 const PageSchema = v.object({
   pets: v.array(PetSchema),
@@ -58,7 +58,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
     try {
       return await createTogether(newPets)
     } catch (error) {
-      if (newPets.length === 1 || !isRefusal(error)) throw error
+      if (newPets.length === 1 || !isPetRefused(error)) throw error
     }
     const results: (Pet | Error)[] = []
     for (const newPet of newPets) {
@@ -66,7 +66,7 @@ export function createStorageStore(storage: PetStorage, onMessage?: (message: st
       const last = results.at(-1)
       // A database that no longer responds would use up its time limit for each pet, so the rest is not
       // tried.
-      if (isError(last) && !isRefusal(last)) break
+      if (isError(last) && !isPetRefused(last)) break
     }
     return newPets.map((_, i) => results[i] ?? storageFailure(false, notStored))
   }
