@@ -1,9 +1,9 @@
 /** The text of the data file, without a file: what is read from it, and what is appended. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DataFileUnusable } from '../src/data-file/disk.ts'
-import { formatFile, formatWithIds, parseUsableFileText, parseFileText } from '../src/data-file/file-text.ts'
 import { formatAppend } from '../src/data-file/appender.ts'
+import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
+import { formatFile, formatWithIds, parseUsableFileText, parseFileText } from '../src/data-file/file-text.ts'
 import type { Pet } from '../src/options/types.ts'
 import { petStatusChoice } from '../src/pet/pet.ts'
 import { petLine } from './file-system.ts'

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process'
 import nodeFs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import { inspectDataFile } from '../src/data-file/start.ts'
+import { inspectDataFile } from '../src/data-file/inspection.ts'
 import { openFileStore, type FileStore } from '../src/store/file-store.ts'
 import { clock } from '../src/system/clock.ts'
 import {

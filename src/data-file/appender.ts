@@ -2,7 +2,8 @@
 import type { Pet } from '../pet/pet.ts'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode } from '../system/errors.ts'
-import { type Disk, type Identity, isSame, DataFileChanged } from './disk.ts'
+import { DataFileChanged } from './data-file-errors.ts'
+import { type Disk, type Identity, isSame } from './disk.ts'
 import { closingBrackets, type FileText, formatPets } from './file-text.ts'
 
 /** The end of a file that is served, over which an append writes. */

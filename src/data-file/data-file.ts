@@ -23,15 +23,8 @@ import { clock } from '../system/clock.ts'
 import { attempt, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
 import { append, endOf, type FileEnd, formatAppend, type HalfWritten, rollBack } from './appender.ts'
 import type { Damage } from './damage.ts'
-import {
-  type Disk,
-  type Identity,
-  isSame,
-  seemsUnedited,
-  DataFileChanged,
-  DataFileUnusable,
-  isChanged,
-} from './disk.ts'
+import { DataFileChanged, DataFileUnusable, isChanged } from './data-file-errors.ts'
+import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
 import type { Release } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
@@ -281,7 +274,8 @@ export class DataFile implements Adapter<PetData> {
     const { end, halfWritten } = this.#state
     const outcome = await rollBack(this.#disk, end, halfWritten)
     if (outcome.is === 'durable') {
-      // The bytes of the sync that failed were ours alone, and have been written again.
+      // A sync that has failed was one of the append's own bytes. The roll-back has written over them, and
+      // synced that.
       this.#hasFailedSync = false
       this.#become({ is: 'known', end: outcome.end })
       this.#keeper.discard()

@@ -1,6 +1,6 @@
 /**
- * The disk under a data file, whatever the file contains, and the errors of the two. Each call on the
- * data file and the files beside it, but not those that make the sockets of the lock, goes through
+ * The disk under a data file, whatever the file contains, with its failures in words. Each call on the data
+ * file and the files beside it, but not those that make the sockets of the lock, goes through
  * `FileSystem`, so that tests can record it, delay it and make it fail.
  */
 import nodeFs, { constants, type BigIntStats, type OpenMode } from 'node:fs'
@@ -8,6 +8,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { tryAgain } from '../system/clock.ts'
 import { attempt, describeSystemError, errorCode, isWriteRefused, systemFailure } from '../system/errors.ts'
 import { nameUnseen } from '../text/words.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
 
 export type FileSystem = typeof nodeFs
 
@@ -30,36 +31,6 @@ export interface DiskOptions {
   /** The system that a test simulates; by default the real one. */
   readonly platform?: NodeJS.Platform
 }
-
-/** Why the data file cannot be used, in words for the log and for clients. */
-export class DataFileUnusable extends Error {
-  /** Clients see it, too, so it names no path. */
-  readonly summary: string
-  /** What to do about it, as the end of the message, at a start that finds no kept pets. */
-  readonly startRemedy: string
-  constructor(message: string, summary: string, startRemedy = '') {
-    super(message)
-    this.summary = summary
-    this.startRemedy = startRemedy
-  }
-
-  /** `shownPath`: see Disk. */
-  static ofFile(shownPath: string, what: string): DataFileUnusable {
-    return new DataFileUnusable(`${shownPath}: ${what}`, `it ${what}`)
-  }
-
-  static stillBeingSaved(shownPath: string): DataFileUnusable {
-    return DataFileUnusable.ofFile(shownPath, 'is being written, again and again')
-  }
-}
-
-/**
- * Somebody else has written the file or is writing it, or it was put back. It has to be read again before
- * anything is reported.
- */
-export class DataFileChanged extends Error {}
-
-export const isChanged = (error: unknown): boolean => error instanceof DataFileChanged
 
 export class Disk {
   /**

@@ -8,7 +8,8 @@ import { chmodSync, closeSync, constants, openSync, readdirSync, statSync } from
 import { connect, createServer } from 'node:net'
 import { basename, dirname } from 'node:path'
 import { attempt, describeSystemError, errorCode, isSystemError, systemFailure } from '../system/errors.ts'
-import { type Disk, DataFileUnusable } from './disk.ts'
+import { DataFileUnusable } from './data-file-errors.ts'
+import { type Disk } from './disk.ts'
 
 /** Gives a lock back. */
 export type Release = () => Promise<void>

@@ -8,7 +8,7 @@ import { formatSeedFault, type SeedFault } from '../pet/pet-rules.ts'
 import { formatPet, type Pet } from '../pet/pet.ts'
 import { readPet, noIdLeftFault, SeedList } from '../pet/seeds.ts'
 import { shorten } from '../text/words.ts'
-import { DataFileUnusable } from './disk.ts'
+import { DataFileUnusable } from './data-file-errors.ts'
 
 export const openingBrackets = Buffer.from('{\n  "pets": [')
 export const closingBrackets = Buffer.from('\n  ]\n}\n')

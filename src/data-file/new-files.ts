@@ -11,7 +11,8 @@ import type { Stats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { clock } from '../system/clock.ts'
 import { attempt, errorCode } from '../system/errors.ts'
-import { type Disk, type Identity, seemsUnedited, DataFileChanged, DataFileUnusable } from './disk.ts'
+import { DataFileChanged, DataFileUnusable } from './data-file-errors.ts'
+import { type Disk, type Identity, seemsUnedited } from './disk.ts'
 
 const newName = (target: string): string => `${target}.petstore-new`
 const oldName = (target: string): string => `${target}.petstore-old`

@@ -8,7 +8,8 @@ import { getHeapStatistics } from 'node:v8'
 import type { Int64 } from '../json/int64.ts'
 import { clock, delay, tryAgain } from '../system/clock.ts'
 import { type Damage, findDamage } from './damage.ts'
-import { type Disk, type Identity, isSame, DataFileChanged, DataFileUnusable, isChanged } from './disk.ts'
+import { DataFileChanged, DataFileUnusable, isChanged } from './data-file-errors.ts'
+import { type Disk, type Identity, isSame } from './disk.ts'
 import { findUnusable, type FileText, parseFileText } from './file-text.ts'
 import { findKeptFiles, findUnfinishedFile } from './kept-pets.ts'
 import { isOldFileAside, refuseDoubtfulOldFile } from './new-files.ts'
@@ -111,7 +112,10 @@ export async function findRemedy(
   return damage !== undefined && (isStart || damage.isOfCopy) ? damage : 'none'
 }
 
-/** A pet takes an object with four members, and its places in three lists. Most names take more besides. */
+/**
+ * What a pet takes of the heap at least: an object with four members, and an entry in each of three lists.
+ * Most names take more besides.
+ */
 const minPetHeapBytes = 80
 
 /** The shortest pet, `{"name":"","categoryId":1},`, has this many bytes. */

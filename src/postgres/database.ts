@@ -60,7 +60,7 @@ export async function connectDatabase(
     sslnegotiation: 'postgres' as const,
     ...statementTimeouts,
     idleTimeoutMillis,
-    // An idle connection does not keep a start that fails, an import or an export from its end.
+    // Otherwise an import, an export or a start that fails would end only when its idle connections do.
     allowExitOnIdle: true,
     async onConnect(client: ClientBase) {
       if (session === 'any') return

@@ -1,6 +1,7 @@
 /** Moves all pets between a data file and a database that has the tables: all of them or none. */
 import { Disk, type DiskOptions } from '../data-file/disk.ts'
-import { refuseMissing, writeDataFile, openDataFile } from '../data-file/start.ts'
+import { writeDataFile } from '../data-file/export.ts'
+import { refuseMissing, openDataFile } from '../data-file/start.ts'
 import type { Pet } from '../pet/pet.ts'
 import type { PetStorage } from '../store/store.ts'
 import { type Connections, DatabaseUnusable, send, withClient } from './connections.ts'

@@ -3,8 +3,9 @@
  * creations go through one queue, so they cannot interleave.
  */
 import { Low } from 'lowdb'
+import { DataFileUnusable, isChanged } from '../data-file/data-file-errors.ts'
 import { AppendFailed, type DataFile, type PetData } from '../data-file/data-file.ts'
-import { type Disk, type DiskOptions, DataFileUnusable, isChanged } from '../data-file/disk.ts'
+import { type Disk, type DiskOptions } from '../data-file/disk.ts'
 import { maxAppendPets } from '../data-file/file-text.ts'
 import { openDataFile } from '../data-file/start.ts'
 import { nextInt64, type Int64 } from '../json/int64.ts'

@@ -10,7 +10,8 @@
  * | creation    | the disk has failed the last creation | when one succeeds, an edit was read, or a minute later |
  * | room        | the disk has no room for one          | when a look finds room; if looks cannot see it (a quota), after a success or a minute |
  */
-import { type Disk, DataFileUnusable } from '../data-file/disk.ts'
+import { DataFileUnusable } from '../data-file/data-file-errors.ts'
+import { type Disk } from '../data-file/disk.ts'
 import { clock } from '../system/clock.ts'
 import { isNoRoom } from '../system/errors.ts'
 import { failureKnownMs, type NoCreationCode, stillServed } from './store.ts'
