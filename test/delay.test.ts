@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { PetStorage, RequestLog } from '../src/options/types.ts'
-import { startPetStore } from '../src/pet-store-server.ts'
+import { createPetStore, startPetStore } from '../src/pet-store-server.ts'
 import { clock } from '../src/system/clock.ts'
 import { createGate } from './file-system.ts'
 import {
@@ -15,6 +17,7 @@ import {
   holdTimeouts,
   key,
   makeDataFile,
+  pause,
   readPetLines,
   send,
   startApp,
@@ -181,4 +184,27 @@ test('a request whose client has gone before it could be held back is dropped', 
   await client.closed
   await server.close()
   assert.deepEqual(calls, ['list'])
+})
+
+test('keeps nothing of a request whose client went while it was held back', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  assert.ok(typeof collect === 'function')
+  const store = await createPetStore({ apiKeys: [key], pets: [], delayMs: 10_000 })
+  t.after(() => store.close())
+  const sendAndGo = async (): Promise<WeakRef<Request>> => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const request = new Request('http://pets.test/v1/pets', { headers: { authorization }, signal })
+    const response = store.fetch(request)
+    controller.abort()
+    await assert.rejects(response, { name: 'AbortError' })
+    return new WeakRef(request)
+  }
+  const kept = await sendAndGo()
+  for (let turn = 0; turn < 100 && kept.deref() !== undefined; turn++) {
+    await pause()
+    collect()
+  }
+  assert.equal(kept.deref(), undefined)
 })
