@@ -8,7 +8,7 @@
 import { afterEach, beforeEach } from 'node:test'
 import { Worker } from 'node:worker_threads'
 
-const minutes = process.env['PETSTORE_TEST_THOROUGH'] === '1' ? 30 : 5
+const minutes = process.env['PETSTORE_TEST_THOROUGH'] === '1' ? 30 : 2
 const limitMs = Number(process.env['PETSTORE_TEST_LIMIT_MS'] ?? minutes * 60_000)
 
 /** Each message gives those that run the whole time again. */
