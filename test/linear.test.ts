@@ -9,7 +9,7 @@ import { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { DataFileUnusable } from '../src/data-file/data-file-errors.ts'
 import { maxBodyBytes } from '../src/http/limits.ts'
-import { RequestBody } from '../src/http/request.ts'
+import { RequestBody } from '../src/http/body.ts'
 import { openFileStore } from '../src/store/file-store.ts'
 import { petLine } from './file-system.ts'
 import {

@@ -3,18 +3,11 @@
  * It knows no `node:http`: how requests come and replies go is for the doors (http/server.ts, http/doors.ts).
  */
 import { createBearerAuth } from '../http/bearer-auth.ts'
+import { clientGone, readBody } from '../http/body.ts'
 import { createCors } from '../http/cors.ts'
 import { createDisturbances, type Disturbance } from '../http/disturbance.ts'
 import { createRequestLog } from '../http/request-log.ts'
-import {
-  clientGone,
-  readBody,
-  type Arrival,
-  checkFraming,
-  type Client,
-  type Core,
-  isSafe,
-} from '../http/request.ts'
+import { type Arrival, checkFraming, type Client, type Core, isSafe } from '../http/request.ts'
 import { refusalReply, HttpError, type Reply } from '../http/response.ts'
 import { findPath } from '../http/router.ts'
 import type { PetStoreOptions } from '../options/types.ts'
@@ -145,7 +138,8 @@ export function createCore(options: CoreOptions): DisturbableCore {
       }
       // A stop has given up on the request, and responded.
       if (!settle(current)) return abandoned
-      // It has to hang before it is logged: an onResponse may reset, which ends it.
+      // An onResponse may call reset, which ends all requests that hang. So this one has to hang before it is
+      // logged.
       const hung = reply.hangs === true ? disturbances.hang(arrival) : undefined
       const sent = complete(reply, current)
       if (hung !== undefined) await hung

@@ -28,16 +28,9 @@ import { type Disk, type Identity, isSame, seemsUnedited } from './disk.ts'
 import type { Release } from './file-lock.ts'
 import { type FileText, formatFile, formatWithIds } from './file-text.ts'
 import { PetKeeper } from './kept-pets.ts'
+import { canBeReadAtOnce, refuseTooLarge } from './memory-limits.ts'
 import { removeLeftovers, restoreOldFile, rewriteFile, writeBeside } from './new-files.ts'
-import {
-  canBeReadAtOnce,
-  findRemedy,
-  type FoundText,
-  measureFile,
-  readText,
-  readUntilSettled,
-  refuseTooLarge,
-} from './reading.ts'
+import { findRemedy, type FoundText, measureFile, readText, readUntilSettled } from './reading.ts'
 
 /**
  * On some mounts a renamed file has another inode, so that each rewrite seems to meet an edit. After this
@@ -334,9 +327,9 @@ export class DataFile implements Adapter<PetData> {
   }
 
   /**
-   * Remembers that a sync has failed, unless the file only may not be written: Linux may make a file system
-   * read-only after an error, and Windows refuses a file that another program holds. What is there is then
-   * served.
+   * Remembers that a sync has failed, since the pets that were read may not be on the disk. If the file only
+   * may not be written, that is no such failure: Linux may make a file system read-only after an error, and
+   * Windows refuses a file that another program holds.
    */
   #noteFailedSync(error: unknown): void {
     if (errorCode(error) !== 'EROFS' && !this.#disk.mayBeInUse(error)) this.#hasFailedSync = true

@@ -235,7 +235,8 @@ export class Disk {
 
   async makeFolder(folder = dirname(this.findTarget())): Promise<void> {
     if (this.statIdentity(folder) !== undefined) return
-    // A drive that is not there is its own parent.
+    // On Windows, the root of a drive is missing where the drive is, and is its own parent. So mkdir fails
+    // below.
     if (dirname(folder) !== folder) await this.makeFolder(dirname(folder))
     // Node's `recursive` option tries for ever below /proc, whose folders are there and take no new ones
     // (MKDirpSync in https://github.com/nodejs/node/blob/main/src/node_file.cc).
@@ -291,7 +292,7 @@ export class Disk {
     try {
       return this.fs.realpathSync(path)
     } catch (error) {
-      // A drive that is not there is its own parent.
+      // On Windows, the root of a drive is missing where the drive is, and has no folder above it.
       if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
     }
     const folder = this.#followLinks(dirname(path))

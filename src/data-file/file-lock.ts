@@ -55,8 +55,9 @@ export async function lockFile(disk: Disk): Promise<Release> {
 }
 
 /**
- * Returns the address of the folder, which is the same through a bind mount, and that of the path, with the
- * mounts that it is seen through, since the folder may be moved while its server goes on at the path. A new
+ * Returns two addresses, since neither is enough. That of the folder is the same through a bind mount, but an
+ * overlay (of a container) or FAT may give the folder another inode, and it may be moved while its server
+ * goes on at the path. So there is that of the path, too, with the mounts that it is seen through. A new
  * folder may get the inode of one that was removed, but not its birth time.
  */
 function addressesOf(disk: Disk): readonly string[] {

@@ -5,7 +5,8 @@ import { DataFileUnusable } from './data-file-errors.ts'
 import { Disk, type DiskOptions } from './disk.ts'
 import { parseFileText } from './file-text.ts'
 import { sayKeptFiles } from './kept-pets.ts'
-import { findRemedy, measureFile, readText, readUntilSettled, refuseTooLarge } from './reading.ts'
+import { refuseTooLarge } from './memory-limits.ts'
+import { findRemedy, measureFile, readText, readUntilSettled } from './reading.ts'
 import { refuseLostLink, toStartRefusal } from './start.ts'
 
 /** What is in a file, and what a start would do to it. */

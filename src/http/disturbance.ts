@@ -4,8 +4,9 @@
  */
 import { clock } from '../system/clock.ts'
 import { describe } from '../text/words.ts'
+import { clientGone } from './body.ts'
 import { isPreflight } from './cors.ts'
-import { clientGone, type Arrival } from './request.ts'
+import { type Arrival } from './request.ts'
 
 export const maxDelayMs = 10_000
 

@@ -8,16 +8,9 @@ import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { clock } from '../system/clock.ts'
 import { EmbeddingError } from '../system/errors.ts'
-import {
-  bodyTooLarge,
-  clientGone,
-  readBefore,
-  RequestBody,
-  type Arrival,
-  type Core,
-  createArrival,
-} from './request.ts'
+import { bodyTooLarge, clientGone, readBefore, RequestBody } from './body.ts'
 import { lingerMs, maxBodyBytes } from './limits.ts'
+import { type Arrival, type Core, createArrival } from './request.ts'
 import { pairHeaders, type Reply, unusableHead } from './response.ts'
 
 /** RFC 9113 section 7 has this code. Loading node:http2 for its name would slow the start. */
@@ -83,7 +76,10 @@ function endUnusably(socket: Socket): void {
   socket.setTimeout(lingerMs, () => socket.destroy())
 }
 
-/** Node writes a line for each of the two lengths. */
+/**
+ * Sends the unusable head through a response, behind the earlier ones of its connection. Node makes a line of
+ * each length in the array.
+ */
 function endUnusablyInTurn(response: ServerResponse): void {
   response.setHeader('Content-Length', ['1', '2'])
   response.setHeader('Connection', 'close')

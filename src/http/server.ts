@@ -7,7 +7,7 @@ import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage } from
 import { Server as TcpServer, type AddressInfo, type Socket } from 'node:net'
 import { clock } from '../system/clock.ts'
 import { toListenError, formatUrl, refuseBun } from './address.ts'
-import { clientGone, createArrival, type Arrival, type Core } from './request.ts'
+import { clientGone } from './body.ts'
 import {
   completeTimeouts,
   backlog,
@@ -19,6 +19,7 @@ import {
   nodeLimits,
   type SomeTimeouts,
 } from './limits.ts'
+import { createArrival, type Arrival, type Core } from './request.ts'
 import { HttpError, type HttpErrorCode, pairHeaders, type Reply, unusableHead } from './response.ts'
 
 type Exchange = { readonly socket: Socket; readonly arrival: Arrival; readonly response: ServerResponse }
@@ -148,7 +149,7 @@ export function createHttpServer(someTimeouts: SomeTimeouts = {}) {
       else if (reply.closes === true || endsConnection(arrival) || !response.req.complete)
         endConnection(socket, reply)
       else if (socket.writable) {
-        // Node only reads the headers.
+        // Node's type wants an array that may be changed, but Node does not change it.
         response.writeHead(reply.status, reply.headers as string[])
         if (reply.body !== undefined) response.write(reply.body)
         // All requests of this turn are handled before the first response is sent, which takes less time in

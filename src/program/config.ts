@@ -1,141 +1,13 @@
 /**
- * The arguments of the program, and the value of each setting from these and from the variables of the
- * environment, with all that is wrong with them. Prints nothing.
+ * The value of each setting, from the arguments of the program and the variables of the environment, with all
+ * that is wrong with them. Prints nothing.
  */
 import { isIPv4 } from 'node:net'
-import { basename, relative } from 'node:path'
-import { parseArgs } from 'node:util'
 import * as v from 'valibot'
-import { describe } from '../text/words.ts'
 import { maskUser, findPathFault, type Setting, settings, type SettingValues } from '../options/settings.ts'
 import { type DatabaseAddress, parseDatabaseUrl } from '../postgres/database-url.ts'
-
-/** The values of the arguments that are given, by their names without dashes. */
-export type Arguments = NodeJS.Dict<string>
-
-export interface GivenArguments {
-  readonly given: Arguments
-  readonly faults: readonly string[]
-}
-
-/**
- * Returns a text to print, or the values of the arguments that are given and a line for each that cannot be
- * understood. A text that is no argument may be a secret, so it is not shown.
- */
-export function parseArguments(
-  args: readonly string[],
-  command: string,
-  version: string,
-  env: NodeJS.ProcessEnv = {},
-): string | GivenArguments {
-  const names = ['import', 'export', ...Object.values(settings).map(({ argument }) => argument)]
-  const { values, tokens } = splitArgs(args, names)
-  if (values['help'] === true) return formatHelp(command)
-  if (values['version'] === true) return version
-  const taken = findTakenByNpm(args, names, env)
-  if (taken !== undefined) return { given: {}, faults: [`${taken}; ${command} --help lists the arguments`] }
-  const given: Arguments = {}
-  const faults: string[] = []
-  /** What comes next may be the value of an option that is unknown. */
-  let isAfterUnknown = false
-  for (const token of tokens) {
-    const fault = isAfterUnknown && token.kind === 'positional' ? undefined : findFault(token, names)
-    const isUnknown = token.kind === 'option' && ![...names, 'check'].includes(token.name)
-    isAfterUnknown = isUnknown && token.value === undefined
-    if (fault !== undefined) faults.push(`${fault}; ${command} --help lists the arguments`)
-    else if (token.kind === 'option') given[token.name] = token.value ?? ''
-  }
-  return { given, faults }
-}
-
-/**
- * `npm start --port 4000` tells the name to npm, which sets npm_config_port=true; with `--port=4000`, npm
- * takes the value too.
- */
-function findTakenByNpm(
-  args: readonly string[],
-  names: readonly string[],
-  env: NodeJS.ProcessEnv,
-): string | undefined {
-  if (env['npm_package_name'] !== 'petstore' || env['npm_lifecycle_event'] !== 'start') return undefined
-  const variableOf = (name: string): string => env[`npm_config_${name.replaceAll('-', '_')}`] ?? ''
-  const [taken, ...others] = names.filter((name) => variableOf(name) !== '')
-  if (taken === undefined) return undefined
-  const value = variableOf(taken).replace(/^true$/, () => args[0] ?? '…')
-  const isHidden = others.length > 0 || /keys|database/.test(taken) || !/^[\w./:@%+~-]+$/.test(value)
-  const meant = `npm start -- --${[taken, ...others].join(' … --')} ${isHidden ? '…' : maskUser(value)}`
-  return `npm took --${taken}; did you mean \`${meant}\``
-}
-
-function splitArgs(args: readonly string[], names: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    options: {
-      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
-      check: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-      version: { type: 'boolean', short: 'v' },
-    },
-    strict: false,
-    tokens: true,
-  })
-}
-
-type Token = ReturnType<typeof splitArgs>['tokens'][number]
-
-function findFault(token: Token, names: readonly string[]): string | undefined {
-  if (token.kind === 'positional') return `argument ${token.index + 1}: expected one that begins with --`
-  if (token.kind === 'option-terminator') return undefined
-  const { name, rawName, value } = token
-  if (name === 'check') return value === undefined ? undefined : `${rawName}: expected no value`
-  if (!names.includes(name)) return `${rawName.replace(/[^\w-].*/s, '…')}: unknown`
-  if (value === undefined) return `${rawName}: expected a value after it`
-  if (token.inlineValue || !value.startsWith('--')) return undefined
-  return `${rawName}: expected a value after it; one that begins with -- comes behind a =`
-}
-
-/** Returns how a person would start this script from the working directory. */
-export function formatCommand(script: string, workingDirectory: string): string {
-  if (basename(script) === 'petstore') return 'npx petstore'
-  const path = relative(workingDirectory, script)
-  return `node ${path.startsWith('..') ? script : path}`
-}
-
-function formatHelp(command: string): string {
-  const rows = [
-    ['Argument', 'Variable', 'Default', 'Meaning'],
-    ...Object.values<Setting>(settings).map(({ argument, variable, fallback = '-', meaning }) => [
-      `--${argument}`,
-      variable,
-      fallback,
-      meaning,
-    ]),
-  ]
-  const widthOf = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
-  const table = rows.map((row) => {
-    const cells = row.map((cell, column) => cell.padEnd(widthOf(column)))
-    return `  ${cells.join('  ').trimEnd()}`
-  })
-  return `Usage: ${command} [--port 4000] [--file mypets.json] …
-
-A pet store service: JSON over HTTP, with one JSON file or a PostgreSQL as its database.
-A setting is an argument or an environment variable; the argument wins:
-
-${table.join('\n')}
-
-Keys and origins are comma-separated. Without keys, one is created for each run and printed.
-Keys are required if the host is not a loopback address, or if the log is silent.
-Other users of this machine can see a key or a password that is given as an argument.
-In the log of requests, those that an open page sends by itself have the word poll at the end.
-
-Options:
-  --check        say what a start would say of settings and data file, and change nothing; exit code 0 or 1
-  --import FILE  store the pets of a data file in the database, which has none, and exit
-  --export FILE  write the pets of the database into a new data file, and exit
-  --verify URL   test another server against the interface, with its key by --keys; --verify --help says more
-  -h, --help     print this text
-  -v, --version  print the version`
-}
+import { describe } from '../text/words.ts'
+import type { Arguments } from './arguments.ts'
 
 /**
  * The value of each setting, checked. `apiKeys` may be empty, but only where nobody else can reach the
@@ -242,9 +114,8 @@ function describeFaults(setting: Setting, text: string, issues: readonly v.BaseI
   const masked = maskUser(text)
   if (setting.textWords !== undefined) return `expected ${setting.textWords}, got ${describe(masked)}`
   const again = parseText(setting, masked)
-  // In the path `"me@home.json"`, the fault is the first quote. It is taken out with the "user", so that
-  // nothing is found in the rest. Then the faults of the whole text are told: only those of a path can be
-  // lost so, and findPathFault masks what it quotes.
+  // Where the text without its user has no fault, as the path `"me@home.json"` without its first quote, those
+  // of the whole text are told. That happens with paths only, and findPathFault masks what it quotes.
   const told = again.success ? issues : again.issues
   const faults = told.map(({ message, path }) => {
     const item = path?.[0]

@@ -18,15 +18,8 @@ import { clock } from '../system/clock.ts'
 import { describeError, isError, isSystemError } from '../system/errors.ts'
 import { packageVersion } from '../text/bundled-texts.ts'
 import { nameUnseen } from '../text/words.ts'
-import {
-  type Arguments,
-  formatCommand,
-  type GivenArguments,
-  parseArguments,
-  type Config,
-  ConfigError,
-  parseConfig,
-} from './config.ts'
+import { type Arguments, formatCommand, type GivenArguments, parseArguments } from './arguments.ts'
+import { type Config, ConfigError, parseConfig } from './config.ts'
 import { formatEntry, listSettings, formatStartText, createConsole } from './console.ts'
 
 /**
