@@ -24,7 +24,10 @@ export interface Disturbance {
   readonly fail?: string | undefined
   /** 0 ends the delay. */
   readonly delayMs?: DelayMs | undefined
-  /** How many of the next requests that it concerns it is for, behind those of earlier changes. */
+  /**
+   * For how many requests the change is. It takes the next ones that it concerns, after earlier changes have
+   * taken theirs.
+   */
   readonly requests?: number | undefined
 }
 

@@ -116,8 +116,8 @@ const selectPage = `SELECT id::text, ${shownValues} FROM pets
 const selectPet = `SELECT id::text, ${shownValues} FROM pets WHERE id = $1::bigint`
 
 /**
- * If somebody's trigger drops rows, the statement fails: the sentence is no integer, and PostgreSQL has it in
- * its error message.
+ * Somebody's trigger may drop rows without an error. A statement of SQL cannot raise one, but a cast of a text
+ * that is no integer fails, and PostgreSQL quotes the text in its error message. So the text is what is wrong.
  */
 export const checkCreated = `(SELECT CASE WHEN count(*) < cardinality($1::text[])
   THEN concat('a trigger keeps pets from being stored')::int END FROM created)`

@@ -114,8 +114,8 @@ function describeFaults(setting: Setting, text: string, issues: readonly v.BaseI
   const masked = maskUser(text)
   if (setting.textWords !== undefined) return `expected ${setting.textWords}, got ${describe(masked)}`
   const again = parseText(setting, masked)
-  // Where the text without its user has no fault, as the path `"me@home.json"` without its first quote, those
-  // of the whole text are told. That happens with paths only, and findPathFault masks what it quotes.
+  // Masking may take the fault itself out: the path `"me@home.json"` loses its first quote. Then the faults of
+  // the whole text are told. Only a path can lose its fault so, and findPathFault masks what it quotes.
   const told = again.success ? issues : again.issues
   const faults = told.map(({ message, path }) => {
     const item = path?.[0]

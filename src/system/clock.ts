@@ -1,7 +1,7 @@
 /**
- * Node's own timers and clocks, taken when this module is loaded: a test may fake the global ones afterwards
- * (`vi.useFakeTimers()`, `mock.timers` of node:test), and those of Jest's jsdom lack some. So nothing else in
- * `src`, but for the page's script, uses those.
+ * Node's own timers and clocks, taken when this module is loaded: a test may fake the global timers afterwards
+ * (`vi.useFakeTimers()`, `mock.timers` of node:test), and the globals of Jest's jsdom lack some of them. So
+ * nothing else in `src`, but for the page's script, uses global timers.
  */
 import { performance } from 'node:perf_hooks'
 import timers from 'node:timers'
