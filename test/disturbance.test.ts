@@ -176,6 +176,12 @@ test('gives an error code the words that a client gets when the failure is real'
   assert.equal(headers.get('allow'), 'GET, HEAD, OPTIONS')
 })
 
+test('fails a request before its path is looked at, be that no path at all', async (t) => {
+  const app = await startApp(t, { fail: '503' })
+  for (const target of ['/v1/pets/%zz', '/v1/nowhere'])
+    assertRefusal(await send(app.url, target), 503, 'failed_on_purpose')
+})
+
 test('rejects the promise of fetch for drop, and says why', async (t) => {
   const store = await createPetStore({ apiKeys: [key], pets: [], fail: 'drop' })
   t.after(() => store.close())
